@@ -44,6 +44,14 @@ jax.jit(lambda x: x * 2, in_shardings=columns)(a)
 jax.jit(lambda x: x * 2, in_shardings=P('x'))(a)
 jax.jit(lambda x: x * 2, in_shardings=(S, S))(a)
 jax.jit(lambda x: x * 2, in_shardings=3)
+jax.jit(lambda x: x, in_shardings=rows)(x=X)
+jax.jit(lambda x: x, in_shardings=S)(np.ones(8))
+jax.jit(lambda x: {'b': x[0]}, out_shardings=S)(X)
+jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile()(X).sharding
+jax.jit(lambda x: x * 2, out_shardings=columns).lower(X).compile().output_shardings
+jax.jit(lambda x: x, in_shardings=rows).lower(X).compile().input_shardings
+lax.with_sharding_constraint(np.ones(8), S)
+jax.jit(lambda x: lax.with_sharding_constraint(x, rows).shape)(np.ones((9, 2)))
 jax.jit(lambda x: x, out_shardings=rows)(np.ones(9))
 jax.device_put(np.ones(9), rows)
 jax.device_put(np.ones(9), S)

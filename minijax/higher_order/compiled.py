@@ -21,7 +21,7 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
-from minijax.higher_order.shardings import Sharding
+from minijax.higher_order.shardings import Sharding, SingleDeviceSharding
 from minijax.higher_order.spreading import in_use, spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs
@@ -297,10 +297,13 @@ class Stage:
 
 
 class Arguments(NamedTuple):
-    """The arguments that a function was traced for: their tree, and the leaves given away."""
+    """The arguments that a function was traced for: their tree, the leaves given away, and how
+    they and the results are to lie, where `jit` was told.
+    """
 
     in_tree: tree_util.PyTreeDef
     donated: tuple[int, ...]
+    laid: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,7 +399,30 @@ class Compiled(Stage):
         """How many bytes a call takes for its arguments, its results, and between them."""
         return self._lowered.memory
 
+    @property
+    def input_shardings(self) -> Any:
+        """How the arguments lie: a sharding for each leaf, in their tree."""
+        positional, named = self.in_tree.children()
+        return self._shardings(positional, "given"), self._shardings(named, "")
+
+    @property
+    def output_shardings(self) -> Any:
+        """How the results lie: a sharding for each leaf, in their tree."""
+        return self._shardings(self.out_tree, "result")
+
+    def _shardings(self, tree: tree_util.PyTreeDef, which: str) -> Any:
+        laid = self._traced.arguments.laid
+        places = laid.places(which, tree) if laid and which else [None] * tree.num_leaves
+        here = SingleDeviceSharding(self._device)
+        return tree.unflatten([place if isinstance(place, Sharding) else here for place in places])
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        laid = self._traced.arguments.laid
+        if laid is None:
+            return self._call(args, kwargs)
+        return laid.around(self._call, args, kwargs, lambda: self._traced.debug_info.arg_names)
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
         values = [core.as_value(x) for x in self._leaves(args, kwargs)]
         self._check(values)
         program = self._traced.program

@@ -12,6 +12,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ from minijax.higher_order.arguments import (Named, check_callable, donated_leave
 from minijax.higher_order.devices import Device, device_of, put
 from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
-from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, laid_arguments,
-                                          laid_results)
+from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, in_context,
+                                          laid_arguments, laid_results, no_mesh_for)
 from minijax.higher_order.references import Ref, carrying, discharged, passed
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
@@ -134,12 +135,21 @@ class Laid(NamedTuple):
     given: Any
     result: Any
 
-    def around(self, call: Callable, args: tuple, kwargs: dict) -> Any:
-        """A call whose arguments and results lie so."""
+    def around(self, call: Callable, args: tuple, kwargs: dict,
+               names: Callable[[], Sequence[str | None]]) -> Any:
+        """A call whose arguments and results lie so; `names` are those of the arguments."""
         if self.given is not UNSPECIFIED:
-            args = laid_arguments(args, self.given)
+            if kwargs:
+                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            args = laid_arguments(args, self.given, names)
         out = call(args, kwargs)
         return out if self.result is UNSPECIFIED else laid_results(out, self.result)
+
+    def places(self, which: str, tree: tree_util.PyTreeDef) -> list:
+        """Where each leaf of a tree lies: of what is "given", or of the "result"."""
+        where = getattr(self, which)
+        return [in_context(place, no_mesh_for("jit", f"{which} shardings")(place))
+                for place in tree_util.flatten_axes(which, tree, where)]
 
 
 class JitFunction:
@@ -184,7 +194,8 @@ class JitFunction:
     def _call_anew(self, args: tuple, kwargs: dict) -> Any:
         device = self._device
         if self._laid is not None:
-            return self._laid.around(self._call_here, args, kwargs)
+            return self._laid.around(self._call_here, args, kwargs,
+                                     lambda: Given(self, args, kwargs).info.arg_names)
         if device is None:
             return self._call_here(args, kwargs)
         args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
@@ -293,7 +304,11 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        return self._traced(Given(self, args, kwargs))
+        traced = self._traced(Given(self, args, kwargs))
+        if self._laid is None:
+            return traced
+        # The trace is that of the function; another `jit` of it may lay it out otherwise.
+        return replace(traced, arguments=traced.arguments._replace(laid=self._laid))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

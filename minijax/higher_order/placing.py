@@ -65,14 +65,14 @@ sharding_constraint_p: Primitive = LayingPrimitive(
                                                          PartitionSpec("x"))})])
 
 
-def given(x: Any, where: Any, what: str = "device_put") -> Any:
+def given(x: Any, where: Any, what: str = "device_put args") -> Any:
     """A value as it is to lie: an array is laid there, of a traced one it is written down."""
     if where is None:
         return x
     if not isinstance(where, Sharding):
         raise ValueError(f"an array lies as a jax.sharding.Sharding says, not {where!r}")
     x = core.as_value(x)
-    where.check_fits(x.aval, what)
+    where.check_fits(x.aval, what, evenly=not isinstance(x, core.Tracer))
     spreading.in_use.add("arrays")
     return x if isinstance(where.mesh, AbstractMesh) else (
         sharding_constraint_p.bind(x, sharding=where))
@@ -94,12 +94,15 @@ def _no_mesh(where: Any) -> ValueError:
         f"{where}")
 
 
-def laid_tree(xs: Any, where: Any, refusal: Callable[[Any], Exception], what: str) -> Any:
-    """A tree of values as a tree of shardings says, or a prefix of it."""
+def laid_tree(xs: Any, where: Any, refusal: Callable[[Any], Exception], what: str,
+              each: Callable[[int], str]) -> Any:
+    """A tree of values as a tree of shardings says, or a prefix of it; errors say what it is, and
+    what each leaf is.
+    """
     leaves, tree = tree_util.tree_flatten(xs)
     places = tree_util.flatten_axes(what, tree, where)
-    return tree.unflatten([given(x, in_context(w, refusal(w)), what)
-                           for x, w in zip(leaves, places, strict=True)])
+    return tree.unflatten([given(x, in_context(w, refusal(w)), each(i))
+                           for i, (x, w) in enumerate(zip(leaves, places, strict=True))])
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -117,7 +120,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.arange(2), NamedSharding(make_mesh((1,), ("x",)), P("x"))).sharding.spec
     P('x',)
     """
-    out = laid_tree(xs, out_shardings, _no_mesh, "reshard")
+    out = laid_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments")
     return tree_util.tree_map(_in_full, out)
 
 
@@ -151,7 +154,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     array([0, 1])
     """
     return laid_tree(x, shardings, no_mesh_for("with_sharding_constraint", "shardings"),
-                     "with_sharding_constraint")
+                     "with_sharding_constraint", lambda _: "with_sharding_constraint arguments")
 
 
 def no_mesh_for(what: str, parameter: str) -> Callable[[Any], Exception]:
@@ -184,8 +187,8 @@ def checked_shardings(which: str, where: Any) -> Any:
     return where
 
 
-def laid_arguments(args: tuple, where: Any) -> tuple:
-    """The arguments as `in_shardings` says; those that lie otherwise are refused.
+def laid_arguments(args: tuple, where: Any, names: Callable[[], Sequence[str | None]]) -> tuple:
+    """The arguments as `in_shardings` says; those that lie otherwise are refused, by name.
 
     Raises:
       ValueError: for an array that was laid elsewhere, and for a tree that does not fit.
@@ -209,12 +212,16 @@ def laid_arguments(args: tuple, where: Any) -> tuple:
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "
                 f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
                 f"{x.aval.str_long()}")
-    return laid_tree(args, where, refusal, "pjit arguments")
+    return laid_tree(args, where, refusal, "pjit in_shardings",
+                     lambda i: f"pjit arguments with pytree key path {names()[i]}")
 
 
 def laid_results(out: Any, where: Any) -> Any:
     """The result as `out_shardings` says."""
-    return laid_tree(out, where, no_mesh_for("jit", "out_shardings"), "pjit outputs")
+    def each(i: int) -> str:
+        path, _ = tree_util.tree_leaves_with_path(out)[i]
+        return f"pjit outputs with pytree key path result{tree_util.keystr(path)}"
+    return laid_tree(out, where, no_mesh_for("jit", "out_shardings"), "pjit out_shardings", each)
 
 
 # ── An array's parts ─────────────────────────────────────────────────────────────────────────

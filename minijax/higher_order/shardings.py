@@ -101,18 +101,20 @@ class Sharding:
         """Of an array with one more axis, which is not cut."""
         return self
 
-    def check_fits(self, aval: Any, what: str = "device_put") -> None:
-        """Refuse an array that cannot lie so.
+    def check_fits(self, aval: Any, what: str = "device_put args",
+                   evenly: bool = True) -> None:
+        """Refuse an array that cannot lie so; inside of `jit` its parts may differ in size.
 
         Raises:
           ValueError: when it has too few axes; IndivisibleError.
         """
         if len(self.spec) > aval.ndim:
             raise ValueError(
-                f"One of {what} args is incompatible with its sharding annotation {self}: Sharding "
+                f"One of {what} is incompatible with its sharding annotation {self}: Sharding "
                 f"{self} is only valid for values of rank at least {len(self.spec)}, but was "
                 f"applied to a value of rank {aval.ndim}.")
-        self.shard_shape(aval.shape)
+        if evenly:
+            self.shard_shape(aval.shape)
 
 
 @dataclass(frozen=True, repr=False)
