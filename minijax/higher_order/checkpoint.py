@@ -11,6 +11,7 @@ from typing import Any
 from minijax import context, core, errors, source_info, tracebacks
 from minijax.core import Primitive
 from minijax.higher_order import arguments, compiled, rules
+from minijax.higher_order.references import Ref, carrying, reading
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var, kept_with_program,
                            parted, without_dead_equations)
@@ -142,19 +143,26 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     # JAX: 0.10.2 takes names and does nothing about them.
     static = arguments.named_arguments(fun, (), static_argnames, "static")
 
-    @tracebacks.standing_for(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        _check_static(numbers, args)
-        named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
-        flat, leaves = arguments.flattened(
-            functools.partial(fun, **named) if named else fun, args, "checkpoint / remat", False,
-            kwargs, {*numbers, *static.places(len(args))})
+    def called(function: Callable, args: tuple, kwargs: dict) -> Any:
+        flat, leaves = arguments.flattened(function, args, "checkpoint / remat", False, kwargs,
+                                           {*numbers, *static.places(len(args))})
         values = [check_arg(x) for x in leaves]
         closed, captured = hoist_tracers(_staged(flat, values))
         outs = compiled.called(lambda: checkpoint_p.bind(
             *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
             differentiated=False, policy=policy), lambda: flat(*values))
         return flat.result(outs)
+
+    @tracebacks.standing_for(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        _check_static(numbers, args)
+        named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
+        function = functools.partial(fun, **named) if named else fun
+
+        def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
+            given = {"values_of_references": values, **kwargs}
+            return called(functools.wraps(fun)(reading(function, refs)), args, given), values
+        return carrying(lambda: called(function, args, kwargs), with_refs)
     return checkpointed
 
 

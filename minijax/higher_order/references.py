@@ -68,6 +68,11 @@ class Ref:
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
 
+    def is_open(self) -> bool:
+        """Whether the trace in which it was made goes on."""
+        return any(trace.level is self._home.level
+                   for trace in core.current_trace.get().ancestry())
+
     def read(self) -> Array:
         """The whole value."""
         for trace in core.current_trace.get().ancestry():
@@ -303,6 +308,20 @@ def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, l
     return pure
 
 
+def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
+    """The same function, given the references' values by keyword; it must not write to them."""
+    def pure(*args: Any, values_of_references: Sequence[Array], **kwargs: Any) -> Any:
+        with _holding(refs, values_of_references):
+            result = fun(*args, **kwargs)
+            if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):
+                raise NotImplementedError(
+                    "a function that is computed again, by jax.checkpoint, writes to an array "
+                    "reference that was made outside of it. It may read there; return the new "
+                    "value, and write it outside.")
+            return result
+    return pure
+
+
 def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]],
              refs: list[Ref] | None = None) -> T:
     """An operation, some of whose functions may use references from outside.
@@ -319,8 +338,8 @@ def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], 
                 return plain()
             result, values = with_refs(refs, [ref.read() for ref in refs])
         except NotCarriedError as found:
-            if any(found.ref is ref for ref in refs):
-                raise  # who is around must carry it first
+            if any(found.ref is ref for ref in refs) or not found.ref.is_open():
+                raise  # who is around must carry it first, or it was made by what has failed
             refs.append(found.ref)
         else:
             for ref, value in zip(refs, values, strict=True):

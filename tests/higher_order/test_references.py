@@ -200,3 +200,40 @@ def test_a_rule_for_forward_derivatives_is_given_references_where_they_stand():
         return scaled(ref, 2.0), lib.grad(scaled, 1)(ref, 2.0), lib.jvp(
             lambda x: scaled(ref, x), (2.0,), (1.0,))[1]
     assert list(map(float, slope(minijax))) == list(map(float, slope(jax))) == [6, 30, 30]
+
+
+def test_a_checkpointed_function_reads_references_and_writes_to_its_own():
+    def functions(lib):
+        ref = lib.new_ref(lib.numpy.float32(2))
+        read = lib.checkpoint(lambda x: lib.numpy.sin(x * ref[...]))
+
+        @lib.checkpoint
+        def own(x):
+            inner = lib.new_ref(x)
+            inner[...] *= ref[...]
+            return inner[...] * x
+
+        def of_a_differentiated_one(x):
+            outer = lib.new_ref(x)
+            return lib.checkpoint(lambda y: y * outer[...])(x)
+        as_argument = lib.jit(lambda x: lib.jit(
+            lambda ref, x: lib.checkpoint(lambda x: x * ref[...])(x))(ref, x))
+        return read, own, of_a_differentiated_one, as_argument
+    slopes = [2 * np.cos(1.0), 2.0, 1.0, 2.0]  # JAX refuses derivatives where there are references
+    for ours, theirs, slope in zip(functions(minijax), functions(jax), slopes, strict=True):
+        assert ours(0.5) == minijax.jit(ours)(0.5) == pytest.approx(float(theirs(0.5)))
+        assert minijax.grad(ours)(0.5) == pytest.approx(slope)
+        assert minijax.jit(minijax.grad(ours))(0.5) == pytest.approx(slope)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, minijax.jit, minijax.grad])
+def test_what_is_computed_again_does_not_write(wrap):
+    ref = minijax.new_ref(minijax.numpy.float32(2))
+
+    @minijax.checkpoint
+    def f(x):
+        ref[...] += 1
+        return x
+    with pytest.raises(NotImplementedError, match="computed again"):
+        wrap(f)(1.0)
+    assert ref[...] == 2

@@ -191,6 +191,12 @@ def read_where_it_is_closed_over():
         lambda x: x * ref[...])(1.0)
 
 
+def read_where_it_is_computed_again():
+    ref = jax.new_ref(jnp.float32(2.0))
+    f = jax.checkpoint(lambda x: jnp.sin(x * ref[...]))
+    return f(0.5), jax.jit(f)(0.5), jax.jit(lambda ref, x: f(x))(jax.new_ref(1.0), 0.25)
+
+
 def differentiated_inside():
     @jax.jit
     def f(x):
