@@ -14,6 +14,7 @@ from minijax import dtypes, tree_util
 from minijax.core import Array, Primitive
 from minijax.higher_order.control_flow import scan
 from minijax.higher_order.reducing import named
+from minijax.primitives.convert import converted
 from minijax.primitives.emitted import move_axis, reshaped, spread
 from minijax.primitives.joining import concatenate
 from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
@@ -67,9 +68,14 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         return [rev(x, (0,)) for x in xs] if reverse else xs
     total = _with_a_name(fn, tree, values)
     if total is not None:
-        return tree.unflatten([total.bind(*values, axis=axis, reverse=bool(reverse))])
+        return tree.unflatten([total.bind(*strong(values), axis=axis, reverse=bool(reverse))])
     found = turned(_cumulated(combined, turned([move_axis(x, axis, 0) for x in values])))
-    return tree_util.tree_unflatten(tree, [move_axis(x, 0, axis) for x in found])
+    return tree_util.tree_unflatten(tree, strong([move_axis(x, 0, axis) for x in found]))
+
+
+def strong(xs: list) -> list:
+    """The same, of types that are not weak, as what is joined piece by piece."""
+    return [converted(x, x.dtype) for x in xs]
 
 
 _TOTALS = {"add": cumsum_p, "mul": cumprod_p, "max": cummax_p, "min": cummin_p}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax import config, core, errors, lazily, source_info, tree_util
+from minijax import config, core, dtypes, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
@@ -24,7 +24,7 @@ from minijax.higher_order.rules import running_one_of
 from minijax.higher_order.shardings import Sharding, SingleDeviceSharding
 from minijax.higher_order.spreading import in_use, spread
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs, types_in
 from minijax.primitives.analytic import sin_p
 from minijax.stage import stage
 
@@ -53,8 +53,18 @@ def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU) -> Ca
     return closed.derived(("executable", device), lambda: _make_executable(closed, name, device))
 
 
+# Numbers of so few bits that processors have no registers for them: NumPy computes with them.
+_WITHOUT_LOOPS = frozenset(dtypes.SMALL_FLOATS + dtypes.SMALL_INTEGERS)
+
+
+def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
+    """Whether a program runs operation by operation, each by its meaning."""
+    return device.interprets or device == CPU and closed.derived(("has few bits",), lambda: any(
+        x.dtype in _WITHOUT_LOOPS for x in types_in(closed.jaxpr)))
+
+
 def _make_executable(closed: ClosedJaxpr, name: str, device: Device) -> Callable:
-    if device.interprets:
+    if is_interpreted(closed, device):
         return functools.partial(interpret, closed)
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
@@ -142,7 +152,7 @@ class ProgramPrimitive(Primitive):
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         closed = self.as_program([x.aval for x in args], params)
-        if device_of(args).interprets:
+        if is_interpreted(closed, device_of(args)):
             return super().evaluate(args, params)
         return run_program(closed, self.name, args)
 
@@ -385,7 +395,7 @@ class Compiled(Stage):
 
     def __init__(self, traced: Traced, lowered: Any, device: Device):
         self._traced, self._lowered, self._device = traced, lowered, device
-        self._run = device.compiled(lowered)
+        self._run = traced.run(device)
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""

@@ -31,7 +31,7 @@ def kind_of(dtype: np.dtype) -> str:
     """
     if dtype in (FLOAT16, BFLOAT16):
         return "h"
-    if dtype.kind in "biuf" and dtype.itemsize <= 8:
+    if dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isbuiltin == 1:
         return dtype.kind
     raise NotImplementedError(f"the loop tree has no scalars of dtype {dtype}")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.dtypes import iinfo, issubdtype
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
@@ -102,9 +103,9 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     x = np.asarray(x)
     if dtype == BOOL:
         return np.not_equal(x, 0)
-    if x.dtype.kind not in "fV" or dtype.kind not in "iu":  # V: that of bfloat16
+    if not (issubdtype(x.dtype, np.floating) and issubdtype(dtype, np.integer)):
         return x.astype(dtype)[()]
-    limits = np.iinfo(dtype)
+    limits = iinfo(dtype)
     x = np.nan_to_num(np.maximum(x.astype(np.float64), float(limits.min)))
     # float(limits.max) may round up to limits.max + 1, so the comparison decides, not a clip.
     return np.where(x >= float(limits.max), dtype.type(limits.max), x.astype(dtype))[()]

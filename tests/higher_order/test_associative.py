@@ -53,6 +53,14 @@ def test_running_totals_with_a_name_are_those_of_jax(name, dtype):
                                    rtol=3e-2 if dtype == "bfloat16" else 1e-5)
 
 
+@pytest.mark.parametrize("length", [1, 2, 300])
+@pytest.mark.parametrize("name", ["add", "mul", "max", "min", "rem"])
+def test_weak_types_are_those_of_jax(name, length):
+    ours, theirs = (lib.lax.associative_scan(
+        getattr(lib.lax, name), lib.numpy.broadcast_to(2., (length,))) for lib in (minijax, jax))
+    assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+
+
 def test_a_sum_is_one_running_total():
     lines = str(minijax.make_jaxpr(lambda x: minijax.lax.associative_scan(
         minijax.numpy.add, x, axis=1))(ROWS))

@@ -104,3 +104,33 @@ def test_what_machine_code_is_given_away_is_gone():
     x = jnp.ones(3)
     f.lower(x).compile()(x)
     assert x.is_deleted()
+
+
+SMALL = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e8m0fnu", "float4_e2m1fn",
+         "int4", "uint4", "int2"]
+SMALL_PROGRAMS = {
+    "sums": lambda lib, x: x + x,
+    "there and back": lambda lib, x: (x.astype("float32") * 3).astype(x.dtype),
+    "of its numbers": lambda lib, x: lib.numpy.sum(x.astype("float32")),
+    "chosen": lambda lib, x: lib.numpy.where(x > x[0], x, x[1]),
+    "a loop": lambda lib, x: lib.lax.fori_loop(0, 2, lambda i, y: y + x, x),
+    "rows": lambda lib, x: lib.vmap(lambda v: v * v)(x),
+    "a slope": lambda lib, x: lib.grad(lambda y: lib.numpy.sum(
+        y.astype(x.dtype).astype("float32") ** 2))(lib.numpy.ones(3)),
+}
+
+
+@pytest.mark.parametrize("program", SMALL_PROGRAMS)
+@pytest.mark.parametrize("dtype", SMALL)
+def test_programs_of_numbers_of_few_bits_give_under_jit_what_they_give_in_jax(program, dtype):
+    def run(lib):
+        x = lib.numpy.asarray([1, 0, 1]).astype(dtype)
+        f = lib.jit(lambda x: SMALL_PROGRAMS[program](lib, x))
+        return [(str(y.dtype), str(np.asarray(y).astype(float))) for y in (
+            f(x), f.lower(x).compile()(x))]
+
+    try:
+        wanted = run(theirs)
+    except Exception:
+        pytest.skip("JAX refuses it")
+    assert run(jax) == wanted

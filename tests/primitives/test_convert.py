@@ -97,3 +97,16 @@ def test_a_complex_number_beside_an_array_is_no_equation():
     x = np.ones(2, np.float32)
     programs = [m.make_jaxpr(lambda x: x + 1j)(m.numpy.asarray(x)) for m in (minijax, jax)]
     assert str(programs[0]) == str(programs[1])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("source", ["float32", "bfloat16", "float16", "int32"])
+@pytest.mark.parametrize("target", ["int2", "int4", "uint2", "uint4", "float8_e4m3fn",
+                                    "float8_e5m2", "float4_e2m1fn"])
+def test_what_does_not_fit_few_bits_becomes_what_it_becomes_in_jax(source, target):
+    numbers = [0, 1, -1, 2.5, -2.5, 7.6, 9, -9, 100]
+    more = [] if source == "int32" else [3e9, np.nan, np.inf, -np.inf]
+    x = np.array([*numbers, *more], "float32").astype(minijax.numpy.dtype(source))
+    ours, theirs = (np.asarray(lib.numpy.asarray(x).astype(target)).astype(float)
+                    for lib in (minijax, jax))
+    np.testing.assert_array_equal(ours, theirs)
