@@ -71,6 +71,7 @@ def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
 def _kept(jaxpr: Jaxpr, unknown: Sequence[bool], policy: Policy | None
           ) -> tuple[list[Var], Sequence[JaxprEqn]]:
     """The known results that a policy keeps, and the equations that do not compute them."""
+    # JAX: a policy looks into loops and branches, too, and keeps what it finds there.
     if policy is None:
         return [], jaxpr.eqns
     later = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
