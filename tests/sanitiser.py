@@ -384,7 +384,8 @@ class _Machine:
             for memory in memories:
                 unwritten = np.array([held is None for held in memory.held], bool)
                 memory.numbers[:] = before[memory]
-                memory.numbers.view(np.uint8).reshape(memory.size, -1)[unwritten] = poison
+                memory.numbers.view(np.uint8).reshape(
+                    memory.size, memory.numbers.itemsize)[unwritten] = poison
             start = {memory: memory.numbers.copy() for memory in memories}
             meaning(*[arg[0].numbers[arg[1]:] if isinstance(arg, tuple) else arg for arg in args])
             after.append((start, {memory: memory.numbers.copy() for memory in memories}))

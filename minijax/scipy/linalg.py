@@ -9,6 +9,7 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
+from minijax.derivatives import jvp
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
@@ -245,6 +246,77 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     return tuple(found) if compute_uv else found
 
 
+def schur(a: ArrayLike, output: str = "real") -> list[Array]:
+    """T and a unitary Z with ``a = Z T Zᴴ``, T being triangular, but for 2×2 blocks where real.
+
+    >>> schur(jnp.array([[1., 2.], [0., 3.]]))[1]
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+
+    Args:
+      output: "real", or "complex" for a T without blocks.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
+    x = as_array("schur", a)
+    if output == "complex":
+        x = jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64))
+    return lax.linalg.schur(x)
+
+
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> Any:
+    """H, zero below the first subdiagonal, with ``a = Q H Qᴴ``; and the unitary Q if `calc_q`.
+
+    >>> hessenberg(jnp.array([[1., 2.], [3., 4.]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    packed, scales = lax.linalg.hessenberg(as_array("hessenberg", a))
+    h = jnp.triu(packed, -1)
+    if not calc_q:
+        return h
+    inner = lax.linalg.householder_product(packed[..., 1:, :-1], scales)
+    pad = [(0, 0)] * (packed.ndim - 2) + [(1, 0), (1, 0)]
+    corner = jnp.zeros_like(packed).at[..., 0, 0].set(1)
+    return h, jnp.pad(inner, pad) + corner
+
+
+def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: tuple[float, float] | None = None, tol: float | None = None,
+                     key: Array | None = None) -> Any:
+    """The eigenvalues of a symmetric tridiagonal matrix, ascending, and its eigenvectors.
+
+    >>> eigh_tridiagonal(jnp.array([2., 2.]), jnp.array([1.]), eigvals_only=True)
+    Array([1., 3.], dtype=float32)
+
+    Args:
+      d, e: the diagonal, and the numbers beside it.
+      select: "a" for all, "i" for those from one place to another, both of them included.
+      select_range: the two places.
+      tol, key: not needed: the whole matrix is factored.
+    """
+    # JAX: bisection, which needs no whole matrix, and vectors from a random start.
+    d, e = as_array("eigh_tridiagonal", d), as_array("eigh_tridiagonal", e)
+    if d.dtype != e.dtype:
+        raise TypeError("diagonal and off-diagonal values must have same dtype, "
+                        f"got {d.dtype} and {e.dtype}")
+    if select not in ("a", "i", "v"):
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    if select == "v":
+        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
+    if select == "i" and select_range is None:
+        raise ValueError("for select='i', select_range must be specified.")
+    if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
+        raise TypeError(f"add got incompatible shapes for broadcasting: {d.shape}, {e.shape}: "
+                        "a diagonal of n numbers has n - 1 beside it")
+    values, vectors = eigh(jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
+    if select == "i" and select_range is not None:
+        wanted = slice(int(select_range[0]), int(select_range[1]) + 1)
+        values, vectors = values[wanted], vectors[:, wanted]
+    return values if eigvals_only else (values, vectors)
+
+
 # ── Matrices made of others ──────────────────────────────────────────────────────────────────
 
 # The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its
@@ -296,3 +368,94 @@ def _rational(x: Any) -> Any:
     scale = [c / _PADE[0] for c in _PADE]
     odd, even = x @ even_powers(*scale[1::2]), even_powers(*scale[::2])
     return jnp.linalg.solve(even - odd, even + odd)
+
+
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
+                 compute_expm: bool = True) -> Any:
+    """``expm(A)``, and how it changes where A changes by E.
+
+    >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
+    Array([[1.]], dtype=float32)
+
+    Args:
+      method: taken for SciPy's sake; it is the derivative of `expm`.
+      compute_expm: False for the change alone.
+    """
+    a, e = as_array("expm_frechet", A), as_array("expm_frechet", E)
+    for name, x in (("A", a), ("E", e)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"expected {name} to be a (batched) square matrix, "
+                             f"got {name}.shape={x.shape}")
+    found = jvp(expm, (a,), (e,))
+    return found if compute_expm else found[1]
+
+
+# ── Functions of matrices by their triangular form ───────────────────────────────────────────
+
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
+    """The principal square root of a square matrix, complex: ``sqrtm(A) @ sqrtm(A) = A``.
+
+    >>> sqrtm(jnp.array([[4., 0.], [0., 9.]]))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 3.+0.j]], dtype=complex64)
+
+    Args:
+      blocksize: 1; others are not implemented.
+
+    Source: Björck and Hammarling, *A Schur method for the square root of a matrix* (1983).
+    """
+    if blocksize > 1:
+        raise NotImplementedError("Blocked version is not implemented yet.")
+    [x] = promote_dtypes_inexact(as_array("sqrtm", A))
+    if x.ndim != 2 or x.shape[0] != x.shape[1]:
+        raise ValueError(f"expected a square matrix, got shape {x.shape}")
+    t, z = schur(x, output="complex")
+    roots = jnp.sqrt(jnp.diagonal(t))
+
+    def column(known: Any, j: Any) -> tuple[Any, None]:
+        """``R r + r_jj r = t`` for what stands above the diagonal in column j."""
+        above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
+        shifted = known + roots[j] * jnp.eye(len(t), dtype=t.dtype)
+        return known.at[:, j].add(solve_triangular(shifted, above)), None
+    r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
+    return z @ r @ jnp.conj(z.T)
+
+
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur",
+                    tol: float = 1e-8) -> Array:
+    """The X for which ``A X + X B = C``; nan where an eigenvalue of A is one of -B.
+
+    >>> solve_sylvester(jnp.array([[1.]]), jnp.array([[2.]]), jnp.array([[6.]]))
+    Array([[2.]], dtype=float32)
+
+    Args:
+      method: "schur" or "eigen"; both take the triangular forms here.
+      tol: how near to zero a sum of eigenvalues may come.
+
+    Source: Bartels and Stewart, *Solution of the matrix equation AX + XB = C* (1972).
+    """
+    if method not in ("schur", "eigen"):
+        raise ValueError(f"Unrecognized method {method}. The two valid methods are either "
+                         '"schur" or "eigen".')
+    a, b, c = promote_dtypes_inexact(A, B, C)
+    (m, n), rows = c.shape[-2:], a.shape[-2:]
+    if rows != (m, m) or b.shape[-2:] != (n, n):
+        raise ValueError("Incompatible shapes for Sylvester equation:\n"
+                         f"A: {a.shape}\nB: {b.shape}\nC: {c.shape}")
+    solved = functools.partial(_sylvester, tol)
+    x = jnp.vectorize(solved, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
+    return x if jnp.iscomplexobj(c) else jnp.real(x)
+
+
+def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
+    """By the columns of X, where both matrices are triangular."""
+    (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
+    right = jnp.conj(u.T) @ c @ v
+
+    def column(known: Any, j: Any) -> tuple[Any, None]:
+        shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
+        found = solve_triangular(shifted, right[:, j] - known @ s[:, j])
+        return known.at[:, j].set(found), None
+    y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
+    sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
+    return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)

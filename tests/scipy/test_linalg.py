@@ -35,6 +35,25 @@ def test_functions(agrees_with_jax, expression):
     agrees_with_jax("jax.scipy.linalg." + expression, rtol=2e-4 if "expm" in expression else 2e-5)
 
 
+@pytest.mark.parametrize("expression", [
+    "schur(s4)", "schur(m, output='complex')", "schur(m, output='x')", "schur(i[:, :2])",
+    "schur(jnp.stack([m, m * jnp.nan]))", "hessenberg(s4)", "hessenberg(s4, calc_q=True)",
+    "hessenberg(jnp.stack([s4, s4.T]) * (1 + 1j), calc_q=True)", "hessenberg(f)",
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True)", "eigh_tridiagonal(v, v)",
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True, select='i', select_range=(1, 2))",
+    "eigh_tridiagonal(v, v[:2], select='v')", "eigh_tridiagonal(v, v[:2], select='i')",
+    "eigh_tridiagonal(v, w[:2])", "expm_frechet(m, m.T)", "expm_frechet(m, f)",
+    "expm_frechet(m, m.T, compute_expm=False)", "sqrtm(s4 @ s4.T)", "sqrtm(m)",
+    "sqrtm(m * (1 + 2j))", "sqrtm(i[:, :2])", "sqrtm(m, 2)", "solve_sylvester(s4, m, s4[:, :2])",
+    "solve_sylvester(m, -m, m)", "solve_sylvester(m, i[:, :2], m, method='eigen')",
+    "solve_sylvester(jnp.stack([m, m.T]), m, m * 1j)", "solve_sylvester(m, m, f)",
+    "solve_sylvester(m, m, m, method='x')",
+])
+def test_triangular_forms(agrees_with_jax, expression):
+    s4 = "(jnp.cos(jnp.arange(16.)).reshape(4, 4) + 2 * jnp.eye(4))"
+    agrees_with_jax("jax.scipy.linalg." + expression.replace("s4", s4), rtol=2e-4, atol=5e-6)
+
+
 POINTS = np.float32([[0., 1.], [.5, -1.], [2., .25], [1.5, 1.]])
 TARGETS = np.float32([1., -.5, .25, 2.])
 

@@ -1,0 +1,27 @@
+"""Factorisations by LAPACK on the host, and their composites, agree with JAX."""
+
+import pytest
+
+import jax.lax.linalg  # noqa: F401  (the expressions name it)
+
+
+A = "(jnp.cos(jnp.arange(16.)).reshape(4, 4) + 2 * jnp.eye(4))"
+
+
+@pytest.mark.parametrize("expression", [
+    "eig(a)", "eig(a, compute_left_eigenvectors=False)", "eig(jnp.stack([a, a * jnp.nan]))",
+    "eig(a * (1 + 1j), compute_right_eigenvectors=False)", "eig(a[:2])", "schur(a)",
+    "schur(a * 1j)", "schur(a, compute_schur_vectors=False)", "schur(a, sort_eig_vals=True)",
+    "hessenberg(a)", "hessenberg(jnp.stack([a, a]) * 1j)", "hessenberg(a[:1, :1])",
+    "tridiagonal(a + a.T)", "tridiagonal(a + a.T, lower=False)", "tridiagonal(a[:1, :1])",
+    "tridiagonal(a + a.T + 1j * (a - a.T))", "householder_product(a[:, :2], v[:2] / 3)",
+    "householder_product(a, v)", "householder_product(a[:2], v)", "householder_product(a, v * 1j)",
+    "householder_product(jnp.stack([a, a]), f)", "ormqr(a[:, :2], v[:2], a)",
+    "ormqr(a[:, :3], v, a[:2], left=False)", "ormqr(a[:, :2], v[:2], a, transpose=True)",
+    "ormqr(a * 1j, v * (1 + 1j), a * (1 + 0j), left=False, transpose=True)",
+    "ormqr(a, v, a[:3])", "symmetric_product(a, a)", "symmetric_product(a[:, :2], a, alpha=2.)",
+    "symmetric_product(a, a, beta=1., symmetrize_output=True)", "symmetric_product(a, a[:2])",
+])
+def test_factors(agrees_with_jax, expression):
+    full = expression.replace("(a", "(" + A).replace(" a", " " + A).replace("[a", "[" + A)
+    agrees_with_jax("jax.lax.linalg." + full, rtol=1e-4, atol=5e-6)
