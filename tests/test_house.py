@@ -52,6 +52,7 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("lowering/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",
+    ("primitives/hosted.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",
 }
 
 

@@ -37,7 +37,7 @@ def test_functions(agrees_with_jax, expression):
 
 @pytest.mark.parametrize("expression", [
     "schur(s4)", "schur(m, output='complex')", "schur(m, output='x')", "schur(i[:, :2])",
-    "schur(jnp.stack([m, m * jnp.nan]))", "hessenberg(s4)", "hessenberg(s4, calc_q=True)",
+    "schur(jnp.stack([m, m.T]))", "hessenberg(s4)", "hessenberg(s4, calc_q=True)",
     "hessenberg(jnp.stack([s4, s4.T]) * (1 + 1j), calc_q=True)", "hessenberg(f)",
     "eigh_tridiagonal(v, v[:2], eigvals_only=True)", "eigh_tridiagonal(v, v)",
     "eigh_tridiagonal(v, v[:2], eigvals_only=True, select='i', select_range=(1, 2))",
@@ -50,7 +50,7 @@ def test_functions(agrees_with_jax, expression):
     "solve_sylvester(m, m, m, method='x')",
 ])
 def test_triangular_forms(agrees_with_jax, expression):
-    s4 = "(jnp.cos(jnp.arange(16.)).reshape(4, 4) + 2 * jnp.eye(4))"
+    s4 = "(jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4) + 2 * jnp.eye(4))"
     agrees_with_jax("jax.scipy.linalg." + expression.replace("s4", s4), rtol=2e-4, atol=5e-6)
 
 
