@@ -3,7 +3,8 @@
 Stands on `primitives`.  In JAX: `jax/lax/linalg.py`.
 """
 
-from minijax.lax.systems import householder_product, ormqr, symmetric_product
+from minijax.lax.systems import (cholesky_update, householder_product, ormqr, symmetric_product,
+                                 tridiagonal_solve)
 from minijax.primitives.hosted import (eig, eig_p, EigImplementation, hessenberg, hessenberg_p,
                                        schur, schur_p, tridiagonal, tridiagonal_p)
 from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, triangular_solve_p

@@ -8,11 +8,13 @@ from typing import Any
 
 from minijax.core import Array, as_value
 from minijax.higher_order.control_flow import scan
-from minijax.primitives import shape
-from minijax.primitives.algebra import conj, is_complex
+from minijax.primitives import emitted, joining, shape
+from minijax.primitives.algebra import conj, is_complex, sqrt
+from minijax.primitives.choice import select
 from minijax.primitives.emitted import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, flipped, identity_like, lower_part,
                                        product)
+from minijax.primitives.rounding import abs
 from minijax.primitives.slots import FLOAT, check_dtypes
 
 
@@ -116,3 +118,104 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
     found: Any = alpha * product(a, flipped(a)) + beta * c
     return lower_part(found) + flipped(lower_part(found, -1)) if symmetrize_output else found
+
+
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+                      ) -> Array:
+    """The x for which ``a x = b``, a being tridiagonal, by elimination that exchanges rows.
+
+    Args:
+      dl, d, du: what stands below, on and above the diagonal, each of shape (…, n); the first of
+        `dl` and the last of `du` are not read.
+      b: the right sides, of shape (…, n, k).
+      perturb_singular: not implemented.
+
+    Raises:
+      TypeError: for shapes that do not fit.
+      NotImplementedError: with `perturb_singular`.
+
+    >>> import numpy as np
+    >>> one = np.ones(2)
+    >>> tridiagonal_solve(one, 2 * one, one, np.array([[4.], [5.]]))
+    Array([[1.],
+           [2.]], dtype=float32)
+    """
+    dl, d, du, b = (as_value(x) for x in (dl, d, du, b))
+    if perturb_singular:  # JAX: moves the pivots that are too small.
+        raise NotImplementedError("perturb_singular is not implemented: singular systems give nan "
+                                  "or infinities; add what makes them regular to `d`")
+    check_matrix("tridiagonal_solve", b.aval)
+    if not dl.shape == d.shape == du.shape:
+        raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
+                        "shape.")
+    if b.shape[:-1] != d.shape:
+        raise TypeError("All inputs to tridiagonal_solve must have the same batch dimensions and "
+                        f"rows, but got shapes {d.shape} and {b.shape}.")
+    if not d.shape[-1]:
+        return b
+    low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
+    right = move_axis(b, -2, 0)
+    nothing = mid[:1] - mid[:1]
+    low, high = (joining.concatenate([x, nothing], 0) for x in (low[1:], high[:-1]))
+    mid = joining.concatenate([mid, nothing + 1], 0)
+    right = joining.concatenate([right, right[:1] * 0], 0)
+    first = mid[0], high[0], right[0]
+    after = joining.concatenate([high[1:], nothing], 0)
+    _, rows = scan(_eliminate, first, (low, mid[1:], after, right[1:]))
+    _, x = scan(_substitute, (right[0] * 0, right[0] * 0), rows, reverse=True)
+    return move_axis(x, 0, -2)
+
+
+def _eliminate(row: tuple, below: tuple) -> tuple[tuple, tuple]:
+    """Of two rows, the one that begins larger is kept; the other loses its first number."""
+    current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
+
+    def either(x: Any, y: Any) -> Any:
+        return select(emitted.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
+    kept, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
+                   for pair in ((below, current), (current, below)))
+    factor = other[0] / kept[0]
+    rest: Any = tuple(y - factor * x for x, y in zip(kept[1:], other[1:], strict=True))
+    return rest, tuple(kept)
+
+
+def _substitute(later: tuple, row: tuple) -> tuple[tuple, Any]:
+    pivot, next_one, over_next, right = row
+    x = (right - next_one * later[0] - over_next * later[1]) / pivot
+    return (x, later[0]), x
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
+    """The upper triangular factor of ``rᵀ r + w wᵀ``, from the factor r, by rotations.
+
+    Args:
+      r_matrix: floats, of shape (n, n).
+      w_vector: of shape (n,).
+
+    Raises:
+      TypeError, ValueError: for other shapes.
+
+    >>> import numpy as np
+    >>> cholesky_update(np.array([[3.]]), np.array([4.]))
+    Array([[5.]], dtype=float32)
+
+    Source: Golub and Van Loan, *Matrix computations* (2013), section 6.5.4.
+    """
+    r, w = as_value(r_matrix), as_value(w_vector)
+    check_dtypes("cholesky_update", [r.aval, w.aval], [FLOAT, FLOAT])
+    if r.ndim != 2:
+        raise TypeError("Input 0 to cholesky_update must have a rank of exactly 2, but got "
+                        f"shape={r.shape}")
+    if r.shape != w.shape * 2:
+        raise ValueError(
+            "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the "
+            f"same size as input. Got shapes {r.shape} and {w.shape} instead")
+
+    def rotate(w: Any, each: tuple) -> tuple[Any, Any]:
+        row, here = each
+        x, y = (here * row).sum(), (here * w).sum()
+        length = sqrt(x * x + y * y)
+        safe = select(length == 0, length + 1, length)
+        cosine, sine = select(length == 0, length + 1, x / safe), y / safe
+        return cosine * w - sine * row, cosine * row + sine * w
+    return scan(rotate, w, (r, identity_like(r)))[1]

@@ -18,6 +18,10 @@ A = "(jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4) + 2 * jnp.eye(4))"
     "ormqr(a * 1j, v * (1 + 1j), a * (1 + 0j), left=False, transpose=True)",
     "ormqr(a, v, a[:3])", "symmetric_product(a, a)", "symmetric_product(a[:, :2], a, alpha=2.)",
     "symmetric_product(a, a, beta=1., symmetrize_output=True)", "symmetric_product(a, a[:2])",
+    "cholesky_update(m, v[:2])", "cholesky_update(m * 0, v[:2])", "cholesky_update(m, v)",
+    "cholesky_update(jnp.stack([m, m]), v[:2])", "tridiagonal_solve(v, v, v, f.T)",
+    "tridiagonal_solve(g, f, g, t[:, :3])", "tridiagonal_solve(v, v * 0 + k, v, f.T)",
+    "tridiagonal_solve(v * 1j, v * 1j, v * 1j, f.T * 1j)", "tridiagonal_solve(v, v, f[0, :2], m)",
 ])
 def test_factors(agrees_with_jax, expression):
     full = expression.replace("(a", "(" + A).replace(" a", " " + A).replace("[a", "[" + A)
