@@ -1,6 +1,6 @@
 """Primitives eig, schur, hessenberg, tridiagonal and column_order, by SciPy's LAPACK on the host.
 
-Stands on `linalg`, `spectral`.  Chapter 13, *Callbacks*, for how compiled code calls Python.
+Stands on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 

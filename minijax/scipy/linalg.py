@@ -317,6 +317,37 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
     return values if eigvals_only else (values, vectors)
 
 
+def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+          max_iterations: int | None = None) -> tuple[Array, Array]:
+    """U with orthonormal columns and a positive semidefinite P with ``a = U P``.
+
+    >>> polar(jnp.array([[0., 2.], [1., 0.]]))[1]
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
+
+    Args:
+      side: "left" for ``a = P U``.
+      method: "qdwh" or "svd"; both go by the singular values here.
+      eps, max_iterations: taken for JAX's sake; nothing is iterated.
+    """
+    # JAX: qdwh iterates products and solutions.
+    x = as_array("polar", a)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        raise ValueError(f"data type {x.dtype} not inexact")
+    if side not in ("right", "left"):
+        raise ValueError("The argument `side` must be either 'right' or 'left'.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method}.")
+    m, n = x.shape[-2:]
+    if method == "qdwh" and (m < n if side == "right" else m > n):
+        raise NotImplementedError("method='qdwh' needs as many rows as columns or more where "
+                                  f"side='right', fewer where side='left', got {x.shape} with "
+                                  f"{side=}; take method='svd'")
+    left, values, right = jnp.linalg.svd(x, full_matrices=False)
+    basis = jnp.conj(right.mT) if side == "right" else left
+    return left @ right, (basis * values[..., None, :]) @ jnp.conj(basis.mT)
+
+
 # ── Matrices made of others ──────────────────────────────────────────────────────────────────
 
 # The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its

@@ -47,7 +47,9 @@ def test_functions(agrees_with_jax, expression):
     "sqrtm(m * (1 + 2j))", "sqrtm(i[:, :2])", "sqrtm(m, 2)", "solve_sylvester(s4, m, s4[:, :2])",
     "solve_sylvester(m, -m, m)", "solve_sylvester(m, i[:, :2], m, method='eigen')",
     "solve_sylvester(jnp.stack([m, m.T]), m, m * 1j)", "solve_sylvester(m, m, f)",
-    "solve_sylvester(m, m, m, method='x')",
+    "solve_sylvester(m, m, m, method='x')", "polar(m)", "polar(f.T)", "polar(f, side='left')",
+    "polar(f)", "polar(f, method='svd')", "polar(c.T)", "polar(jnp.stack([m, m.T]))",
+    "polar(m, side='x')", "polar(m, method='x')", "polar(i[:, :2])",
 ])
 def test_triangular_forms(agrees_with_jax, expression):
     s4 = "(jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4) + 2 * jnp.eye(4))"
