@@ -1,4 +1,4 @@
-"""Primitives eig, schur, hessenberg, tridiagonal and column_order, by SciPy's LAPACK on the host.
+"""Primitives eig, schur, hessenberg and tridiagonal, by SciPy's LAPACK on the host.
 
 Stands on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
