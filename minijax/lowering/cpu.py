@@ -45,7 +45,17 @@ EACH = 256  # kernels that an engine is for: it remembers a little of each that 
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
 
 hold_over_forks(_starting, _native)
-atexit.register(_native.acquire)  # what is under way ends, and other threads begin no more
+
+
+@atexit.register
+def _close() -> None:
+    """Let what is under way end, and other threads begin no more: Python ends.
+
+    Its main thread counts as ended then, and all but daemons have; a program may run these
+    functions earlier, too.
+    """
+    if not threading.main_thread().is_alive():
+        _native.acquire()
 
 
 def undisturbed(work: Callable[[], T]) -> T:

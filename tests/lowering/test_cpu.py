@@ -248,3 +248,12 @@ def test_a_kernel_finds_its_constants_wherever_they_are_loaded():
     lowered = minijax.jit(lambda x: minijax.numpy.tanh(x @ x)).lower(x)
     assembly = cpu.compile(llvm.assembly(lowered._lowered.kernel), "asm")
     assert "movabsq" in assembly and "(%rip)" not in assembly
+
+
+def test_threads_go_on_when_the_functions_of_atexit_ran_early():
+    program = ("import atexit, threading, minijax\n"
+               "atexit._run_exitfuncs()\n"
+               "thread = threading.Thread(target=lambda: minijax.jit(lambda x: x * 3)(1.))\n"
+               "thread.start(); thread.join(60)\n"
+               "assert not thread.is_alive()")
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
