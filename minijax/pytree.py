@@ -351,11 +351,11 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
         return
     wanted = treedef._data if kind is NAMEDTUPLE else kind.type
     if kind_of(tree) is not kind or type(tree) is not wanted:
-        raise ValueError(f"Expected {wanted.__name__}, got {tree!r}.")
+        raise ValueError(_other_kind(kind, wanted, tree))
     children, data = kind.flatten(tree)
     children = list(children)
     if not _same_data(data, treedef._data):
-        _refuse_data(kind, treedef._data, data)
+        _refuse_data(kind, treedef._data, data, tree)
     if len(children) != len(treedef._children):
         name = kind.type.__name__
         raise ValueError(f"{name.capitalize()} arity mismatch: {len(children)} != "
@@ -364,9 +364,19 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
         _flatten_up_to(child_def, child, parts)
 
 
-def _refuse_data(kind: Kind, expected: Any, present: Any) -> None:
+def _other_kind(kind: Kind, wanted: type, tree: Any) -> str:
+    if kind is NAMEDTUPLE:
+        return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {tree!r}."
+                if kind_of(tree) is kind else f"Expected named tuple, got {tree!r}.")
+    if wanted in (tuple, list, dict):
+        return f"Expected {wanted.__name__}, got {tree!r}."
+    if wanted is type(None):
+        return f"Expected None, got {tree!r}."
+    return f"Custom node type mismatch: expected type: {wanted}, value: {tree!r}."
+
+
+def _refuse_data(kind: Kind, expected: Any, present: Any, tree: Any) -> None:
     if kind is DICT:
         raise ValueError(f"Dict key mismatch; expected keys: {list(expected)}; "
                          f"present keys: {list(present)}.")
-    raise ValueError(f"Mismatch custom node data: {expected} != {present}; "
-                     f"type: {kind.type.__name__}.")
+    raise ValueError(f"Mismatch custom node data: {expected} != {present}; value: {tree!r}.")

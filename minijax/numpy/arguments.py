@@ -139,8 +139,9 @@ def promote_dtypes(*args: Any) -> list[Any]:
 
 def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
     """The arguments in the dtype of a `kind` that comes after the one they share."""
-    dtype, weak_type = result_dtype(*args)
-    dtype = dtypes.canonicalize_dtype(kind(dtype))
+    shared, weak_type = result_dtype(*args)
+    dtype = dtypes.canonicalize_dtype(kind(shared))
+    weak_type = weak_type and shared != dtypes.BOOL  # of truths there is one type
     return [convert(x, dtype, weak_type) for x in args]
 
 

@@ -1,6 +1,9 @@
 """Functions of one array agree with JAX in dtype, weak type, shape and value."""
 
+import jax
 import pytest
+
+import minijax
 
 INEXACT = ("exp exp2 expm1 log log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
            "arcsinh arccosh arctanh rint fabs log2 log10 deg2rad rad2deg reciprocal sinc").split()
@@ -59,3 +62,9 @@ def test_derivatives_agree_with_jax(agrees_with_jax, name):
 def test_sinc_has_all_its_derivatives_at_and_near_zero(agrees_with_jax, x):
     agrees_with_jax(f"jax.grad(jnp.sinc)({x})", rtol=2e-3)
     agrees_with_jax(f"jax.grad(jax.grad(jnp.sinc))({x})", rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["exp", "sqrt", "exp2", "sin"])
+def test_functions_of_weak_truths_are_not_weak(name):
+    ours, theirs = (getattr(lib.numpy, name)(lib.numpy.isfinite(.5)) for lib in (minijax, jax))
+    assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
