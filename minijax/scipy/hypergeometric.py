@@ -135,7 +135,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
         is_inside, y, one), jnp.where(is_inside, s, one))
     found = scale * jnp.where(is_inside, found, f)
     at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
-    found = jnp.where((s > 0) | ends, found, jnp.where(s == 0, at_one, jnp.inf))
+    found = jnp.where((s > 0) | ends, found, jnp.where(s == 0, scale * at_one, jnp.inf))
     return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, found))
 
 
