@@ -5,6 +5,7 @@ import ctypes
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,24 @@ def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
     load = cpu.loaded
     monkeypatch.setattr(cpu, "loaded", lambda *args: found.around(load(*args)))
     return found
+
+
+def calls_left():
+    """How many calls may still stand inside one another."""
+    def deeper(k):
+        try:
+            return deeper(k + 1)
+        except RecursionError:
+            return k
+    return deeper(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """Where a test leaves no room for calls, say so, and let those after it run.
+
+    Once, a worker died of it while it reported `test_debugger.py`, and nothing said why.
+    """
+    if calls_left() < 300:
+        item.warn(pytest.PytestWarning("room for calls was lost here"))
+        sys.setrecursionlimit(sys.getrecursionlimit() + 1000)
