@@ -206,11 +206,10 @@ def calls_left():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    """Where a test leaves no room for calls, say so, and let those after it run.
+def pytest_runtest_makereport():
+    """Give back the room for calls that JAX loses.
 
-    Once, a worker died of it while it reported `test_debugger.py`, and nothing said why.
+    Each time that it refuses a tree, it keeps one call open for each container around the culprit.
     """
-    if calls_left() < 300:
-        item.warn(pytest.PytestWarning("room for calls was lost here"))
-        sys.setrecursionlimit(sys.getrecursionlimit() + 1000)
+    if calls_left() < 600:
+        sys.setrecursionlimit(sys.getrecursionlimit() + 400)
