@@ -314,8 +314,12 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     Args:
       mode: what a place out of bounds gives: with "fill", the default, nan or the smallest
         integer; "clip" moves it inside, also from below 0, and "wrap" around.
+
+    Raises:
+      ValueError: when the places are not integers; booleans count as such, but for "clip".
+      IndexError: when the axis is empty, and some place is asked for.
     """
-    if indices.dtype.kind not in "biu":
+    if indices.dtype.kind not in ("iu" if mode == "clip" else "biu"):  # JAX clips no booleans
         raise ValueError("indices must have an integer type")
     if indices.dtype == bool:
         indices = convert(indices, _INT)
