@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, tree_util
+from minijax import core, errors, tree_util
 from minijax.higher_order.devices import Device, DeviceArray, kind_in_use, kind_named, put
 from minijax.higher_order.devices import default_device as where_new_arrays_lie
 from minijax.higher_order.elsewhere import named
 from minijax.higher_order.placing import given, in_context
 from minijax.higher_order.shardings import PlacedArray, Sharding, SingleDeviceSharding
 from minijax.stage import check_arg
+
+_NO_GPU = ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
+           "present. Platforms present are: cpu")
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -28,13 +31,21 @@ def devices(backend: str | None = None) -> list[Device]:
       backend: ``"cpu"``, ``"gpu"`` or ``"cuda"``; ``"emulator"`` is a GPU in NumPy.
 
     Raises:
-      RuntimeError: for another platform, and where there is no such device.
+      RuntimeError: for another platform, and where there is no such device, with what would help.
 
     >>> devices("cpu")
     [CpuDevice(id=0)]
     """
     kind = kind_in_use() if backend is None else kind_named(backend)
-    return [kind.numbered(i) for i in range(kind.count())]
+    try:
+        count = kind.count()
+    except errors.JaxRuntimeError as error:
+        if backend is None:
+            raise
+        words = _NO_GPU if backend == "gpu" else (
+            f"Unknown backend {backend}. Available backends are ['cpu']")
+        raise errors.with_cure(RuntimeError(words), str(error)) from error
+    return [kind.numbered(i) for i in range(count)]
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None,

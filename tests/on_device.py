@@ -102,7 +102,8 @@ def chosen() -> devices.Device:
             raise RuntimeError("it says that 1 + 1 is not 2")
         return device
     except (RuntimeError, IndexError) as error:
-        raise SystemExit(f"Nothing was run on the device {name!r}: {error}") from None
+        why = error.__cause__ or error  # what the driver says, where `devices` speaks for it
+        raise SystemExit(f"Nothing was run on the device {name!r}: {why}") from None
 
 
 def run(part: str, arguments: Sequence[str], device: str) -> Outcome:

@@ -1,11 +1,14 @@
 """vmap, make_jaxpr, eval_shape and devices as users call them."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
 
 import minijax
 import minijax.numpy as jnp
+from minijax.lowering.targets import driver
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -131,8 +134,20 @@ def test_there_is_one_device_and_everything_is_on_it():
     x = minijax.device_put(X)
     assert isinstance(x, minijax.Array) and minijax.block_until_ready(x) is x
     np.testing.assert_array_equal(minijax.device_get(x), X)
-    with pytest.raises(RuntimeError, match="A GPU needs NVIDIA's bindings"):
-        minijax.devices("gpu")
+
+
+@pytest.mark.parametrize("backend", ["gpu", "cuda"])
+def test_a_device_that_is_not_there_is_refused_in_jaxs_words_with_what_would_help(
+        monkeypatch, backend):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    driver.bindings.cache_clear()
+    with pytest.raises(RuntimeError) as ours:
+        minijax.devices(backend)
+    with pytest.raises(RuntimeError) as theirs:
+        jax.devices(backend)
+    assert str(ours.value) == str(theirs.value)
+    cure = ours.value.__notes__[0]
+    assert "A GPU needs NVIDIA's bindings" in cure and "pip install" in cure
 
 
 def test_jit_is_disabled_and_enabled_again():
