@@ -322,6 +322,11 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     counts = {"feature_group_count": feature_group_count, "batch_group_count": batch_group_count}
     same = {"dimension_numbers": dimension_numbers, **params}
+    if not axis.size:  # joined to another axis, it would hide how long that one is
+        rows = [x.aval.update(shape=tuple(n for i, n in enumerate(x.shape) if i != d))
+                for x, d in zip(args, dims, strict=True)]
+        [row] = conv_general_dilated_p.type_of(rows, {**same, **counts})
+        return [emitted.zeros(row.update(shape=(0, *row.shape)))], [0]
     if dims[1] is None:
         if batch_group_count == 1:
             out = conv_general_dilated_p.bind(_into(lhs, dims[0], lhs_spec[0]), rhs, **same,

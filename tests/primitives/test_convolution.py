@@ -110,3 +110,14 @@ def test_shapes_are_those_of_jax():
             found, wanted = (getattr(module, f"conv_{kind}_shape_tuple")(
                 *shapes, (1, 2), padding, LAST) for module in (lax, jax.lax))
             assert found == wanted
+
+
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
+def test_no_convolutions_at_all_have_the_shape_of_jaxs(axes):
+    x, w = (np.ones((0, n) if axis == 0 else n, np.float32)
+            for n, axis in zip((5, 3), axes, strict=True))
+    for map_of in (lambda lib: lambda f: lib.vmap(f, axes),
+                   lambda lib: lambda f: lib.jit(lib.vmap(f, axes)),
+                   lambda lib: lambda f: lib.vmap(lib.grad(lambda x, w: f(x, w).sum()), axes)):
+        ours, theirs = (map_of(lib)(lib.numpy.convolve)(x, w) for lib in (minijax, jax))
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
