@@ -4,14 +4,16 @@ Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
 In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 """
 
+import contextlib
 import functools
 import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V")
 
 loaded_at = time.time()  # when the package was
 _clears: list[Callable[[], Any]] = []
@@ -69,6 +71,38 @@ class SameObject:
     def __eq__(self, other: object) -> bool:
         mine = self.ref()
         return isinstance(other, SameObject) and mine is not None and mine is other.ref()
+
+
+class OfObjects(Generic[V]):
+    """Something for each object, made when it is first asked for, as long as the object lives.
+
+    Objects are told apart by identity, whatever they say of equality; what is kept must not refer
+    to them.
+
+    >>> known = OfObjects(lambda obj: [])
+    >>> known[print] is known[print], known[print] is known[len]
+    (True, False)
+    """
+
+    def __init__(self, make: Callable[[Any], V]):
+        self._make = make
+        self._all: dict[int, tuple[weakref.ref, V]] = {}
+        cleared_by(self._all.clear)
+
+    def __getitem__(self, obj: Any) -> V:
+        known = self._all.get(id(obj))
+        if known is not None and known[0]() is obj:
+            return known[1]
+        made = self._make(obj)
+        with contextlib.suppress(TypeError):  # it cannot be referred to weakly
+            forget = functools.partial(self._forget, id(obj))
+            self._all[id(obj)] = weakref.ref(obj, forget), made
+        return made
+
+    def _forget(self, place: int, ref: weakref.ref) -> None:
+        known = self._all.get(place)
+        if known is not None and known[0] is ref:
+            del self._all[place]
 
 
 class Holders:

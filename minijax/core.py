@@ -330,7 +330,7 @@ def get_aval(x: Any) -> ShapedArray:
     >>> get_aval(1.5)
     ShapedArray(float32[], weak_type=True)
     """
-    if isinstance(x, Typed):
+    if isinstance(x, Typed) or getattr(x, "is_reference", False):
         return x.aval
     if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 and _is_array_dtype(x.dtype):
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))

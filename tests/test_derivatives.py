@@ -45,6 +45,11 @@ CALLS = {
     "jvp aux": lambda lib: lib.jvp(lambda x: (x * 2, x), (X,), (X,), has_aux=True),
     "vjp": lambda lib: lib.vjp(lambda p: p["w"] @ p["b"], PARAMS)[1](X),
     "vjp of integers": lambda lib: lib.vjp(lambda x, n: x * n, 2.0, 3)[1](1.0),
+    "vjp of what has no derivative": lambda lib: [
+        lib.vjp(f, 2.0)[1]((1.0, ct)) for f, ct in (
+            (lambda x: (x * 2, 3), 1), (lambda x: (x * 2, x > 0), True),
+            (lambda x: (x * 2, x.astype(int)), 1.5),
+            (lambda x: (x * 2, x.astype(int)), np.zeros((), lib.dtypes.float0)))],
     "vjp aux": lambda lib: lib.vjp(lambda x: (x * 2, x), X, has_aux=True)[2],
     "linearize": lambda lib: lib.linearize(loss(lib), PARAMS, X)[1](PARAMS, X),
     "linear_transpose": lambda lib: lib.linear_transpose(lambda x: 2 * x, 1.0)(3.0),
@@ -99,6 +104,9 @@ BAD = {
     "jvp trees": lambda lib: lib.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)),
     "jvp shapes": lambda lib: lib.jvp(lambda x: x, (X,), (X[:2],)),
     "jvp dtypes": lambda lib: lib.jvp(lambda x: x, (1.0,), (1,)),
+    "linear_transpose of another dtype": lambda lib: lib.linear_transpose(lambda x: 2 * x, 1.0)(3),
+    "linear_transpose of another shape": lambda lib: lib.linear_transpose(
+        lambda x: 2 * x, 1.0)(np.zeros(2, np.float32)),
     "vjp shape": lambda lib: lib.vjp(lambda x: x, 1.0)[1](X),
     "jacfwd of integers": lambda lib: lib.jacfwd(lambda x: x)(1),
     "jacrev of integers": lambda lib: lib.jacrev(lambda x: x)(1),

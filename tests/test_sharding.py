@@ -1,6 +1,7 @@
 """Meshes, shardings and what lies over them are JAX's, on eight pretended devices each."""
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -23,6 +24,20 @@ jax.make_mesh((2,), ('x',)), AbstractMesh((2,), ('x',)), jax.make_mesh((16,), ('
 Mesh(jax.devices(), ('x', 'y'))
 P('x', None, ('x', 'y')), P(), P(('x',)), P('x') + P('y'), P('x', unreduced={'y'}), P('x') == P('x')
 P('x') == P('x', None), tuple(P('x', None)), len(P('x', 'y')), P('x')[0], P.UNCONSTRAINED
+P('x', None).index(None), P('x', 'x').count('x'), P('x').update(partitions=('y',)), P().index('x')
+P('x', unreduced={'y'}).update(('z',)), P('x').update(reduced={'y'})
+[(m.are_all_axes_auto, m.are_all_axes_explicit, m.are_all_axes_manual) for m in (auto, mesh, bare)]
+bare.update((4,)), bare.update(axis_types=mesh.axis_types[:1]), auto.is_scalar, bare.axis_sizes
+bare.update_axis_types({'i': mesh.axis_types[0]})
+bare.devices
+bare.is_multi_process
+jax.device_put(X, Format(Layout((0, 1)), S)).sharding, Format(), Format(None, S), Layout((1, 0))
+Layout((0, 1)) == Layout((0, 1)), a.format.layout.major_to_minor, one.format.sharding
+jax.jit(lambda x: x, in_shardings=Format(Layout((0, 1)), rows))(X).sharding
+jax.ShapeDtypeStruct((8, 2), 'float32', sharding=Format(None, S)).sharding
+with_layout_constraint(one, Layout((0,))), jax.jit(lambda x, y: x + y, in_shardings=None)(1., y=2.)
+create_device_mesh((4, 2)), create_device_mesh((2,), devices=jax.devices()[2:4])
+create_device_mesh((3,))
 NamedSharding(auto, P('x', 'x'))
 NamedSharding(auto, P('z'))
 S, S.spec, S.mesh, S.num_devices, S.memory_kind, S.update(spec=P('y')), S.with_memory_kind('device')
@@ -114,6 +129,8 @@ def namespace(jax, jnp):
     """The names that programs use."""
     from_sharding = {name: getattr(jax.sharding, name) for name in (
         "Mesh", "AbstractMesh", "NamedSharding", "SingleDeviceSharding")}
+    layout, mesh_utils = (importlib.import_module(f"{jax.__name__}.experimental.{name}")
+                          for name in ("layout", "mesh_utils"))
     mesh = jax.make_mesh((4, 2), ("x", "y"))
     auto = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
     P, NamedSharding = jax.P, jax.NamedSharding
@@ -129,7 +146,11 @@ def namespace(jax, jnp):
             f()
         return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
     return {
-        **from_sharding, "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
+        **from_sharding, "bare": jax.sharding.AbstractMesh((2,), ("i",)),
+        "Format": layout.Format, "Layout": layout.Layout,
+        "with_layout_constraint": layout.with_layout_constraint,
+        "create_device_mesh": mesh_utils.create_device_mesh,
+        "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
         "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
         "printed": printed, "double": lambda x: x * 2, "one": jnp.ones(3),
         "rows": NamedSharding(auto, P("x")), "columns": NamedSharding(auto, P("y")),

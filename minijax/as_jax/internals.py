@@ -32,13 +32,6 @@ class ExtendedDType:
 result_handlers: dict[type, Any] = {}  # of such dtypes
 
 
-class Format(NamedTuple):
-    """How an array lies in memory, and where: Flax looks for these among shardings."""
-
-    layout: Any = None
-    sharding: Any = None
-
-
 # ── Lists ────────────────────────────────────────────────────────────────────────────────────
 
 def safe_zip(*lists: Iterable[Any]) -> list[tuple]:

@@ -12,7 +12,6 @@ jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Eq
 jax.core.get_opaque_trace_state          extend.core.get_opaque_trace_state  Flax
 jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
-jax.experimental.layout.Format           as_jax.internals.Format              Flax
 jax.experimental.hijax                   as_jax.hijax                         Flax
 jax._src.checkify                        experimental.checkify                Flax
 jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox

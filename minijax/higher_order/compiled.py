@@ -21,7 +21,7 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
-from minijax.higher_order.shardings import Sharding, SingleDeviceSharding
+from minijax.higher_order.shardings import Format, Sharding, SingleDeviceSharding
 from minijax.higher_order.spreading import in_use, spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs, types_in
@@ -227,6 +227,7 @@ class ShapeDtypeStruct(core.Typed):
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None,
                  weak_type: bool = False):
+        sharding = sharding.sharding if isinstance(sharding, Format) else sharding
         if not isinstance(sharding, Sharding | PartitionSpec | None):
             raise ValueError(
                 "sharding should be an instance of `jax.sharding.Sharding`, "

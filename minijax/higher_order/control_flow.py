@@ -5,15 +5,17 @@ Stands on `cond`, `loops`, `jit`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, source_info, tree_util
+from minijax import caches, config, core, dtypes, errors, source_info, tree_util
 from minijax.core import ShapedArray
-from minijax.higher_order.arguments import flattened
+from minijax.higher_order.bodies import Body, share_consts
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
@@ -24,58 +26,13 @@ from minijax.higher_order.references import (Ref, carrying, closed_over, dischar
                                               has_refs)
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
+from minijax.jaxpr import ClosedJaxpr, parted
 from minijax.primitives import algebra, choice
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.joining import concatenate, stack
 from minijax.primitives.slicing import index_leading, slice_in_dim
-from minijax.stage import FlatFunction, check_arg, hoist
-
-
-# ── Functions of the user's as programs ──────────────────────────────────────────────────────
-
-class Body:
-    """A function of trees staged as a program, with what it closed over as leading inputs.
-
-    Args:
-      fun: the function.
-      arg_types: its arguments, with a `ShapedArray` for every array.
-      traced_for: ``"scan"``, ``"cond"`` …, for messages.
-    """
-
-    def __init__(self, fun: Callable, arg_types: Sequence[Any], traced_for: str):
-        flat, avals = flattened(fun, tuple(arg_types), traced_for)
-        self.closed, self.consts = hoist(flat.staged(avals))
-        self.info: Any = flat.debug_info
-        self.out_tree, self.tree_of, self.out_avals = (
-            flat.out_tree, flat.result, self.closed.out_avals)
-
-    @property
-    def argument_name(self) -> str:
-        """What the function calls its first argument."""
-        names = self.info.arg_names
-        return names[0].split("[")[0] if names and names[0] else "carry"
-
-    @property
-    def out_types(self) -> Any:
-        return self.tree_of(self.out_avals)
-
-    def called(self, *args: Any) -> Any:
-        """What the program makes of arguments, in the tree of the function's result."""
-        return self.tree_of(jaxpr_as_fun(self.closed)(*self.consts, *tree_util.tree_leaves(args)))
-
-
-def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """The bodies' programs with the same leading inputs: all that any of them closed over."""
-    consts = {id(c): c for body in bodies for c in body.consts}
-    programs = []
-    for body in bodies:
-        places = {id(c): i for i, c in enumerate(body.consts)}
-        rest = range(len(places), len(body.closed.in_avals))
-        programs.append(rearranged(body.closed, [
-            *(places.get(i, c.aval) for i, c in consts.items()), *rest]))
-    return programs, list(consts.values())
+from minijax.stage import FlatFunction, check_arg
 
 
 # ── What differs between types that should be the same ───────────────────────────────────────
@@ -230,11 +187,27 @@ def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequen
     values = [check_arg(x) for x in leaves]
     types = tree_util.tree_unflatten(tree, [x.aval for x in values])
     kind = "cond" if names[0] == "false_fun" else "switch"
-    bodies = [Body(f, types, kind) for f in functions]
+    bodies = [Body.of(f, types, kind) for f in functions]
     _check_branches(kind, [*zip(names, bodies, strict=True)])
     programs, consts = share_consts(bodies)
-    call = functools.partial(cond_p.bind, index, *consts, *values, branches=tuple(programs))
-    return bodies[0].tree_of(called(call, lambda: functions[_known_index(index)](*operands)))
+    given, handed_on = [*consts, *values], _handed_on(programs)
+    branches = tuple(rearranged(p, None, [i for i, place in enumerate(handed_on) if place is None])
+                     for p in programs)
+
+    def run() -> list:
+        outs = iter(cond_p.bind(index, *given, branches=branches))
+        return [next(outs) if place is None else given[place] for place in handed_on]
+    return bodies[0].tree_of(called(run, lambda: functions[_known_index(index)](*operands)))
+
+
+def _handed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output the number of the input that every program hands on as it is, if one is."""
+    found = []
+    for outs in zip(*(p.jaxpr.outvars for p in programs), strict=True):
+        places = {p.jaxpr.invars.index(v) if v in p.jaxpr.invars else None
+                  for p, v in zip(programs, outs, strict=True)}
+        found.append(places.pop() if len(places) == 1 else None)
+    return found
 
 
 def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
@@ -243,7 +216,8 @@ def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
         pairs = pairs[::-1]  # kept as (false, true), spoken of as (true, false)
     (first, one), *others = pairs
     for second, two in others:
-        places = f"\n\n{first} is {one.info.func_src_info}\n{second} is {two.info.func_src_info}"
+        places = (f"\n\n{first} is {one.debug_info.func_src_info}"
+                  f"\n{second} is {two.debug_info.func_src_info}")
         advice = f"\n\nRevise {first} and/or {second} so that"
         if one.out_tree != two.out_tree:
             differ = [f"{first} output{tree_util.keystr(path)} is a {have} but {second} output"
@@ -278,9 +252,9 @@ class Carry:
 
     def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
         """The body of the loop; `carry_of` is what of its result it carries on."""
-        body = Body(f, (self.types, *others), self.kind)
+        body = Body.of(f, (self.types, *others), self.kind)
         if self.adapted(carry_of(body.out_types)):
-            body = Body(f, (self.types, *others), self.kind)
+            body = Body.of(f, (self.types, *others), self.kind)
         return body
 
     def adapted(self, out_types: Any) -> bool:
@@ -298,7 +272,7 @@ class Carry:
 
     def kept_by(self, body: Body) -> list[bool]:
         """Which values the body hands on as they are: no state, but constants of the loop."""
-        jaxpr = body.closed.jaxpr
+        jaxpr = body.program.jaxpr
         state = jaxpr.invars[len(body.consts):][:len(self.values)]
         return [v is jaxpr.outvars[i] for i, v in enumerate(state)]
 
@@ -381,7 +355,7 @@ def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: 
     carry.check(_carry_of(body.out_types), body.argument_name)
     if isinstance(unroll, bool):
         unroll = max(steps, 1) if unroll else 1
-    loop = Scan(body.closed, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
+    loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
     outs = called(lambda: _computed(loop, body, carry, carry.kept_by(body), rows),
                   lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
     return body.tree_of(outs)
@@ -393,14 +367,14 @@ def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
 
     `kept` says which of the carry are no state, but constants.
     """
-    jaxpr = body.closed.jaxpr
+    jaxpr = body.program.jaxpr
     consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
     copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
     handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
                  *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
     computes = [i for i, x in enumerate(handed_on) if x is None]
     outs = iter(loop.run(
-        rearranged(body.closed, [*state, *consts, *row], computes),
+        rearranged(body.program, [*state, *consts, *row], computes),
         [*[TEST] * len(test_consts), *(CONST if k else CARRY for k in kept),
          *[CONST] * len(consts), *[ROW] * len(row)],
         [*test_consts, *carry.values, *body.consts, *rows],
@@ -530,7 +504,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     carry = Carry(init_val, "while_loop")
     body = carry.staged(body_fun)
-    condition = Body(cond_fun, (carry.types,), "while_cond")
+    condition = Body.of(cond_fun, (carry.types,), "while_cond")
     _check_condition(condition)
     carry.check(body.out_types, body.argument_name)
     return body.tree_of(called(lambda: _looped(condition, body, carry),
@@ -539,13 +513,13 @@ def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 
 def _looped(condition: Body, body: Body, carry: Carry) -> list:
     """The last state; what is handed on is a constant only where the condition does not read it."""
-    test = condition.closed.jaxpr
+    test = condition.program.jaxpr
     test_consts, tested = cut(range(len(test.invars)), len(condition.consts))
     read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
     kept = [k and test.invars[i] not in read
             for k, i in zip(carry.kept_by(body), tested, strict=True)]
-    program = rearranged(condition.closed, [*test_consts, *parted(tested, kept)[False]])
-    return _computed(While(program, len(test_consts), body.closed, len(body.consts)), body, carry,
+    program = rearranged(condition.program, [*test_consts, *parted(tested, kept)[False]])
+    return _computed(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
                      kept, test_consts=condition.consts)
 
 
@@ -589,22 +563,42 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         start, stop = _known_index(first), _known_index(last)
         if config.disable_jit.value:
             return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
-        return scan(lambda carry, _: (_counted(body_fun, *carry), None), (start, init_val), None,
-                    max(stop - start, 0), unroll=1 if unroll is None else unroll)[0][1]
+        return scan(_rounds[body_fun].row, (start, init_val), None, max(stop - start, 0),
+                    unroll=1 if unroll is None else unroll)[0][1]
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
                          "known.")
 
-    def step(carry: tuple) -> tuple:
-        i, state = _counted(body_fun, carry[0], carry[2])
-        return i, carry[1], state
-    return while_loop(lambda carry: choice.lt_p.bind(*carry[:2]), step, (first, last, init_val))[2]
+    return while_loop(_is_before, _rounds[body_fun].again, (first, last, init_val))[2]
 
 
-def _counted(body_fun: Callable, i: Any, state: Any) -> tuple[Any, Any]:
-    """The next integer, and the state after a round."""
-    one = np.ones((), i.dtype)[()]
-    return algebra.add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
+def _is_before(carry: tuple) -> Any:
+    return choice.lt_p.bind(*carry[:2])
+
+
+class _Rounds(NamedTuple):
+    """The rounds of a `fori_loop`, as the bodies of a `scan` and of a `while_loop`."""
+
+    row: Callable
+    again: Callable
+
+    @classmethod
+    def of(cls, body_fun: Callable) -> _Rounds:
+        fun = caches.SameObject(body_fun).ref
+
+        def again(loop_carry: tuple) -> tuple:
+            i, *upper, state = loop_carry
+            one = np.ones((), i.dtype)[()]
+            return (algebra.add_p.bind(i, one.item() if i.weak_type else one), *upper,
+                    fun()(i, state))
+
+        def row(loop_carry: tuple, _: None) -> tuple[tuple, None]:
+            return again(loop_carry), None
+        return cls(row, again)
+
+
+# The same ones for the same function, so that they are traced once.
+_rounds: caches.OfObjects[_Rounds] = caches.OfObjects(_Rounds.of)
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:

@@ -15,7 +15,8 @@ from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Ze
 from minijax.higher_order import control_flow
 from minijax.higher_order.arguments import looks_like
 from minijax.higher_order.compiled import ProgramPrimitive, running
-from minijax.higher_order.control_flow import Body, Carry
+from minijax.higher_order.bodies import Body
+from minijax.higher_order.control_flow import Carry
 from minijax.higher_order.custom_derivatives import all_positional
 from minijax.higher_order.rules import cut, has_tangent, with_zeros
 from minijax.interpreters.jvp import jvp_flat, jvp_jaxpr
@@ -125,10 +126,10 @@ class custom_vmap:
             raise AttributeError("No batching rule defined for custom_vmap function "
                                  f"{source_info.function_name(self.fun)} using def_vmap.")
         given = Carry(all_positional(self.fun, args, kwargs), "custom_vmap")
-        body = Body(self.fun, given.types, "custom_vmap")
+        body = Body.of(self.fun, given.types, "custom_vmap")
         rule = functools.partial(_flat_rule, self.vmap_rule, len(body.consts), given.tree,
                                  body.out_tree)
-        return body.tree_of(custom_vmap_call_p.bind(*body.consts, *given.values, call=body.closed,
+        return body.tree_of(custom_vmap_call_p.bind(*body.consts, *given.values, call=body.program,
                                                     rule=rule))
 
 

@@ -38,8 +38,7 @@ from minijax.tracebacks import api_boundary, hide_internal_frames
 
 # What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
 # share their traces.  Nothing in an entry refers to the function.
-_traces: weakref.WeakKeyDictionary[Any, dict[Key, Traced]] = weakref.WeakKeyDictionary()
-caches.cleared_by(_traces.clear)
+_traces: caches.OfObjects[dict[Key, Traced]] = caches.OfObjects(lambda fun: {})
 
 
 def clear_caches() -> None:
@@ -169,7 +168,7 @@ class JitFunction:
         if any(donated):
             self._part += (donated,)
         try:
-            hash(weakref.ref(self._owner))
+            weakref.ref(self._owner)
         except TypeError:  # it cannot be a weak key
             self._owner = self
         self._dispatcher = Dispatcher()
@@ -329,10 +328,10 @@ class JitFunction:
         self._dispatcher = Dispatcher()
 
     def _cache_size(self) -> int:
-        return len(_traces.get(self._owner, ()))
+        return len(self._table())
 
     def _table(self) -> dict[Key, Traced]:
-        return _traces.setdefault(self._owner, {})
+        return _traces[self._owner]
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -424,7 +423,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    laid = Laid(checked_shardings("in_shardings", in_shardings),
+    laid = Laid(UNSPECIFIED if in_shardings is None else
+                checked_shardings("in_shardings", in_shardings),
                 checked_shardings("out_shardings", out_shardings))
     return JitFunction(fun, static, donated, inline, named(device or backend),
                        None if laid == (UNSPECIFIED, UNSPECIFIED) else laid)

@@ -14,7 +14,8 @@ from minijax import tree_util
 from minijax.core import (Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
 from minijax.higher_order.compiled import ProgramPrimitive, running
-from minijax.higher_order.control_flow import Body, Carry, share_consts
+from minijax.higher_order.bodies import Body, share_consts
+from minijax.higher_order.control_flow import Carry
 from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp, zero_from_primal
 from minijax.higher_order.rules import cut, has_tangent
 from minijax.interpreters.jvp import jvp_flat
@@ -141,8 +142,8 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     (Array(0.5, dtype=float32, weak_type=True), (Array(0.25, dtype=float32, weak_type=True),))
     """
     fixed, linear = Carry(residual_args, "linear_call"), Carry(linear_args, "linear_call")
-    there = Body(fun, (fixed.types, linear.types), "linear_call")
-    back = Body(fun_transpose, (fixed.types, there.out_types), "linear_call")
+    there = Body.of(fun, (fixed.types, linear.types), "linear_call")
+    back = Body.of(fun_transpose, (fixed.types, there.out_types), "linear_call")
     if back.out_tree != linear.tree:
         raise TypeError("transpose output pytree structure must match that of linear inputs, got "
                         f"output structure {back.out_tree} and input structure {linear.tree}.")
@@ -180,7 +181,7 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
     given = Carry(b, "custom_linear_solve")
 
     def checked(fun: Callable, name: str, has_aux: bool = False) -> Body:
-        body = Body(fun, (given.types,), "custom_linear_solve")
+        body = Body.of(fun, (given.types,), "custom_linear_solve")
         _check(f"{name}()", "b", body.out_types[0] if has_aux else body.out_types, given.types)
         return body
 
@@ -201,7 +202,7 @@ def _transposed(matrix: Body, given: Carry) -> Callable:
     """The transpose of a matrix, from and to trees as it is itself."""
     num, count = len(matrix.consts), len(given.values)
     linear = [False] * num + [True] * count
-    back, _ = transpose_jaxpr(separated(matrix.closed, linear), linear, [True] * count,
+    back, _ = transpose_jaxpr(separated(matrix.program, linear), linear, [True] * count,
                               [True] * count)
     return lambda ct: tree_util.tree_unflatten(given.tree, jaxpr_as_fun(back)(
         *matrix.consts, *tree_util.tree_leaves(ct)))
@@ -245,17 +246,17 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     Array(0.25, dtype=float32, weak_type=True)
     """
     guess = Carry(initial_guess, "custom_root")
-    zero = Body(f, (guess.types,), "custom_root")
+    zero = Body.of(f, (guess.types,), "custom_root")
     _check("f()", "initial_guess", zero.out_types, guess.types)
-    found = Body(lambda x: solve(f, x), (guess.types,), "custom_root")
+    found = Body.of(lambda x: solve(f, x), (guess.types,), "custom_root")
     types = found.out_types[0] if has_aux else found.out_types
     _check("solve()", "initial_guess", types, guess.types)
 
     def step(x: Any, y: Any) -> Any:
-        of_leaves = functools.partial(jaxpr_as_fun(zero.closed), *zero.consts)
+        of_leaves = functools.partial(jaxpr_as_fun(zero.program), *zero.consts)
         _, slope = linearize_flat(of_leaves, tree_util.tree_leaves(x))
         return tangent_solve(lambda t: zero.tree_of(slope(*tree_util.tree_leaves(t))), y)
-    direction = Body(step, (types, types), "custom_root")
+    direction = Body.of(step, (types, types), "custom_root")
     _check("tangent_solve()", "x", direction.out_types, types)
     programs, consts = share_consts([zero, found, direction])
     zero_of, found_of, direction_of = map(jaxpr_as_fun, programs)

@@ -63,6 +63,20 @@ class PartitionSpec:
     def _parts(self) -> tuple:
         return self.partitions, self.unreduced, self.reduced
 
+    def index(self, part: Any) -> int:
+        """At which axis this stands first."""
+        return self.partitions.index(part)
+
+    def count(self, part: Any) -> int:
+        """How many axes have this."""
+        return self.partitions.count(part)
+
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+               ) -> PartitionSpec:
+        """The same spec with some of its parts replaced."""
+        return _spec_of(*(old if new is None else new for old, new in
+                          zip(self._parts(), (partitions, unreduced, reduced), strict=True)))
+
     def __iter__(self) -> Iterator:
         return iter(self.partitions)
 
@@ -140,6 +154,9 @@ class _Grid:
     auto_axes = property(lambda self: self._of_type(AxisType.Auto))
     explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
     manual_axes = property(lambda self: self._of_type(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: set(self.axis_types) == {AxisType.Auto})
+    are_all_axes_explicit = property(lambda self: set(self.axis_types) == {AxisType.Explicit})
+    are_all_axes_manual = property(lambda self: set(self.axis_types) == {AxisType.Manual})
 
     def _of_type(self, kind: AxisType) -> tuple:
         return tuple(name for name, type_ in zip(self.axis_names, self.axis_types, strict=True)
@@ -172,6 +189,12 @@ class _Grid:
         return hash(self._parts())
 
 
+def _of_devices(name: str) -> property:
+    def refuse(mesh: AbstractMesh) -> Any:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+    return property(refuse)
+
+
 class AbstractMesh(_Grid):
     """The axes of a mesh without its devices.
 
@@ -187,6 +210,22 @@ class AbstractMesh(_Grid):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         return self
+
+    def update(self, axis_sizes: Sequence[int] | None = None, axis_names: Any = None,
+               axis_types: Any = None, **device: Any) -> AbstractMesh:
+        """The same mesh with some of its parts replaced."""
+        return AbstractMesh(axis_sizes or self.axis_sizes, axis_names or self.axis_names,
+                            axis_types or self.axis_types,
+                            **{"abstract_device": self.abstract_device} | device)
+
+    def update_axis_types(self, types: dict[Hashable, AxisType]) -> AbstractMesh:
+        """The same mesh with other types for some of its axes, by name."""
+        return self.update(axis_types=tuple(
+            types.get(name, type_)
+            for name, type_ in zip(self.axis_names, self.axis_types, strict=True)))
+
+    devices, device_ids, local_devices, local_mesh, is_multi_process = map(
+        _of_devices, ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"))
 
     def __repr__(self) -> str:
         device = f", {self.abstract_device._facts()}" if self.abstract_device else ""
@@ -222,6 +261,7 @@ class Mesh(_Grid):
 
     device_ids = property(lambda self: np.vectorize(lambda d: d.id, otypes=[int])(self.devices))
     is_multi_process = False
+    is_scalar = property(lambda self: self.devices.ndim == 0)
 
     @property
     def local_mesh(self) -> Mesh:
@@ -268,6 +308,12 @@ current = config.define("mesh", config.hashable, None, traced=True, doc=(
     "The mesh that partition specs stand for; `set_mesh` sets it."))
 
 
+def known_devices() -> list:
+    """The devices of the platform in use."""
+    kind = kind_in_use()
+    return [kind.numbered(i) for i in range(kind.count())]
+
+
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
               devices: Sequence[Any] | None = None) -> Mesh:
     """A mesh of the first devices there are.
@@ -285,8 +331,7 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types:
     Mesh(axis_sizes=(1, 1), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
     """
     if devices is None:
-        kind = kind_in_use()
-        devices = [kind.numbered(i) for i in range(kind.count())]
+        devices = known_devices()
     size = math.prod(axis_shapes)
     if size > len(devices):
         raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape "

@@ -19,7 +19,7 @@ from minijax.higher_order import elsewhere, spreading
 from minijax.higher_order.devices import CPU, Device, DeviceArray, put
 from minijax.higher_order.meshes import (AbstractMesh, AxisType, PartitionSpec, current,
                                          make_mesh)
-from minijax.higher_order.shardings import (Index, NamedSharding, PlacedArray, Sharding,
+from minijax.higher_order.shardings import (Format, Index, NamedSharding, PlacedArray, Sharding,
                                             SingleDeviceSharding)
 from minijax.primitives import emitted
 
@@ -80,6 +80,7 @@ def given(x: Any, where: Any, what: str = "device_put args") -> Any:
 
 def in_context(where: Any, refusal: Exception) -> Any:
     """A partition spec as a sharding over the mesh that was set; anything else as it is."""
+    where = where.sharding if isinstance(where, Format) else where
     if not isinstance(where, PartitionSpec):
         return where
     if current.value is None:
@@ -181,7 +182,7 @@ def checked_shardings(which: str, where: Any) -> Any:
       TypeError: for a leaf that is neither a sharding nor a spec.
     """
     for leaf in tree_util.tree_leaves(where):
-        if not isinstance(leaf, Sharding | PartitionSpec | _Unspecified):
+        if not isinstance(leaf, Sharding | Format | PartitionSpec | _Unspecified):
             raise TypeError(f"{which} leaf specifications are expected to be PartitionSpec "
                             f"instances or None, but got {leaf}")
     return where

@@ -33,6 +33,7 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
 
 
 @kept_with_program
+@kept_with_program
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
     """The same program with its inputs and outputs, or some of them, in another order.

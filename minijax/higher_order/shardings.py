@@ -209,6 +209,40 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+# ── Orders in memory ─────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True)
+class Layout:
+    """The order in which an array's axes lie in memory: here always row by row.
+
+    Args:
+      major_to_minor: the axes, that along which the steps are longest first.
+      tiling: the shapes of the tiles in which elements lie; here there are none.
+      sub_byte_element_size_in_bits: the size of an element that is smaller than a byte.
+    """
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+
+
+@dataclass(frozen=True)
+class Format:
+    """In which order an array lies, and on which devices; where both are asked for, the second
+    counts, as the first changes no value.
+    """
+
+    layout: Any = None
+    sharding: Any = None
+
+    def __post_init__(self) -> None:
+        if self.layout is not None and not isinstance(self.sharding, Sharding):
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please "
+                "pass a `jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the "
+                f"sharding argument. Got sharding {self.sharding}")
+
+
 # ── Arrays that are spread ───────────────────────────────────────────────────────────────────
 
 class PlacedArray(ArrayImpl):

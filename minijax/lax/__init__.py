@@ -3,6 +3,7 @@
 Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 """
 
+from minijax.dtypes import dtype
 from minijax.higher_order.associative import associative_scan
 from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
@@ -38,7 +39,7 @@ from minijax.primitives.collectives import (all_gather, all_gather_p, all_to_all
                                             ragged_all_to_all)
 from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
-                                        convert_element_type, convert_element_type_p, copy_p, dtype,
+                                        convert_element_type, convert_element_type_p, copy_p,
                                         empty, full, full_like, optimization_barrier,
                                         optimization_barrier_p, stop_gradient, stop_gradient_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
@@ -137,15 +139,29 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
 
 
 def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     if distribution == "truncated_normal":
         # what cutting at two standard deviations takes away, given back
-        stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, dtype)
+        kept = 0.95311164380491208 if is_complex else 0.87962566103423978
+        stddev = jnp.sqrt(variance) / jnp.array(kept, dtype)
+        if is_complex:
+            share = 1 - math.exp(-4)  # of a complex normal number's squared radii: those below 4
+            return _turned(key, shape, dtype, lambda u: -jnp.log1p(-share * u)) * stddev
         return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
     if distribution == "normal":
         return random.normal(key, shape, dtype) * jnp.sqrt(variance)
+    if distribution == "uniform" and is_complex:
+        return _turned(key, shape, dtype, lambda u: u) * jnp.sqrt(2 * variance)
     if distribution == "uniform":
         return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+
+
+def _turned(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]) -> Array:
+    """Complex numbers of any angle, whose squared radius is a function of even numbers."""
+    radius, angle = (random.uniform(k, shape, dtypes.to_floating_dtype(dtype))
+                     for k in random.split(key))
+    return jnp.sqrt(square(radius)).astype(dtype) * jnp.exp(2j * math.pi * angle).astype(dtype)
 
 
 def _named(name: str, author: str, scale: float, mode: str, distribution: str) -> Callable:

@@ -67,7 +67,7 @@ def as_array(name: str, x: Any) -> Array:
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
     check_arraylike(name, *args)
-    return [as_value(x) for x in args]
+    return [x if isinstance(x, Array) else as_value(core.stood_for(x)) for x in args]
 
 
 # ── One dtype ────────────────────────────────────────────────────────────────────────────────
@@ -156,6 +156,7 @@ def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[A
       TypeError: for what is no array, and for PRNG keys, which no function computes with.
     """
     check_arraylike(name, *args)
+    args = tuple(x if isinstance(x, Array) else core.stood_for(x) for x in args)
     try:
         return promote(*args)
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array, as_value
+from minijax.core import Array, as_value, stood_for
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, check_arraylike, choose,
                                      convert, from_lax, like, promote_args, promote_args_inexact,
@@ -116,7 +116,8 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", *given)
-    if any(dtypes.dtype(x).kind == "c" for x in given):
+    arr, min, max = map(stood_for, (arr, min, max))
+    if any(x is not None and dtypes.dtype(x).kind == "c" for x in (arr, min, max)):
         raise ValueError("Clip received a complex value either through the input or the min/max "
                          "keywords. Complex values have no ordering and cannot be clipped. "
                          "Please convert to a real value or array by taking the real or "
@@ -195,6 +196,7 @@ def power(x1: Any, x2: Any, /) -> Array:
       TypeError: for an integer to a negative power.
     """
     check_arraylike("power", x1, x2)
+    x1, x2 = map(stood_for, (x1, x2))
     exponent = _known_integer(x2)
     if exponent is not None:
         [base] = promote_dtypes_numeric(x1)

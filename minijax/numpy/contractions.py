@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -345,10 +346,21 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
 def _parse(subscripts: str | tuple, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     """The letters of every operand and of the result, as NumPy finds them in words or lists."""
     arrays = [np.empty((1,) * rank) for rank in ranks]
+    if isinstance(subscripts, str):
+        subscripts = _in_letters(subscripts)
     given = [subscripts, *arrays] if isinstance(subscripts, str) else [
         *itertools.chain(*zip(arrays, subscripts, strict=False)), *subscripts[len(arrays):]]
     left, result, _ = einsumfunc._parse_einsum_input(given)  # type: ignore[attr-defined]
     return left.split(","), result
+
+
+def _in_letters(subscripts: str) -> str:
+    """The same with letters alone, which NumPy asks for; the order of the labels stays."""
+    labels = sorted(set(subscripts) - set(" ,.->"))
+    if set(labels) <= set(string.ascii_letters):
+        return subscripts
+    return subscripts.translate(dict(zip(map(ord, labels), sorted(string.ascii_letters),
+                                         strict=False)))
 
 
 def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
 """
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -95,17 +95,3 @@ def reduced(x: Array) -> tuple[Any, tuple]:
 
 
 # ── Where it lies ────────────────────────────────────────────────────────────────────────────
-
-class Layout(NamedTuple):
-    """How numbers lie in memory: the axes from the slowest to the fastest."""
-
-    major_to_minor: tuple[int, ...]
-    tiling: tuple = ()
-    sub_byte_element_size_in_bits: int = 0
-
-
-class Format(NamedTuple):
-    """How an array lies in memory, and over devices."""
-
-    layout: Layout
-    sharding: Any

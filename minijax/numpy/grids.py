@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, diagonals
 from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_dtypes, public,
@@ -133,7 +133,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def _places_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
-    shape = np.shape(arr) if not hasattr(arr, "shape") else arr.shape
+    shape = np.shape(core.stood_for(arr))
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return places(shape[0], k=k, m=shape[1])

@@ -123,6 +123,8 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     >>> isclose(np.array([1.0, 2.0]), 1.000001)
     Array([ True, False], dtype=bool)
     """
+    if dtypes.issubdtype(a.dtype, dtypes.extended):  # keys: near is equal
+        return lax.eq(a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         a, b = (convert(x, dtypes.default_float_dtype()) for x in (a, b))
     real = dtypes.to_floating_dtype(a.dtype)

@@ -16,7 +16,7 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another, give_aw
 from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
 from minijax.higher_order.placing import shards
-from minijax.higher_order.shardings import SingleDeviceSharding, of_type
+from minijax.higher_order.shardings import Format, Layout, SingleDeviceSharding, of_type
 from minijax.numpy import (creation, display, indexing, interchange, logic, putting, reductions,
                            searching, shaping, sorting, unary)
 from minijax.tracebacks import api_boundary
@@ -295,7 +295,7 @@ class _Methods:
     @property
     def format(self: Any) -> Any:
         """How its numbers lie in memory, and on which devices."""
-        return display.Format(display.Layout(tuple(range(self.ndim))), self.sharding)
+        return Format(Layout(tuple(range(self.ndim)), ()), self.sharding)
 
     @property
     def flat(self: Any) -> Any:

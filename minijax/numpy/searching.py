@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, stood_for
 from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_shape,
@@ -49,7 +49,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
                          "function.")
-    return choose(condition, x, y)
+    return choose(*map(stood_for, (condition, x, y)))
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],

@@ -271,15 +271,6 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree.unflatten(optimization_barrier_p.bind(*leaves) if leaves else [])
 
 
-def dtype(x: Any) -> np.dtype:
-    """The dtype an array, or a Python number made one, has.
-
-    >>> dtype(3)
-    dtype('int32')
-    """
-    return core.as_value(x).dtype
-
-
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array for values to come; it holds zeros.
 

@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import types
+import weakref
 import warnings
 import zlib
 from collections import deque
@@ -178,6 +179,8 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
         for i, part in enumerate(x.args):
             yield Place("argument", source_info.position_name(names_of, i)), part
         yield from ((Place("argument", name), part) for name, part in x.keywords.items())
+    elif isinstance(x, weakref.ref):
+        yield None, x()
     elif isinstance(x, list | tuple | dict | deque):
         yield from ((here.at(f"[{key!r}]"), x[key]) for key in plain_keys(x)[:MOST_PARTS])
     elif isinstance(x, types.ModuleType | type):

@@ -124,7 +124,7 @@ def test_the_array_that_a_reference_began_with_stays():
 def test_a_reference_shows_itself_and_its_type():
     ref, theirs = minijax.new_ref(minijax.numpy.arange(2)), jax.new_ref(jax.numpy.arange(2))
     assert repr(ref) == repr(theirs) and (ref.shape, ref.ndim, ref.size) == ((2,), 1, 2)
-    assert str(ref.aval) == str(jax.typeof(theirs))
+    assert str(minijax.typeof(ref)) == str(ref.aval) == str(jax.typeof(theirs))
     assert minijax.empty_ref(minijax.ShapeDtypeStruct((2,), "int32"))[...].shape == (2,)
 
 

@@ -16,6 +16,9 @@ import pytest
     "orthogonal()(KEY, (3,))", "orthogonal()(KEY, (0, 3))", "delta_orthogonal()(KEY, (3, 2, 3))",
     "delta_orthogonal(2.0)(KEY, (2, 3, 2, 2))", "delta_orthogonal()(KEY, (3, 3))",
     "delta_orthogonal()(KEY, (3, 4, 3))",
+    "lecun_normal()(KEY, (3, 5), 'complex64')", "he_uniform()(KEY, (3, 5), 'complex64')",
+    "variance_scaling(2.0, 'fan_avg', 'normal')(KEY, (3, 5), 'complex64')",
+    "uniform()(KEY, (3,), 'complex64')", "truncated_normal()(KEY, (3,), 'complex64')",
     "variance_scaling(1.0, 'fan_magic', 'normal')(KEY, (3, 5))",
     "variance_scaling(1.0, 'fan_in', 'magic')(KEY, (3, 5))", "glorot_normal()(KEY, (3,))",
 ])

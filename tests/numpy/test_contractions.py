@@ -59,6 +59,8 @@ def test_refusals(agrees_with_jax, expression):
     "jnp.einsum('a,b,c->abc', v, v, v)", "jnp.einsum('ijk,ijk->i', t, t)",
     "jnp.einsum('ijk,kj->i', t, jnp.ones((4, 3)))", "jnp.einsum('iij->j', jnp.ones((2, 2, 3)))",
     "jnp.einsum('ij,ij->ij', f, g)", "jnp.einsum(' i j , j k -> i k ', f, f.T)",
+    "jnp.einsum('1a,2a->12', f, f)", "jnp.einsum('éa,_a', f, f)", "jnp.einsum('...1a->...a1', t)",
+    "jnp.einsum('a.b,b1', f, f.T)",
     "jnp.einsum(f, [0, 1], f, [2, 1], [0, 2])", "jnp.einsum(f, [0, 1], v, [1])",
     "jnp.einsum('ij,jk', i, i.T)", "jnp.einsum('ij,jk', h, h.T)", "jnp.einsum('ij,j', f, w)",
     "jnp.einsum('bqhd,bkhd->bhqk', jnp.ones((2, 3, 2, 4)), jnp.ones((2, 5, 2, 4)))",

@@ -171,6 +171,33 @@ def test_what_is_like_a_type_alone():
     assert found(minijax) == found(jax)
 
 
+class Standing:
+    """An object that stands for an array."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __jax_array__(self):
+        return self.array
+
+
+@pytest.mark.parametrize("call", [
+    "transpose({})", "reshape({}, (4,))", "concatenate([{}, {}])", "stack([{}, {}])", "argmax({})",
+    "einsum('ij,jk', {}, {})", "tensordot({}, {})", "var({})", "unique({})", "fft.fft({})",
+    "add({}, 1)", "dot({}, {})", "sin({})", "where({} > 0, {}, 1)", "linalg.norm({})",
+    "linalg.eig({})[0]", "clip({}, 0, 1)", "power({}, 2)", "isin({}, 2)"])
+@pytest.mark.parametrize("lib", [jax, minijax], ids=["jax", "minijax"])
+def test_what_stands_for_an_array_is_taken_for_it(lib, call):
+    """In JAX, by functions that it compiles only if it is a node of a tree, as here."""
+    kind = type("Kind", (Standing,), {"__gt__": lambda self, x: self.array > x})
+    lib.tree_util.register_pytree_node(kind, lambda x: ((x.array,), None), lambda _, xs: kind(*xs))
+    x = np.array([[1., 2.], [3., 5.]], np.float32)
+
+    def found(x):
+        return eval(f"jnp.{call.format('x', 'x', 'x')}", {"jnp": lib.numpy, "x": x})
+    np.testing.assert_array_equal(found(kind(lib.numpy.array(x))), found(x))
+
+
 @pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
 def test_keys_like_others_have_words_that_are_all_one_number(name):
     found, wanted = (lib.random.key_data(getattr(lib.numpy, name)(

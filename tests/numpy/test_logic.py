@@ -31,7 +31,9 @@ def test_bits_agree_with_jax(agrees_with_jax, name, pair):
     "jnp.array_equiv(t, f)", "jnp.array_equiv([1, 2], [[1, 2], [1, 2]])",
     "jax.jit(jnp.isclose)(f, 2.0)", "jax.vmap(jnp.array_equal)(f, f)", "jnp.bitwise_and(f, 1)",
     "jnp.left_shift(f, 1)", "jnp.equal(f, [1])", "jnp.less(f, jnp.ones(4))",
-    "jnp.logical_and(f, None)",
+    "jnp.logical_and(f, None)", "jnp.allclose(jax.random.key(0), jax.random.key(1))",
+    "jnp.isclose(jax.random.split(jax.random.key(0)), jax.random.split(jax.random.key(0), 3)[:2])",
+    "jnp.isclose(jax.random.key(0), 1)",
 ])
 def test_the_rest_agrees_with_jax(agrees_with_jax, expression):
     agrees_with_jax(expression)

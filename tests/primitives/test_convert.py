@@ -110,3 +110,16 @@ def test_what_does_not_fit_few_bits_becomes_what_it_becomes_in_jax(source, targe
     ours, theirs = (np.asarray(lib.numpy.asarray(x).astype(target)).astype(float)
                     for lib in (minijax, jax))
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("x", [
+    3, 2.5, np.float64(1), np.ones(2, "int16"), int, float, "int32", np.dtype("int64"),
+    np.float64, FLOATS, None, [1], object])
+def test_dtype_takes_values_types_and_names_as_jax_does(x):
+    def found(lib):
+        try:
+            return lib.lax.dtype(x)
+        except (TypeError, ValueError) as error:
+            return type(error)
+    assert found(minijax) == found(jax)

@@ -1,0 +1,23 @@
+"""In which order an array lies in memory, and where: `Layout`, `Format`.
+
+Stands on `higher_order.shardings`.  In JAX: `jax/_src/layout.py`.
+"""
+
+from typing import Any
+
+from minijax.higher_order.shardings import Format, Layout
+
+__all__ = ["Format", "Layout", "with_layout_constraint"]
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """`x` itself: an order in memory changes no value, and here arrays lie row by row.
+
+    Args:
+      x: a tree of arrays.
+      layouts: a tree of layouts.
+
+    >>> with_layout_constraint(1.5, Layout(()))
+    1.5
+    """
+    return x

@@ -1,0 +1,35 @@
+"""Devices in the order in which a mesh wants them: here the one they have.
+
+Stands on `higher_order.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.higher_order import meshes
+
+
+def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
+                       contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False
+                       ) -> np.ndarray:
+    """An array of devices for `Mesh`.
+
+    Args:
+      mesh_shape: the size of each axis.
+      devices: the devices; those of the platform in use, if None.
+      contiguous_submeshes, allow_split_physical_axes: of wires between devices, which those of
+        one processor do without.
+
+    Raises:
+      ValueError: when they are not as many as the axes ask for.
+
+    >>> create_device_mesh((1, 1)).shape
+    (1, 1)
+    """
+    found = meshes.known_devices() if devices is None else devices
+    if len(found) != np.prod(mesh_shape, dtype=int):
+        raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape "
+                         f"{tuple(mesh_shape)}")
+    return np.array(found, object).reshape(mesh_shape)
