@@ -110,8 +110,13 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
                 for x, d, w in zip(outs, out_dims, wanted, strict=True)]
         out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
+    for i, (d, w) in enumerate(zip(out_dims, wanted, strict=True)):
+        if d is not None and w is None:
+            raise ValueError(
+                f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
+                f"None but output was batched on axis {d}")
     return flat.result([flat.plain[i] if w is None and i in flat.plain else
-                        _moved_out(api, x, d, w, size)
+                        _moved_out(x, d, w, size)
                         for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
 
 
@@ -159,11 +164,8 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-def _moved_out(api: str, x: Array, dim: Dim, wanted: Any, size: int) -> Array:
+def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
     if wanted is None:
-        if dim is not None:
-            raise ValueError(f"at {api} out_axes, got axis spec None but output was batched on "
-                             f"axis {dim}")
         return x
     ndim = x.ndim + (dim is None)
     if not -ndim <= wanted < ndim:

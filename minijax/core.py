@@ -330,14 +330,20 @@ def get_aval(x: Any) -> ShapedArray:
     >>> get_aval(1.5)
     ShapedArray(float32[], weak_type=True)
     """
-    if isinstance(x, Typed) or getattr(x, "is_reference", False):
+    if isinstance(x, Typed):
         return x.aval
     if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 and _is_array_dtype(x.dtype):
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
     return as_value(x).aval
 
 
-typeof = get_aval
+def typeof(x: Any) -> Any:
+    """The type of a value, or of an array reference.
+
+    >>> typeof(np.zeros(3, np.int32))
+    ShapedArray(int32[3])
+    """
+    return x.aval if getattr(x, "is_reference", False) else get_aval(x)
 
 
 def is_array_like(x: Any) -> bool:

@@ -175,7 +175,7 @@ class FlatFunction:
     def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
                  debug_info: DebugInfo | None = None, has_aux: bool = False):
         self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
-        self.has_aux, self.aux = has_aux, None
+        self.has_aux = has_aux
 
     def staged(self, in_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
         """The program of the function for leaves of these types."""
@@ -199,7 +199,8 @@ class FlatFunction:
         result, aux = pair
         # without the wrapping of the transformation that runs the function
         trace = core.current_trace.get()
-        self.aux = tree_util.tree_map(lambda x: x.primal if trace.owns(x) else x, aux)
+        leaves, self._aux_tree = tree_util.tree_flatten(aux)
+        self._aux_leaves = [x.primal if trace.owns(x) else x for x in leaves]
         return result
 
     def _checked(self, place: int, leaf: Any) -> Array:
@@ -234,7 +235,9 @@ class FlatFunction:
 
     def with_aux(self, *results: Any) -> tuple:
         """Results for a user: the aux behind them, where there is one."""
-        return (*results, self.aux) if self.has_aux else results
+        if not self.has_aux:
+            return results
+        return *results, tree_util.tree_unflatten(self._aux_tree, self._aux_leaves)
 
 
 def check_arg(x: Any, stop: str = "") -> Array:

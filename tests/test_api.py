@@ -48,6 +48,8 @@ BAD = {
     "no prefix": lambda lib: lib.vmap(lambda x, y: x, in_axes=(0, {"a": 0}))(X, {"a": X, "b": X}),
     "out axis that is not there": lambda lib: lib.vmap(lambda x: x[0], out_axes=3)(X),
     "mapped result called unmapped": lambda lib: lib.vmap(lambda x: x, out_axes=None)(X),
+    "mapped results called unmapped": lambda lib: lib.vmap(
+        lambda x: (1, {"a": x}), out_axes=None)(X),
 }
 
 

@@ -181,3 +181,49 @@ def test_what_is_linear_is_transposed_by_what_it_computes():
         g = lambda x: f(x, 3.0)  # noqa: E731
         return [lib.linear_transpose(h, 1.0)(5.0)[0].item() for h in (g, lib.jit(g))]
     assert transposed(minijax) == transposed(jax) == [30.0, 30.0]
+
+
+TREE = {"a": 2., "b": (3., 4.)}
+COTANGENTS = {
+    "one for the whole": lambda g: g, "one for a part": lambda g: {"a": g, "b": 2 * g},
+    "None": lambda g: None, "None for a part": lambda g: {"a": g, "b": None},
+    "None for a leaf": lambda g: {"a": g, "b": (None, g)},
+    "a list for a tuple": lambda g: {"a": g, "b": [g, g]}, "a key is missing": lambda g: {"a": g},
+    "too deep": lambda g: {"a": (g,), "b": (g, g)},
+    "another shape": lambda g: {"a": g, "b": (g, np.ones(3, np.float32))}}
+
+
+@pytest.mark.parametrize("name", COTANGENTS)
+def test_cotangents_may_be_a_prefix_of_the_arguments_as_in_jax(name):
+    def found(lib):
+        @lib.custom_vjp
+        def f(t):
+            return t["a"] * t["b"][0] + t["b"][1]
+        f.defvjp(lambda t: (f(t), None), lambda _, g: (COTANGENTS[name](g),))
+        try:
+            return lib.tree.map(float, lib.grad(f)(TREE))
+        except (TypeError, ValueError) as error:
+            return type(error).__name__, str(error).partition("\n")[0]
+    assert found(minijax) == found(jax)
+
+
+@pytest.mark.parametrize("differentiate", [
+    lambda f: minijax.grad(f, has_aux=True)(2.)[1],
+    lambda f: minijax.value_and_grad(f, has_aux=True)(2.)[0][1],
+    lambda f: minijax.jvp(f, (2.,), (1.,), has_aux=True)[2],
+    lambda f: minijax.vjp(f, 2., has_aux=True)[2],
+    lambda f: minijax.linearize(f, 2., has_aux=True)[2],
+    lambda f: minijax.jacrev(f, has_aux=True)(2.)[1],
+    lambda f: minijax.jacfwd(f, has_aux=True)(2.)[1]])
+def test_the_tree_of_aux_is_made_anew_where_the_derivative_has_ended(differentiate):
+    """So that objects in it know no tracers: Flax' variables remember where they were made."""
+    made = []
+
+    class Noting:
+        def __init__(self, x):
+            self.x = x
+            made.append(x)
+    minijax.tree_util.register_pytree_node(
+        Noting, lambda v: ((v.x,), None), lambda _, c: Noting(*c))
+    aux = differentiate(lambda x: (x * x, Noting(x)))
+    assert aux is not None and made[-1] == 2. and not isinstance(made[-1], minijax.core.Tracer)

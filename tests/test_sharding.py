@@ -59,6 +59,9 @@ jax.jit(lambda x: x * 2, in_shardings=columns)(a)
 jax.jit(lambda x: x * 2, in_shardings=P('x'))(a)
 jax.jit(lambda x: x * 2, in_shardings=(S, S))(a)
 jax.jit(lambda x: x * 2, in_shardings=3)
+jax.jit(lambda x, n: x * n, in_shardings=rows, static_argnums=1)(X, 2).sharding
+jax.jit(lambda n, x: x * n, in_shardings=(S,), static_argnames='n')(2, X).sharding
+jax.jit(lambda x, n: x * n, in_shardings=(S, None), static_argnums=1)(X, 2)
 jax.jit(lambda x: x, in_shardings=rows)(x=X)
 jax.jit(lambda x: x, in_shardings=S)(np.ones(8))
 jax.jit(lambda x: {'b': x[0]}, out_shardings=S)(X)

@@ -529,22 +529,26 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
     diff = call.fun.takes_part
     if isinstance(found, tuple | list) and len(found) == len(diff):
         found = type(found)(parted(found, diff)[True])
-    if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
+    if isinstance(found, list):
+        found = tuple(found)
+    try:
+        if not isinstance(found, tuple):
+            raise ValueError("no arguments' cotangents")
+        flat, tree = tree_util.tree_flatten(found)
+        if tree != in_tree:  # one for a whole subtree will do
+            flat = tree_util.flatten_axes("bwd", in_tree, found)
+    except ValueError:
         raise TypeError(
             "Custom VJP bwd rule must produce an output with the same container (pytree) "
             "structure as the args tuple of the primal function, and in particular must produce a "
             "tuple of length equal to the number of arguments to the primal function, but got bwd "
-            "output structure "
-            f"{tree_util.tree_structure(tuple(found) if isinstance(found, list) else found)} "
-            f"for primal input structure {in_tree}.")
-    flat: list[Any] = []
-    for ct, subtree in zip(found, in_tree.children(), strict=True):
-        flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
-    return [_check_cotangent(i, want, ct)
+            f"output structure {tree_util.tree_structure(found)} for primal input structure "
+            f"{in_tree}.") from None
+    return [_check_cotangent(in_tree, i, want, ct)
             for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
 
 
-def _check_cotangent(place: int, want: ShapedArray, ct: Any) -> Any:
+def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, want: ShapedArray, ct: Any) -> Any:
     if ct is None or want.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(want)
     value = check_arg(ct)
@@ -552,7 +556,8 @@ def _check_cotangent(place: int, want: ShapedArray, ct: Any) -> Any:
         what = "shapes" if value.shape != want.shape else "dtypes"
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
-            f"of the primal function, but at output[{place}] the bwd rule produced an output "
+            "of the primal function, but at "
+            f"output{source_info.result_paths(in_tree)[place]} the bwd rule produced an output "
             f"of type {value.aval.str_long()} corresponding to an input of type "
             f"{want.str_long()}, so the {what} do not match")
     return value

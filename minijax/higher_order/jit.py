@@ -135,12 +135,16 @@ class Laid(NamedTuple):
     result: Any
 
     def around(self, call: Callable, args: tuple, kwargs: dict,
-               names: Callable[[], Sequence[str | None]]) -> Any:
-        """A call whose arguments and results lie so; `names` are those of the arguments."""
+               names: Callable[[], Sequence[str | None]],
+               static: Callable[[int], set[int]] = lambda count: set()) -> Any:
+        """A call whose arguments and results lie so.
+
+        `names` says how the arguments are called, `static` which of so many are no arrays.
+        """
         if self.given is not UNSPECIFIED:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            args = laid_arguments(args, self.given, names)
+            args = laid_arguments(args, static(len(args)), self.given, names)
         out = call(args, kwargs)
         return out if self.result is UNSPECIFIED else laid_results(out, self.result)
 
@@ -194,7 +198,8 @@ class JitFunction:
         device = self._device
         if self._laid is not None:
             return self._laid.around(self._call_here, args, kwargs,
-                                     lambda: Given(self, args, kwargs).info.arg_names)
+                                     lambda: Given(self, args, kwargs).info.arg_names,
+                                     self._static.places)
         if device is None:
             return self._call_here(args, kwargs)
         args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))

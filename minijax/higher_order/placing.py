@@ -188,12 +188,19 @@ def checked_shardings(which: str, where: Any) -> Any:
     return where
 
 
-def laid_arguments(args: tuple, where: Any, names: Callable[[], Sequence[str | None]]) -> tuple:
-    """The arguments as `in_shardings` says; those that lie otherwise are refused, by name.
+def laid_arguments(args: tuple, static: set[int], where: Any,
+                   names: Callable[[], Sequence[str | None]]) -> tuple:
+    """The arguments as `in_shardings` says, of those that are not static.
+
+    Those that lie otherwise are refused, by name.
 
     Raises:
       ValueError: for an array that was laid elsewhere, and for a tree that does not fit.
     """
+    if static:
+        laid = iter(laid_arguments(tuple(x for i, x in enumerate(args) if i not in static), set(),
+                                   where, names))
+        return tuple(x if i in static else next(laid) for i, x in enumerate(args))
     where = tuple(where) if isinstance(where, list) else where
     if isinstance(where, tuple) and len(where) != len(args):
         raise ValueError(

@@ -11,7 +11,8 @@ from typing import Any
 
 from minijax import core, dtypes, source_info, stage
 from minijax.core import Array, ArrayImpl, Level, Primitive, Trace, Tracer, Zero
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted
+from minijax.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted,
+                           without_dead_equations)
 from minijax.primitives.emitted import instantiate
 
 Tangent = Any  # an array, or Zero
@@ -94,12 +95,13 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     """
     in_avals = closed.in_avals
     tangent_avals = [aval.to_tangent_aval() for aval in in_avals]
+    run = jaxpr_as_fun(without_dead_equations(closed))  # which may have no derivative
 
     def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         given = iter(args[len(in_avals):])
         tangents = [next(given) if has else Zero(aval)
                     for has, aval in zip(has_tangent, tangent_avals, strict=True)]
-        outs, out_tangents = jvp_flat(jaxpr_as_fun(closed), args[:len(in_avals)], tangents)
+        outs, out_tangents = jvp_flat(run, args[:len(in_avals)], tangents)
         returned, out_has = those_to_return(out_tangents, keep)
         return outs + returned, out_has
 

@@ -134,7 +134,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Array([1, 0, 2, 3], dtype=int32)
     """
     first, rest, axis = _parted("argpartition", a, kth, axis, argsort)
-    return lax.concatenate([first, sort(rest, axis)], axis)
+    # JAX: of 32 bits whatever the flag, as `top_k` has them
+    return convert(lax.concatenate([first, sort(rest, axis)], axis), np.int32)
 
 
 def _parted(name: str, a: Any, kth: int, axis: int, order: Callable

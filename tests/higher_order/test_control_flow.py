@@ -180,6 +180,17 @@ def test_a_function_that_is_gone_leaves_nothing_behind():
     assert ref() is None and len(bodies._bodies._all) == before
 
 
+@pytest.mark.parametrize("lib", [jax, minijax])
+def test_what_nobody_reads_needs_no_derivative(lib):
+    def body(c, x):
+        lib.lax.igamma(x, c)  # whose derivative by the first argument has none
+        return c * x, None
+
+    def f(c):
+        return lib.lax.scan(body, c, jax.numpy.ones(2) if lib is jax else jnp.ones(2))[0]
+    assert lib.hessian(f)(1.) == 0
+
+
 def test_what_all_branches_hand_on_is_no_result_of_theirs():
     def f(x, b):
         return lax.cond(x > 0, lambda b: (x, b), lambda b: (x + 1, b), b)
