@@ -43,7 +43,11 @@ def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]
     if eqn.params.get("sharding") is not None:
         return [eqn.params["sharding"]] * len(eqn.outvars)
     if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(given):
-        return _through(inner.jaxpr, given)
+        rows = [_row(where) if len(v.aval.shape) < x.aval.ndim else where
+                for where, v, x in zip(given, inner.jaxpr.invars, eqn.invars, strict=True)]
+        return [where.with_axis(0) if where and len(v.aval.shape) < x.aval.ndim else where
+                for where, v, x in zip(_through(inner.jaxpr, rows), inner.jaxpr.outvars,
+                                       eqn.outvars, strict=True)]
     first = next((where for where in given if where is not None), None)
     if not isinstance(first, NamedSharding):
         return [first] * len(eqn.outvars)
@@ -52,6 +56,11 @@ def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]
     rule = _RULES.get(eqn.primitive.name, _same_axes)
     return [first.update(spec=_spec(rule(eqn, layouts, out.aval.shape), first))
             for out in eqn.outvars]
+
+
+def _row(where: Sharding | None) -> Sharding | None:
+    """How each row of an array lies, which a loop goes along."""
+    return where.update(spec=P(*where.spec[1:])) if isinstance(where, NamedSharding) else where
 
 
 def _spec(layout: Layout, like: NamedSharding) -> P:
