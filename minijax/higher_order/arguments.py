@@ -112,7 +112,9 @@ def as_tuple(x: Any, kind: type) -> tuple:
 
 
 def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Named:
-    """Positions and names that are static (or donated); each implies the other by the signature.
+    """Positions and names that are static (or donated).
+
+    Where only the ones are given (and the others are None), they imply the others by the signature.
 
     Raises:
       ValueError: for a position or name that the function does not have.
@@ -137,9 +139,11 @@ def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Na
         if wrong := [n for n in names if n not in known]:
             raise ValueError(f"Jitted function has invalid argnames {set(wrong)} in "
                              f"{what}_argnames. Function does not take these args.")
-    by_name = tuple(named.index(n) for n in names if n in named)
-    by_number = tuple(named[n] for n in nums if -len(named) <= n < len(named))
-    return Named(tuple(dict.fromkeys(nums + by_name)), tuple(dict.fromkeys(names + by_number)))
+    if argnums is None:
+        nums = tuple(named.index(n) for n in names if n in named)
+    elif argnames is None:
+        names = tuple(named[n] for n in nums if -len(named) <= n < len(named))
+    return Named(tuple(dict.fromkeys(nums)), tuple(dict.fromkeys(names)))
 
 
 # ── Donated arguments ────────────────────────────────────────────────────────────────────────

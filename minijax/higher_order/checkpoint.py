@@ -142,7 +142,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
                         f"{type(prevent_cse)=}")
     numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     # JAX: 0.10.2 takes names and does nothing about them.
-    static = arguments.named_arguments(fun, (), static_argnames, "static")
+    static = arguments.named_arguments(fun, None, static_argnames, "static")
 
     def called(function: Callable, args: tuple, kwargs: dict) -> Any:
         flat, leaves = arguments.flattened(function, args, "checkpoint / remat", False, kwargs,

@@ -84,7 +84,7 @@ def test_static_arguments_are_values():
     def f(x, n, flip=False):
         out = sum([x] * n)
         return -out if flip else out
-    assert f(2.0, 3) == 6.0 and f(2.0, n=3) == 6.0 and f(2.0, 3, flip=True) == -6.0
+    assert f(2.0, 3) == 6.0 and f(2.0, 3, flip=True) == -6.0
 
 
 @pytest.mark.parametrize("call", [
@@ -434,3 +434,24 @@ def test_what_has_a_shape_and_a_dtype_is_an_argument_to_trace():
     assert minijax.eval_shape(lambda x: x + 1, Like()).shape == (3,)
     with pytest.raises(TypeError, match="no values"):
         minijax.jit(lambda x: x)(Like())
+
+
+@pytest.mark.parametrize("static, args, kwargs", [
+    ({"static_argnums": 0, "static_argnames": "b"}, ("x", 2.), {}),
+    ({"static_argnums": 0, "static_argnames": "b"}, ("x", "y"), {}),
+    ({"static_argnums": 0, "static_argnames": "b"}, ("x",), {"b": "y"}),
+    ({"static_argnums": 1, "static_argnames": "c"}, (1.,), {"b": "y"}),
+    ({"static_argnums": 1, "static_argnames": "c"}, (1., "y", "z"), {}),
+    ({"static_argnums": (), "static_argnames": "b"}, (1., "y"), {}),
+    ({"static_argnames": "b"}, (1., "y"), {}), ({"static_argnums": 1}, (1.,), {"b": "y"})])
+def test_numbers_and_names_imply_each_other_only_where_the_others_are_not_given(
+        static, args, kwargs):
+    def f(a, b, c=0):
+        return 1.
+
+    def found(lib):
+        try:
+            return lib.jit(f, **static)(*args, **kwargs).item()
+        except TypeError as error:
+            return str(error).partition("at path")[2]
+    assert found(minijax) == found(jax)
