@@ -647,6 +647,7 @@ class Primitive:
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
       asks_lazily: whether `loop` asks at most twice for an element of an operand, as it is made.
+      rows: ``(**params) -> places`` of the operands that `loop` goes along, a row at each turn.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
@@ -659,6 +660,7 @@ class Primitive:
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False, asks_lazily: bool = False,
+                 rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
@@ -669,7 +671,8 @@ class Primitive:
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
-        self.asks_lazily, self.in_place, self.printed = asks_lazily, in_place, printed
+        self.asks_lazily, self.rows = asks_lazily, rows
+        self.in_place, self.printed = in_place, printed
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -153,9 +153,12 @@ def _settled(x: Any, where: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """A tree of arrays as NumPy arrays; what is no array stays as it is."""
-    return tree_util.tree_map(
-        lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
+    """A tree of arrays as NumPy arrays; keys, tracers and what is no array stay as they are."""
+    def numbers(leaf: Any) -> Any:
+        stays = isinstance(leaf, core.Tracer) or core.is_array_like(leaf) and (
+            core.has_key_dtype(core.get_aval(leaf)))
+        return np.asarray(leaf) if hasattr(leaf, "__array__") and not stays else leaf
+    return tree_util.tree_map(numbers, x)
 
 
 def block_until_ready(x: Any) -> Any:

@@ -138,6 +138,15 @@ def test_there_is_one_device_and_everything_is_on_it():
     np.testing.assert_array_equal(minijax.device_get(x), X)
 
 
+def test_device_get_leaves_keys_and_tracers_as_they_are():
+    key = minijax.random.key(0)
+    assert minijax.device_get({"k": key, "n": None, "s": "a"}) == {"k": key, "n": None, "s": "a"}
+    for lib in (minijax, jax):
+        assert lib.jit(lambda x, lib=lib: lib.device_get(x) + 1)(1.) == 2
+        assert lib.grad(lambda x, lib=lib: lib.device_get(x) * 2)(1.) == 2
+
+
+
 @pytest.mark.parametrize("backend", ["gpu", "cuda"])
 def test_a_device_that_is_not_there_is_refused_in_jaxs_words_with_what_would_help(
         monkeypatch, backend):

@@ -120,8 +120,10 @@ def _cumulated(combined: Callable[[list, list], list], rows: list) -> list:
 
 def _one_by_one(combined: Callable[[list, list], list], rows: list) -> list:
     def step(before: list, row: list) -> tuple[list, list]:
-        after = combined(before, [expand_dims(x, (0,)) for x in row])
-        return after, [squeeze(x, (0,)) for x in after]
+        after = combined(*([expand_dims(x, (0,)) for x in each] for each in (before, row)))
+        after = [squeeze(x, (0,)) for x in after]
+        return after, after
     first = [slice_in_dim(x, 0, 1) for x in rows]
-    _, found = scan(step, first, [slice_in_dim(x, 1, len(x)) for x in rows])
+    _, found = scan(step, [squeeze(x, (0,)) for x in first],
+                    [slice_in_dim(x, 1, len(x)) for x in rows])
     return [concatenate([x, ys], 0) for x, ys in zip(first, found, strict=True)]

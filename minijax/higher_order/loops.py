@@ -84,6 +84,10 @@ class Loop:
                 return derived, flags, list(found)
             carry = list(found[:self.num_carry])
 
+    def rows(self) -> list[int]:
+        """The arrays to run over."""
+        return [i for i, kind in enumerate((*self.tests, *self.kinds)) if kind == ROW]
+
     def in_place(self, k: int) -> list[int]:
         """The state takes over the memory of what it begins with."""
         return [len(self.tests) + self.num_consts + k] if k < self.num_carry else []
@@ -144,7 +148,8 @@ def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Examp
             return method(view(**params), *args)
         return of_params
     slots: Any = {slot: rule(getattr(view, slot)) for slot in (
-        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "in_place")}
+        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "rows",
+        "in_place")}
     view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
                                       handles_keys=True)
     return view.primitive

@@ -166,20 +166,32 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
             key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
-        if node.opaque and source is not None and not _may_ask(node, source):
+        if node.opaque and source is not None and not _may_ask(node, position, source):
             source.stored = True
 
 
-def _may_ask(node: Node, source: Node) -> bool:
-    """Whether a rule may be given what is not stored: a loop, of what costs next to nothing; or one
-    that asks for an element once or twice, of what does not change meanwhile.
+def _may_ask(node: Node, position: int, source: Node) -> bool:
+    """Whether a rule may be given what is not stored: a loop, of what costs next to nothing, or of
+    rows that lie elsewhere; or one that asks for an element once or twice.
     """
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
     if eqn.primitive.asks_lazily:
         return changed.isdisjoint(x for each in source.behind for x in each.eqn.invars)
-    return node.kind == "loop" and source.from_scalars and source.cost <= 2
+    if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
+        return False
+    if source.from_scalars and source.cost <= 2:
+        return True
+    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.behind))
+            and changed.isdisjoint(x for each in source.behind for x in each.eqn.invars))
+
+
+def _keeps_rows(node: Node) -> bool:
+    """Whether it only moves elements, and those that lie side by side together."""
+    axes = [[value for kind, value in pattern if kind == "axis"]
+            for _, pattern, _ in node.probe.accesses]
+    return node.probe.moves and all(each == sorted(each) for each in axes)
 
 
 def _worth_storing(node: Node, asked: Uses) -> bool:

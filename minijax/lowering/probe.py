@@ -50,6 +50,7 @@ class Probe:
     accesses: list[tuple[int, Pattern, float]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
     counts: bool = False  # computes with its index, as iota does
+    moves: bool = False  # gives an element as it is asked
     # Of a reduction, one term of which is described here: its axes go on behind the result's.
     reduction: Reduction = NO_REDUCTION
 
@@ -110,7 +111,7 @@ class _Recorder(ProgramBuilder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.probe = Probe()
+        self.probe, self.answers = Probe(), list[Operand]()
 
     def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
         """From here on a rule runs, for the element at an index."""
@@ -132,6 +133,7 @@ class _Recorder(ProgramBuilder):
                               for s in self.scopes[self.base:])
             self.probe.accesses.append((x.argument, pattern, trips))
             found = self._define(x.dtype, len(self.scopes) - 1)
+            self.answers.append(found)
             self.remember(key, found)
         return found
 
@@ -201,6 +203,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
                 statements = [*statements, *(b.scopes[-1].statements if any(
                     n != 1 for n in result.extents) else ())]
     probe = b.probe
+    probe.moves = any(result is x for x in b.answers)
     probe.cost = cost_of(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.counts = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)

@@ -5,6 +5,8 @@ import random
 import numpy as np
 import pytest
 
+
+import minijax
 from minijax import disable_jit, lax, stage
 from minijax.core import ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
@@ -169,3 +171,48 @@ def test_the_workspace_is_laid_out_the_same_each_time_and_holds_every_temp(seed)
     assert offsets == dict(kernel.offsets) and size == kernel.workspace_size
     assert all(offset % 64 == 0 and offset + temp.nbytes <= size
                for temp, offset in offsets.items())
+
+
+ROWS = {
+    "those after the first": lambda x: x[1:],
+    "of another shape": lambda x: x.reshape(12, 2),
+    "both": lambda x: x[2:].reshape(8, 2),
+    "backwards": lambda x: x[::-1],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_scan_reads_rows_where_they_lie(name):
+    def f(x):
+        return lax.scan(lambda c, row: (c * 2 + row, row), 0 * ROWS[name](x)[0], ROWS[name](x))[0]
+
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    rows, want = np.asarray(ROWS[name](x)), 0
+    for row in rows:
+        want = want * 2 + row
+    text = minijax.jit(f).lower(x).as_text("source")
+    assert f"empty({rows.shape}" not in text
+    np.testing.assert_array_equal(minijax.jit(f)(x), want)
+
+
+def test_a_scan_copies_columns_and_what_is_computed():
+    def f(x, w):
+        return lax.scan(lambda c, row: (c + row.sum(), None), 0., (x.T, w * 3 + 1)[0])[0], (
+            lax.scan(lambda c, row: (c + row.sum(), None), 0., w * 3 + 1)[0])
+
+    x = np.ones((6, 4), np.float32)
+    text = minijax.jit(f).lower(x, x[:5]).as_text("source")
+    assert "empty((4, 6)" in text and "empty((5, 4)" in text
+
+
+def test_a_state_may_begin_with_what_the_rows_are_made_of():
+    """It takes over that memory, which the rows are therefore copied from."""
+    def f(x):
+        x = x + 1
+        return lax.scan(lambda c, row: (c[::-1] * 2 + row.sum(), row), x, x[1:].reshape(3, 1))
+
+    x = np.arange(4, dtype=np.float32)
+    with minijax.disable_jit():
+        want = f(x)
+    for ours, theirs in zip(minijax.jit(f)(x), want, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
