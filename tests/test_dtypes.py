@@ -297,3 +297,30 @@ def test_a_truth_about_weak_numbers_is_as_weak_and_stays_a_bool(others):
     found, wanted = ([lib.lax.ge(1.0, 0.5), *others] for lib in (minijax, jax))
     assert found[0].weak_type and wanted[0].weak_type
     assert minijax.numpy.result_type(*found) == jnp.result_type(*wanted)
+
+
+X = np.float32([[1, 2, 4], [3, 2, 0]])
+WIDE = {
+    "corrcoef": lambda lib: lib.numpy.corrcoef(X),
+    "corrcoef of complex numbers": lambda lib: lib.numpy.corrcoef(X + 1j * X[::-1]),
+    "matrix_rank": lambda lib: lib.numpy.linalg.matrix_rank(X),
+    "matrix_rank of a vector": lambda lib: lib.numpy.linalg.matrix_rank(X[0]),
+    "lstsq": lambda lib: lib.numpy.linalg.lstsq(X.T, X[0])[2],
+    "shape_as_value": lambda lib: lib.lax.shape_as_value((2, 3)),
+    "argpartition": lambda lib: lib.numpy.argpartition(X, 1),
+    "var": lambda lib: [lib.numpy.var(X), lib.numpy.std(X), lib.numpy.median(X), lib.numpy.cov(X)],
+    "histogram": lambda lib: lib.numpy.histogram(X),
+    "trapezoid": lambda lib: [lib.numpy.trapezoid(X), lib.numpy.gradient(X), lib.numpy.unwrap(X)],
+    "polyfit": lambda lib: lib.numpy.polyfit(X[0], X[1], 1),
+    "logsumexp": lambda lib: [lib.nn.logsumexp(X), lib.nn.softmax(X), lib.nn.gelu(X)],
+    "norm": lambda lib: [lib.numpy.linalg.norm(X), lib.numpy.linalg.cond(X[:, :2])],
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_results_have_jaxs_types_where_64_bits_are_enabled(name):
+    def found(lib):
+        with lib.enable_x64(True):
+            return [(str(x.dtype), x.shape, getattr(x, "weak_type", False))
+                    for x in jax.tree.leaves(WIDE[name](lib))]
+    assert found(minijax) == found(jax)

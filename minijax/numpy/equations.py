@@ -337,7 +337,7 @@ def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = 
         tol = reductions.max(values, -1, initial=0) * eps
     limit: Any = as_array("matrix_rank", tol)
     limit, values = promote_dtypes_inexact(limit[..., None], values)
-    return reductions.sum(values > limit, -1, dtype=np.int32)
+    return reductions.sum(values > limit, -1, dtype=dtypes.default_int_dtype())
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
@@ -368,7 +368,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
     kept = s >= small * reductions.max(s, initial=0)
-    rank = reductions.sum(kept, dtype=np.int32)
+    rank = reductions.sum(kept, dtype=dtypes.default_int_dtype())
     x = adjoint(vh) @ (_inverse(s, kept)[:, None] * (adjoint(u) @ sides))
     gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)

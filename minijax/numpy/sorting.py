@@ -135,7 +135,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """
     first, rest, axis = _parted("argpartition", a, kth, axis, argsort)
     # JAX: of 32 bits whatever the flag, as `top_k` has them
-    return convert(lax.concatenate([first, sort(rest, axis)], axis), np.int32)
+    return convert(lax.concatenate([first, sort(rest, axis)], axis), np.dtype(np.int32))
 
 
 def _parted(name: str, a: Any, kth: int, axis: int, order: Callable

@@ -110,8 +110,9 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         return found / found
     spread = lax.sqrt(diagonal(found).real)
     found = found / spread[:, None] / spread[None, :]
-    real = lax.clamp(-1., found.real, 1.)
-    return lax.complex(real, lax.clamp(-1., found.imag, 1.)) if found.dtype.kind == "c" else real
+    least, most = (convert(x, spread.dtype) for x in (-1, 1))
+    parts = [lax.clamp(least, x, most) for x in (found.real, found.imag)]
+    return lax.complex(*parts) if found.dtype.kind == "c" else parts[0]
 
 
 public(globals())
