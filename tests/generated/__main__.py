@@ -30,6 +30,7 @@ from collections import Counter  # noqa: E402
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 from contextlib import ExitStack  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 CHUNK = 250  # programs of one process: machine code fills its memory
 
@@ -40,8 +41,12 @@ def work(seeds: range, options: argparse.Namespace) -> None:
     """Run the programs of these seeds; a line of JSON before and after each."""
     from . import planted
     from .programs import generate
-    from .running import check, minimise, poisoned_memory, quick_compiler, row_of
+    from .running import against, check, minimise, poisoned_memory, quick_compiler, row_of
 
+    if options.alone:
+        for seed in seeds:
+            against(options.against)[0](generate(seed, options.against))
+        return
     gc.disable()
     with ExitStack() as stack:
         stack.enter_context(poisoned_memory())
@@ -104,7 +109,9 @@ class Campaign:
             begun = self.process(seeds)
             late = time.monotonic() > self.end or self.found()
             if begun is not None and not late:
-                self.keep({"seed": begun, "state": "crash", "way": "process", "text": "it died",
+                its_own = self.options.against == "jax" and self.dies_alone(begun)
+                self.keep({"seed": begun, "state": "agrees", "way": "died"} if its_own else
+                          {"seed": begun, "state": "crash", "way": "process", "text": "it died",
                            "program": ""})
             finished = {facts["seed"] for facts in self.done}
             left = [s for s in seeds if s not in finished]
@@ -114,12 +121,8 @@ class Campaign:
 
     def process(self, seeds: list[int]) -> int | None:
         """Run them in one process; the seed at which it died, if it did."""
-        command = [sys.executable, "-m", "tests.generated", "--work", f"{seeds[0]}:{seeds[-1] + 1}",
-                   "--against", self.options.against, "--plant", self.options.plant]
-        environment = os.environ | {"PYTHONHASHSEED": "0"}
         begun = None
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
-                              text=True) as process:
+        with self.started(seeds) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 facts = json.loads(line)
@@ -130,6 +133,17 @@ class Campaign:
                 if time.monotonic() > self.end or self.found():
                     process.kill()
         return begun
+
+    def dies_alone(self, seed: int) -> bool:
+        """Whether JAX dies of the program where nothing else runs."""
+        with self.started([seed], "--alone", stderr=subprocess.DEVNULL) as process:
+            return process.wait() < 0
+
+    def started(self, seeds: list[int], *flags: str, **streams: Any) -> subprocess.Popen:
+        command = [sys.executable, "-m", "tests.generated", "--work", f"{seeds[0]}:{seeds[-1] + 1}",
+                   "--against", self.options.against, "--plant", self.options.plant, *flags]
+        return subprocess.Popen(command, env=os.environ | {"PYTHONHASHSEED": "0"},
+                                stdout=subprocess.PIPE, text=True, **streams)
 
     def found(self) -> bool:
         """Whether a planted mistake has been found, which is all that is asked for."""
@@ -173,6 +187,7 @@ def main() -> int:
     parser.add_argument("--planted", nargs="?", const="", metavar="NAME")
     parser.add_argument("--plant", default="", help=argparse.SUPPRESS)
     parser.add_argument("--work", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         work(range(*map(int, options.work.split(":"))), options)
@@ -191,6 +206,8 @@ def main() -> int:
     rows = Counter(facts["text"] for facts in done if facts.get("way") == "row")
     for row, n in rows.most_common():
         print(f"{n} as tests/jax_differences.toml has it: {row}")
+    if died := sum(facts.get("way") == "died" for facts in done):
+        print(f"{died} of which JAX alone dies, in a process of its own")
     print(f"{len(done)} programs from seed {options.seed} against {options.against} in "
           f"{time.monotonic() - begun:.0f} s: " + ", ".join(
               f"{n} {name}" for name, n in counts.most_common()))
