@@ -117,12 +117,15 @@ def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
 
 
 def _fold(eqn: JaxprEqn) -> list[Literal] | None:
-    """The results of an equation on literals, where they are scalars."""
+    """The results of an equation on literals, where they are scalars.
+
+    Not of a call of Python, which no `element` computes: its branch may never run.
+    """
     literals = [x for x in eqn.invars if isinstance(x, Literal)]
     results = [v.aval for v in eqn.outvars]
     if (len(literals) != len(eqn.invars) or not literals or eqn.effects
             or any(subjaxprs(eqn.params)) or any(aval.shape for aval in results)
-            or not callable(eqn.primitive.impl)):
+            or not callable(eqn.primitive.impl) or not callable(eqn.primitive.element)):
         return None
     with np.errstate(all="ignore"):
         values = eqn.primitive.impl(*(buffer_of(x.value) for x in literals), **eqn.params)

@@ -68,6 +68,25 @@ def test_a_batch_is_given_to_python_as_in_jax(method):
     assert seen[minijax] == seen[jax]
 
 
+@pytest.mark.parametrize("program", [
+    lambda lib, call, x: lib.lax.cond(x < 0, lambda: call(0), lambda: x),
+    lambda lib, call, x: lib.lax.cond(x > 0, lambda: call(0), lambda: x),
+    lambda lib, call, x: lib.lax.switch(np.int32(2), [lambda: call(0), lambda: call(1), lambda: x]),
+    lambda lib, call, x: lib.lax.while_loop(lambda c: c < 0, lambda c: c + call(0), x),
+    lambda lib, call, x: lib.lax.while_loop(lambda c: c < 4, lambda c: c + call(1), x),
+    lambda lib, call, x: lib.lax.fori_loop(0, 0, lambda i, c: c + call(x), x)])
+def test_python_is_called_where_its_branch_is_taken_alone(program):
+    seen = {minijax: [], jax: []}
+
+    def jitted(lib):
+        def call(x):
+            return lib.pure_callback(
+                lambda a: np.float32(seen[lib].append(float(a)) or 1), floats(lib), lib.numpy.float32(x))
+        return lib.jit(lambda x: program(lib, call, x))(1.)
+    both(jitted)
+    assert seen[minijax] == seen[jax]
+
+
 def test_calls_with_effects_are_made_each_time_and_in_order():
     seen = []
 

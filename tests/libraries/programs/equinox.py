@@ -102,3 +102,19 @@ def a_custom_rule_takes_trees():
     def _(residuals, grad, perturbed, x):
         return {"a": grad * 5, "b": None}
     return eqx.filter_grad(lambda x: double(x))({"a": jnp.array(3.0), "b": "text"})["a"]
+
+
+def what_is_wrong_at_run_time_is_raised():
+    @eqx.filter_jit
+    def halved(x):
+        def body(x):
+            x = eqx.error_if(x, x > 9, "x must stay below 9")
+            return x / 2
+        return jax.lax.while_loop(lambda x: x > 1, body, x)
+
+    def told(x):
+        try:
+            return halved(x)
+        except RuntimeError as error:
+            return str(error).partition("equinox.EquinoxRuntimeError: ")[2].splitlines()[0]
+    return halved(jnp.array(8.0)), told(jnp.array(16.0)), halved(jnp.array(0.0))
