@@ -81,7 +81,8 @@ def test_python_is_called_where_its_branch_is_taken_alone(program):
     def jitted(lib):
         def call(x):
             return lib.pure_callback(
-                lambda a: np.float32(seen[lib].append(float(a)) or 1), floats(lib), lib.numpy.float32(x))
+                lambda a: np.float32(seen[lib].append(float(a)) or 1), floats(lib),
+                lib.numpy.float32(x))
         return lib.jit(lambda x: program(lib, call, x))(1.)
     both(jitted)
     assert seen[minijax] == seen[jax]
