@@ -120,7 +120,11 @@ def has_key_dtype(aval: ShapedArray) -> bool:
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis."""
+    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis, and what
+    has no tangent is False.
+    """
+    if aval.dtype == dtypes.float0:
+        return aval.update(dtype=_bool)
     if has_key_dtype(aval):
         return ShapedArray((*aval.shape, *aval.dtype.shape), np.uint32)
     return aval
@@ -646,6 +650,8 @@ class Primitive:
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
+      users_transpose: whether `transpose` runs a rule of the user's, who may count its calls: it
+        is asked where all cotangents are zero, too.
       asks_lazily: whether `loop` asks at most twice for an element of an operand, as it is made.
       rows: ``(**params) -> places`` of the operands that `loop` goes along, a row at each turn.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
@@ -659,7 +665,8 @@ class Primitive:
                  examples: Callable[[], list[Example]] | None = None,
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
-                 handles_keys: bool = False, consumes_key: bool = False, asks_lazily: bool = False,
+                 handles_keys: bool = False, consumes_key: bool = False,
+                 users_transpose: bool = False, asks_lazily: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None):
@@ -671,6 +678,7 @@ class Primitive:
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
+        self.users_transpose = users_transpose
         self.asks_lazily, self.rows = asks_lazily, rows
         self.in_place, self.printed = in_place, printed
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
@@ -786,9 +794,8 @@ def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
                    inputs: Sequence[np.ndarray] = ()) -> ArrayImpl:
     """What an evaluation rule returned, which must be of the type that was promised."""
     wanted = physical_aval(aval)
-    dtype = _bool if wanted.dtype == dtypes.float0 else wanted.dtype
     buffer = np.asarray(buffer, order="C")
-    if buffer.dtype != dtype or buffer.shape != wanted.shape:
+    if buffer.dtype != wanted.dtype or buffer.shape != wanted.shape:
         raise TypeError(f"the evaluation rule of {primitive.name} returned "
                         f"{buffer.dtype}{[*buffer.shape]}, where its abstract evaluation rule "
                         f"promised {aval.str_long()}")

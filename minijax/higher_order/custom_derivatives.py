@@ -384,7 +384,9 @@ def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
 
 def _no_forward(*_: Any, **__: Any) -> Any:
-    raise TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
+    raise errors.with_cure(
+        TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function."),
+        "Its rule is for reverse mode: grad, vjp, jacrev. For both write one with jax.custom_jvp.")
 
 
 def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
@@ -422,6 +424,7 @@ custom_lin_p = Primitive(
     abstract_eval=lambda *_, out_avals, **__: list(out_avals),
     jvp=_no_forward,
     transpose=_lin_transpose,
+    users_transpose=True,
     batch=_lin_batch,
     loop=_no_forward,
     examples=list,  # it has no value, only a transpose, which custom_vjp_call's examples reach

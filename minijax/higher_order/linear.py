@@ -108,13 +108,13 @@ def _examples() -> list[Example]:
         solve, solve, equation, equation)._asdict()})]
 
 
-def given_both_ways(name: str) -> ProgramPrimitive:
+def given_both_ways(name: str, **options: Any) -> ProgramPrimitive:
     return ProgramPrimitive(
         name, **running("forward"), jvp=_jvp, transpose=_transpose, batch=_batch,
-        split=cannot("it is linear in what is unknown"), examples=_examples)
+        split=cannot("it is linear in what is unknown"), examples=_examples, **options)
 
 
-linear_call_p = given_both_ways("linear_call")
+linear_call_p = given_both_ways("linear_call", users_transpose=True)
 linear_solve_p = given_both_ways("custom_linear_solve")
 
 

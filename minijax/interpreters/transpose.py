@@ -22,8 +22,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     """The cotangents of the inputs a program is linear in.
 
     What does not depend on these inputs is computed first; then the other equations are
-    transposed, from the last to the first.  Rules are not asked where all cotangents are `Zero`:
-    one that is called for an operation of one result is given an array.
+    transposed, from the last to the first.  Rules are not asked where all cotangents are `Zero`
+    (those of the user's are, unless all of the program are): one that is called for an operation
+    of one result is given an array.
 
     Args:
       jaxpr: the program.
@@ -61,11 +62,15 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                     sums[v] = total
 
     accumulate(jaxpr.outvars, cotangents)
-    for eqn in reversed(linear_eqns):
+    for eqn in reversed(linear_eqns if has_any(cotangents) else ()):
         coming = [sums.pop(v, Zero(v.aval)) for v in eqn.outvars]
-        if not all(isinstance(ct, Zero) for ct in coming):
+        if eqn.primitive.users_transpose or has_any(coming):
             accumulate(eqn.invars, pull_through(eqn, values, coming))
     return [sums.get(v, Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
+
+
+def has_any(cotangents: Sequence[Any]) -> bool:
+    return not all(isinstance(ct, Zero) for ct in cotangents)
 
 
 def pull_through(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:

@@ -218,3 +218,37 @@ def test_under_vmap_what_is_the_same_for_all_stays_one_value(mapped, jitted):
     for ours, theirs in zip(found(minijax), found(jax), strict=True):
         assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def without_a_cotangent(lib):
+    """``h(x, y) = x * y``, which gives nothing back to x."""
+    h = lib.custom_vjp(lambda x, y: x * y)
+    h.defvjp(lambda x, y: (x * y, None), lambda _, ct: (None, ct))
+    return h
+
+
+def counting(lib):
+    """``f(x, s) = x, s``, whose derivative by s is what s is next, as layers of 8 bits have it."""
+    f = lib.custom_vjp(lambda x, s: (x * 1, s * 1))
+    f.defvjp(lambda x, s: ((x * 1, s * 1), s), lambda s, ct: (None, s + 1))
+    return f
+
+
+@pytest.mark.parametrize("program", [
+    lambda lib, f, h: lambda s: h(f(1., s)[0], s),
+    lambda lib, f, h: lambda s: h(lib.numpy.sin(2 * f(1., s)[0]), s),
+    lambda lib, f, h: lambda s: h(h(f(1., s)[0], 1.), 1.),
+    lambda lib, f, h: lib.jit(lambda s: h(f(1., s)[0], s)),
+    lambda lib, f, h: lambda s: h(lib.jit(lambda s: f(1., s)[0])(s), s),
+    lambda lib, f, h: lambda s: (f(1., s), s * 2.)[1],
+    lambda lib, f, h: lambda s: lib.lax.stop_gradient(f(1., s)[0]),
+    lambda lib, f, h: lambda s: h(1., s) * f(s, 1.)[0].astype(int),
+    lambda lib, f, h: lambda s: h(lib.custom_derivatives.linear_call(
+        lambda r, x: x * r, lambda r, ct: ct + r, 1., s), s)],
+    ids=["none", "none of none through others", "none twice", "inside of jit", "all of a jit",
+         "unused", "stopped", "an integer", "a linear call"])
+def test_a_rule_is_asked_for_zero_cotangents_where_jax_asks(program):
+    def derivatives(lib):
+        f = program(lib, counting(lib), without_a_cotangent(lib))
+        return lib.grad(f)(3.), lib.jit(lib.grad(f))(3.), lib.vjp(f, 3.)[1](lib.numpy.float32(1))
+    same(derivatives)
