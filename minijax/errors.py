@@ -711,7 +711,13 @@ def with_cure(error: E, cure: str) -> E:
     ['Return two.']
     """
     error.add_note(cure)
+    error.__dict__["cure"] = cure
     return error
+
+
+def has_cure(error: Exception) -> bool:
+    """Whether an error says what its user can do, so that it is no mistake of the package."""
+    return "cure" in error.__dict__
 
 
 # -- where in the user's program -----------------------------------------------------------------

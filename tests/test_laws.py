@@ -5,6 +5,8 @@ adds its tests; planting a wrong rule into any of its slots must make some law f
 """
 
 import contextlib
+import copy
+import functools
 import importlib
 import os
 import pkgutil
@@ -17,6 +19,7 @@ from minijax import config, core, dtypes, higher_order, primitives
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.jaxpr import subjaxprs
 from minijax.primitives.algebra import in_parts
+from minijax.primitives.emitted import zeros
 from tests import sanitiser
 
 
@@ -46,7 +49,8 @@ _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slop
             "linearize_is_jvp", "vjp_agrees_with_jvp")
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
 EXEMPT = {
-    **{("custom_vjp_call", law): "it refuses forward mode" for law in _FORWARD},
+    **{("custom_vjp_call", law): "it refuses forward mode" for law in (
+        *_FORWARD, "no_examples_are_of_the_type_of_two")},
     **{(name, "compiled_is_the_meaning_at_sizes_where_loops_change"): "a repeated matrix is "
        "singular" for name in ("cholesky", "lu", "qr", "eigh", "svd", "triangular_solve",
                                "custom_linear_solve", "solve")},
@@ -84,6 +88,12 @@ class Case:
 
     def run(self, *args):
         return self.p.bind_list(*args, **self.example.params)
+
+    def at(self, args):
+        """The same example with other arguments."""
+        there = copy.copy(self)
+        there.args = list(args)
+        return there
 
     @property
     def varying(self):
@@ -395,6 +405,62 @@ def vmap_of_vmap_is_two_loops(p, cases):
         same(found, [stack([y, y], 0) for y in once], case)
 
 
+def with_as_many(case, dims, count):
+    """The arguments of an example, each along its place in `dims` so many times."""
+    return [x if d is None else ArrayImpl(
+        np.ascontiguousarray(np.repeat(np.expand_dims(numbers(x), d), count, d)),
+        x.aval.update(shape=(*x.shape[:d], count, *x.shape[d:])))
+        for x, d in zip(case.args, dims, strict=True)]
+
+
+def with_derivatives(case):
+    """An example's function of all its arguments, and its derivatives in those that vary."""
+    def forward(*args):
+        there = case.at(args)
+        return minijax.jvp(there.of_varying, there.point(), there.point())
+
+    def backward(*args):
+        there = case.at(args)
+        outs, back = minijax.vjp(there.of_varying, *there.point())
+        return back(outs)
+    found = [(lambda *args: case.run(*args), False)]
+    return found + [(forward, True), (backward, True)] * bool(case.varying)
+
+
+def types_of(evaluate, *args):
+    return [x.aval for x in minijax.tree_util.tree_leaves(evaluate(*args))]
+
+
+def check_no_examples(f, none, two, ways, may_be_refused):
+    try:
+        wanted = types_of(functools.partial(minijax.eval_shape, f), *two)
+    except (NotImplementedError, TypeError, ValueError):
+        if may_be_refused:
+            return
+        raise
+    wanted = [aval.update(shape=(0, *aval.shape[1:])) for aval in wanted]
+    for way in ways:
+        assert types_of(way(f), *none) == wanted
+
+
+def no_examples_are_of_the_type_of_two(p, cases):
+    """So are the derivatives of none.  The numbers are asked for once: they are none."""
+    of_shapes = {}
+    for case in cases:
+        shapes = [x.shape for x in case.args]
+        of_shapes.setdefault((*shapes, *map(str, case.example.params.values())), case)
+    shape_of = lambda f: functools.partial(minijax.eval_shape, f)
+    for i, case in enumerate(list(of_shapes.values())[:4]):
+        ways = ways_to_batch(case) if case.args else []
+        with case.mode():
+            for dims in ways[:3 if i else None]:
+                none, two = (with_as_many(case, dims, count) for count in (0, 2))
+                values = [lambda f: f, minijax.jit] if (i, dims) == (0, ways[0]) else []
+                for f, is_derivative in with_derivatives(case)[:1 if i else None]:
+                    check_no_examples(minijax.vmap(f, in_axes=tuple(dims)), none, two,
+                                      [shape_of, *values], may_be_refused=is_derivative)
+
+
 def smooth(cases):
     """Where derivatives are tested: at float64 examples, or, where there are none, at float32."""
     chosen = [c for c in cases if c.has_floats(np.float64, np.complex128)]
@@ -513,7 +579,8 @@ def transpose_of_transpose_is_the_operation(p, cases):
 
 LAWS = [
     every_slot_is_filled, the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
-    vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, jvp_does_not_change_the_primal,
+    vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
+    jvp_does_not_change_the_primal,
     jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
     compiled_is_the_meaning_at_sizes_where_loops_change, compiled_complex_numbers_are_the_meaning,
@@ -686,6 +753,30 @@ def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
                        for law in WATCHING[slot]):
                 unnoticed.append(name)
     assert not set(unnoticed) - UNSEEN.get(slot, set())
+
+
+def dividing_by_how_many(axis, outs, dims):
+    return outs, dims if 12 // axis.size else None
+
+
+def taking_one_at_least(axis, outs, dims):
+    return [x if d is None or axis.size else zeros(x.aval.update(
+        shape=(*x.shape[:d], 1, *x.shape[d + 1:]))) for x, d in zip(outs, dims, strict=True)], dims
+
+
+@pytest.mark.parametrize("mistake", [dividing_by_how_many, taking_one_at_least])
+def test_a_rule_that_forgets_batches_of_none_breaks_a_law(mistake, monkeypatch):
+    law, unnoticed = no_examples_are_of_the_type_of_two, []
+    for name, p in PRIMITIVES.items():
+        if not can_be_wrong(p, "batch", cases(p)) or (name, law.__name__) in EXEMPT:
+            continue
+        with monkeypatch.context() as patch:
+            rule = p.batch
+            patch.setattr(p, "batch", lambda *args, rule=rule, **params: mistake(
+                args[0], *rule(*args, **params)))
+            if not broken(law, p, lambda p=p: cases(p)):
+                unnoticed.append(name)
+    assert not unnoticed
 
 
 @pytest.mark.parametrize(("name", "slot"), [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,9 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
-from minijax.higher_order.shardings import Format, Sharding, SingleDeviceSharding
-from minijax.higher_order.spreading import in_use, spread
+from minijax.higher_order.shardings import (Format, Sharding, SingleDeviceSharding,
+                                            explicit_part)
+from minijax.higher_order.spreading import in_use, places, spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs, types_in
 from minijax.primitives.analytic import sin_p
@@ -97,6 +99,8 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
     except MEANT_FOR_USERS:
         raise
     except Exception as error:
+        if errors.has_cure(error):
+            raise
         info = closed.jaxpr.debug_info
         function = info.func_src_info if info is not None else name
         raise errors.with_cure(
@@ -289,8 +293,11 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The types of the results, in their tree."""
-        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                 for a in self._traced.jaxpr.out_avals]
+        closed = self._traced.jaxpr
+        laid = places(closed, (None,) * len(closed.in_avals)) if in_use else itertools.repeat(None)
+        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
+                                  sharding=explicit_part(where, a.ndim))
+                 for a, where in zip(closed.out_avals, laid, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
 
     def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar, cast
 
-import numpy as np
 
-from minijax import config, core, dtypes, errors, lazily
+from minijax import config, core, errors, lazily
 from minijax.core import ArrayImpl, ShapedArray
 
 
@@ -265,8 +264,7 @@ class DeviceArray(ArrayImpl):
         if name != "_buffer":
             return super().__getattr__(name)
         wanted = core.physical_aval(self.aval)
-        dtype = np.dtype(bool) if wanted.dtype == dtypes.float0 else wanted.dtype
-        buffer = self.there().read(wanted.shape, dtype)
+        buffer = self.there().read(wanted.shape, wanted.dtype)
         buffer.flags.writeable = False
         self._buffer = buffer
         return buffer

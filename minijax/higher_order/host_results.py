@@ -91,11 +91,12 @@ def _one_by_one(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Di
     def call(examples: Sequence[Any]) -> list:
         return p.bind_list(*merged((fixed, examples), is_row), **params)
 
-    if unrolled:
+    if unrolled and axis.size:
         found = [call([index_leading(x, i) for x in batched]) for i in range(axis.size)]
         outs = [stack(column) for column in zip(*found, strict=True)]
     else:
-        _, outs = scan(lambda _, examples: (None, call(examples)), None, batched)
+        _, outs = scan(lambda _, examples: (None, call(examples)), None, batched,
+                       length=axis.size)
     return outs, [0] * len(outs)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Primitive, ShapedArray, bind_physically, physical_aval
+from minijax.core import Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval
 from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, subjaxprs
 from minijax.primitives import emitted
 from minijax.primitives.algebra import in_parts as joined, is_complex
@@ -60,7 +60,7 @@ def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """
     primitive, params, types = eqn.primitive, eqn.params, [x.aval for x in eqn.invars]
     physical = list(map(physical_aval, types))
-    if physical != types and not primitive.handles_keys:
+    if any(map(has_key_dtype, types)) and not primitive.handles_keys:
         return stage(lambda *words: bind_physically(
             primitive, types, words, params, emitted.move_axis), physical)
     if primitive.program is not None:

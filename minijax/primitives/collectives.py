@@ -631,6 +631,8 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
             what = "must be divisible by shard_count" if tiled else "must match shard count"
             raise ValueError(f"{'tiled ' * tiled}reduce_scatter operand scatter dimension size "
                              f"{total.shape[axis]} {what} {size}")
+        if not size:  # there is no part, as there is nobody to have it
+            return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
         if tiled:
             total = _in_blocks(total, axis, size)
         return dynamic_index_in_dim(total, place, axis, keepdims=False)

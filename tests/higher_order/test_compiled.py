@@ -134,3 +134,47 @@ def test_programs_of_numbers_of_few_bits_give_under_jit_what_they_give_in_jax(pr
     except Exception:
         pytest.skip("JAX refuses it")
     assert run(jax) == wanted
+
+
+def tangents_of_integers(lib):
+    """Programs that handle what has no tangent, of a tree of arrays."""
+    slope = lambda x: lib.jvp(lib.numpy.argsort, (x,), (x,))[1]  # noqa: E731
+    gradient = lib.grad(lambda n: lib.numpy.sin(n).sum(), allow_int=True)
+    return {
+        "jvp": slope, "vmap": lib.vmap(slope), "out_axes": lib.vmap(slope, out_axes=1),
+        "map": lambda x: lib.lax.map(slope, x), "jit": lib.jit(slope),
+        "checkpoint": lib.checkpoint(slope), "grad": lambda x: gradient(x.astype(int)),
+        "cond": lambda x: lib.lax.cond(x[0, 0] > 0, slope, slope, x),
+        "carried": lambda x: lib.lax.scan(lambda c, row: (slope(row), row), slope(x[0]), x),
+        "while": lambda x: lib.lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, slope(x)), (0, slope(x))),
+        "given": lambda x: lib.jvp(lambda n: n * 2, (x.astype(int),), (
+            np.zeros((2, 3), lib.dtypes.float0),))}
+
+
+@pytest.mark.parametrize("name", tangents_of_integers(jax))
+@pytest.mark.parametrize("batched", [False, True])
+def test_tangents_of_integers_are_compiled(name, batched):
+    def types(lib, wrap):
+        f, x = tangents_of_integers(lib)[name], np.zeros((2, 2, 3), np.float32)
+        outs = wrap(lib.vmap(f))(x) if batched else wrap(f)(x[0])
+        return [(x.shape, x.dtype) for x in lib.tree_util.tree_leaves(outs)]
+    wanted = types(theirs, theirs.jit)
+    for wrap in (jax.jit, lambda f: f):
+        assert types(jax, wrap) == wanted
+    with jax.disable_jit():
+        assert types(jax, lambda f: f) == wanted
+
+
+def test_an_argument_without_a_tangent_is_compiled():
+    zero = np.zeros(2, jax.float0)
+    assert jax.jit(lambda x: x)(zero).dtype == jax.float0
+    assert jax.jit(jax.vmap(lambda x: x))(zero).shape == (2,)
+
+
+def test_forward_mode_of_a_rule_for_reverse_mode_is_refused_in_compiled_programs_too():
+    f = jax.custom_vjp(jax.numpy.sin)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct,))
+    for wrap in (lambda f: f, jax.jit):
+        with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
+            wrap(lambda x: jax.jvp(f, (x,), (x,)))(1.)

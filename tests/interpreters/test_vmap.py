@@ -155,3 +155,60 @@ def test_and_comes_back_as_it_was_where_no_axis_is_asked_for(given):
     def out(lib):
         return lib.vmap(lambda x, y: (x, y), in_axes=(0, None), out_axes=(0, None))(X, given)[1]
     assert type(out(minijax)) is type(out(jax)) and out(minijax) is given
+
+
+def with_rule(lib):
+    f = lib.custom_vjp(lib.numpy.sin)
+    f.defvjp(lambda x: (lib.numpy.sin(x), x), lambda x, ct: (ct * lib.numpy.cos(x),))
+    return f
+
+
+def as_reference(lib, x):
+    ref = lib.new_ref(x)
+    ref[0] = ref[1] * 2
+    return ref[...]
+
+
+# Programs whose primitives the laws do not know, or whose batching rules look into programs.
+OVER_NONE = {
+    "psum": lambda lib, x: lib.lax.psum(x, "i"), "pmean": lambda lib, x: lib.lax.pmean(x, "i"),
+    "pmax": lambda lib, x: lib.lax.pmax(x, "i"),
+    "psum of one": lambda lib, x: lib.lax.psum(lib.numpy.ones(2), "i") * x[0],
+    "all_gather": lambda lib, x: lib.lax.all_gather(x, "i", axis=1),
+    "all_to_all": lambda lib, x: lib.lax.all_to_all(x, "i", 0, 0) if x.size == 0 else x,
+    "ppermute": lambda lib, x: lib.lax.ppermute(x, "i", []),
+    "psum_scatter": lambda lib, x: lib.lax.psum_scatter(x[:0], "i"),
+    "axis_index": lambda lib, x: lib.lax.axis_index("i") + x,
+    "scan": lambda lib, x: lib.lax.scan(lambda c, y: (c + y, c * y), x[0], x),
+    "while": lambda lib, x: lib.lax.while_loop(lambda c: c[0] < 5, lambda c: c + 1, x),
+    "cond": lambda lib, x: lib.lax.cond(x[0] > 0, lib.numpy.sin, lambda y: y * 2, x),
+    "psum in cond": lambda lib, x: lib.lax.cond(
+        x[0] > 0, lambda y: lib.lax.psum(y, "i"), lambda y: y, x),
+    "custom_vjp": lambda lib, x: with_rule(lib)(x),
+    "checkpoint": lambda lib, x: lib.checkpoint(lambda y: lib.numpy.sin(y) * y)(x),
+    "reference": as_reference,
+    "io_callback": lambda lib, x: lib.experimental.io_callback(
+        np.sin, lib.ShapeDtypeStruct((4,), np.float32), x),
+    **{method: lambda lib, x, method=method: lib.pure_callback(
+        np.sin, lib.ShapeDtypeStruct((4,), np.float32), x, vmap_method=method)
+       for method in ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")},
+    "integers": lambda lib, x: lib.jvp(lib.numpy.argsort, (x,), (x,))}
+
+
+@pytest.mark.parametrize("name", OVER_NONE)
+def test_programs_over_an_axis_of_length_0_give_the_types_of_jaxs(name):
+    def types(lib, derived, wrap):
+        def pulled_back(x):
+            out, back = lib.vjp(of, x)
+            return back(out)
+        of = lambda x: OVER_NONE[name](lib, x)  # noqa: E731
+        try:
+            outs = wrap(lib.vmap(pulled_back if derived else of, axis_name="i"))(X[:0])
+        except (TypeError, ValueError, NotImplementedError, AttributeError):
+            return "refused"
+        return [(x.shape, x.dtype) for x in lib.tree_util.tree_leaves(outs)]
+    for derived in (False, True):
+        wanted = types(jax, derived, lambda f: f)
+        if (name, derived) != ("reference", True):  # JAX fails there
+            assert types(minijax, derived, lambda f: f) == wanted
+            assert types(minijax, derived, minijax.jit) == wanted
