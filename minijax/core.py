@@ -49,7 +49,7 @@ class ShapedArray:
     dtype: Any
     weak_type: bool
 
-    # JAX: a type says how its arrays are spread over devices. Here only arrays do.
+    # JAX: a type says how its arrays are spread over devices. Here only arrays do, and `typeof` of one.
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *,
                 sharding: Any = None) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
@@ -347,7 +347,7 @@ def typeof(x: Any) -> Any:
     >>> typeof(np.zeros(3, np.int32))
     ShapedArray(int32[3])
     """
-    return x.aval if getattr(x, "is_reference", False) else get_aval(x)
+    return x.aval if getattr(x, "is_reference", False) else getattr(x, "told_type", get_aval(x))
 
 
 def is_array_like(x: Any) -> bool:

@@ -50,6 +50,17 @@ one.addressable_data(0), one.on_device_size_in_bytes(), one.is_ready(), one.form
 a.sharding, a.device, a.committed, a.is_fully_addressable, a.is_fully_replicated, a.format
 a.addressable_shards, a.addressable_data(3), a.global_shards[1].data, e.addressable_shards[1]
 [shard.replica_id for shard in e.addressable_shards], a.addressable_shards[0].data.sharding
+[jnp.zeros_like(x, dtype=int).sharding for x in (a, e, one)], jnp.ones_like(a, shape=(8,)).sharding
+jax.typeof(e), jax.typeof(e.T * 2), jax.typeof(e.sum(1)), jax.typeof(a), jax.typeof(e).sharding
+jax.typeof(jax.jit(jnp.sin)(e)), jax.typeof(e) == jax.typeof(e * 2), jax.typeof(e) == jax.typeof(X)
+jax.typeof(jax.device_put(np.ones((8, 2)), NamedSharding(mesh, P(('x', 'y'))))), jax.typeof(e).shape
+jax.typeof(lax.conv(e[None], np.ones((1, 2, 1), 'float32'), (1,), 'SAME'))
+jax.eval_shape(lambda: jax.reshard(X, NamedSharding(mesh, P('x')))), jax.eval_shape(lambda: X * 2)
+jax.reshard(e, NamedSharding(mesh.abstract_mesh, P('y'))).sharding
+inside(auto, lambda: lax.with_sharding_constraint(jnp.ones(8), OF_AUTO).sharding)
+inside(mesh, lambda: jax.reshard(X, OF_MESH).sharding)
+inside(mesh, lambda: jax.jit(lambda x: jax.reshard(x, OF_MESH))(X).sharding)
+inside(auto, lambda: jax.jit(lambda x: x * 2, out_shardings=OF_AUTO)(X).sharding)
 jnp.sin(e).sharding, (jnp.sin(a) + 1).sharding, a.sum().sharding, e.sum(0).sharding
 a.sum(1).sharding, a.T.sharding, (a @ a.T).sharding, a[0].sharding, (a + one[0]).sharding
 jax.jit(lambda x: x * 2)(a).sharding, jax.jit(lambda x: x * 2)(e).sharding, a @ a.T
@@ -158,6 +169,8 @@ def namespace(jax, jnp):
         "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
         "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
         "printed": printed, "double": lambda x: x * 2, "one": jnp.ones(3),
+        "OF_MESH": NamedSharding(mesh.abstract_mesh, P("x")),
+        "OF_AUTO": NamedSharding(auto.abstract_mesh, P("x")),
         "rows": NamedSharding(auto, P("x")), "columns": NamedSharding(auto, P("y")),
         "a": jax.device_put(X, S), "e": jax.device_put(X, NamedSharding(mesh, P("x"))),
         "shard_map": lambda f, i, o, **options: jax.shard_map(

@@ -17,7 +17,7 @@ from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.higher_order import elsewhere, spreading
 from minijax.higher_order.devices import CPU, Device, DeviceArray, put
-from minijax.higher_order.meshes import (AbstractMesh, AxisType, PartitionSpec, current,
+from minijax.higher_order.meshes import (AbstractMesh, AxisType, Mesh, PartitionSpec, current,
                                          make_mesh)
 from minijax.higher_order.shardings import (Format, Index, NamedSharding, PlacedArray, Sharding,
                                             SingleDeviceSharding)
@@ -72,10 +72,19 @@ def given(x: Any, where: Any, what: str = "device_put args") -> Any:
     if not isinstance(where, Sharding):
         raise ValueError(f"an array lies as a jax.sharding.Sharding says, not {where!r}")
     x = core.as_value(x)
+    where = _concrete(where, x)
     where.check_fits(x.aval, what, evenly=not isinstance(x, core.Tracer))
     spreading.in_use.add("arrays")
     return x if isinstance(where.mesh, AbstractMesh) else (
         sharding_constraint_p.bind(x, sharding=where))
+
+
+def _concrete(where: Sharding, x: Any) -> Sharding:
+    """A sharding over an abstract mesh as one over the mesh that was set, or of the array."""
+    for mesh in (getattr(getattr(x, "sharding", None), "mesh", None), current.value):
+        if isinstance(mesh, Mesh) and mesh.abstract_mesh == where.mesh:
+            return NamedSharding(mesh, where.spec, where.memory_kind)
+    return where
 
 
 def in_context(where: Any, refusal: Exception) -> Any:

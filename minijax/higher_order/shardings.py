@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core
 from minijax.core import ArrayImpl
 from minijax.higher_order.devices import Device
-from minijax.higher_order.meshes import AbstractMesh, Mesh, P, PartitionSpec
+from minijax.higher_order.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 
 
 Index = tuple[slice, ...]
@@ -204,6 +204,18 @@ def of_type(aval: core.ShapedArray) -> NamedSharding:
     return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
+def explicit_part(where: Any, ndim: int) -> NamedSharding | None:
+    """What the type of an array says of where it lies: what explicit axes of its mesh do."""
+    if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:
+        return None
+    kinds = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    parts = [tuple(name for name in names if kinds[name] is AxisType.Explicit)
+             for names in where.spec.names(ndim)]
+    return NamedSharding(where.mesh.abstract_mesh,
+                         P(*(part if len(part) > 1 else part[0] if part else None
+                             for part in parts)))
+
+
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Sharding:
     """The sharding of an array that lies on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
@@ -245,6 +257,44 @@ class Format:
 
 # ── Arrays that are spread ───────────────────────────────────────────────────────────────────
 
+class SpreadType(core.ShapedArray):
+    """The type of an array that explicit axes cut, as `typeof` tells it.
+
+    # JAX: programs are traced for it, and operations that would have to choose are refused.
+    """
+
+    __slots__ = ("sharding",)
+
+    sharding: NamedSharding
+
+    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> SpreadType:
+        new = object.__new__(cls)
+        for name in ("shape", "dtype", "weak_type"):
+            object.__setattr__(new, name, getattr(aval, name))
+        object.__setattr__(new, "sharding", sharding)
+        return new
+
+    def __reduce__(self) -> tuple:
+        return SpreadType, (core.ShapedArray(self.shape, self.dtype, self.weak_type), self.sharding)
+
+    def _parts(self) -> tuple:
+        return self.shape, self.dtype, self.weak_type, self.sharding
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SpreadType) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def str_long(self) -> str:
+        """As JAX writes it: ``float32[2@x,3]``."""
+        cuts = [names[0] if len(names) == 1 else f"({','.join(map(str, names))})"
+                for names in self.sharding.spec.names(0)]
+        sizes = [f"{size}@{cut}" if cut != "()" else str(size)
+                 for size, cut in zip(self.shape, cuts, strict=True)]
+        return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
+
+
 class PlacedArray(ArrayImpl):
     """An array of which it is known how it lies over pretended devices."""
 
@@ -256,6 +306,12 @@ class PlacedArray(ArrayImpl):
 
     def _another(self) -> PlacedArray:
         return PlacedArray(self._buffer, self.aval, self.sharding)
+
+    @property
+    def told_type(self) -> core.ShapedArray:
+        """Its type, with where it lies if that is explicit."""
+        where = explicit_part(self.sharding, self.ndim)
+        return self.aval if where is None else SpreadType(self.aval, where)
 
     @property
     def device(self) -> Any:

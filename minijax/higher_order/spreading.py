@@ -22,13 +22,17 @@ in_use: set[str] = set()  # "arrays", once there is one that is spread
 def spread(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]) -> list[ArrayImpl]:
     """The results of a program, as they lie."""
     given = tuple(x.sharding if isinstance(x, PlacedArray) else None for x in args)
-    places = closed.derived(("spread", given), lambda: _through(closed.jaxpr, given))
     return [x if where is None or type(x) is not ArrayImpl else
-            PlacedArray(x._buffer, x.aval, where) for x, where in zip(outs, places, strict=True)]
+            PlacedArray(x._buffer, x.aval, where)
+            for x, where in zip(outs, places(closed, given), strict=True)]
+
+
+def places(closed: ClosedJaxpr, given: tuple[Sharding | None, ...]) -> list[Sharding | None]:
+    """How the outputs of a program lie, from how its inputs do; None where nothing is known."""
+    return closed.derived(("spread", given), lambda: _through(closed.jaxpr, given))
 
 
 def _through(jaxpr: Jaxpr, given: Iterable[Sharding | None]) -> list[Sharding | None]:
-    """How the outputs of a program lie; None where nothing is known of it."""
     known: dict[Any, Sharding | None] = dict(zip(jaxpr.invars, given, strict=True))
 
     def read(atom: Any) -> Sharding | None:
@@ -41,7 +45,7 @@ def _through(jaxpr: Jaxpr, given: Iterable[Sharding | None]) -> list[Sharding | 
 def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]:
     inner = eqn.params.get("jaxpr")
     if eqn.params.get("sharding") is not None:
-        return [eqn.params["sharding"]] * len(eqn.outvars)
+        return [_in_full(eqn.params["sharding"], x.aval.ndim) for x in eqn.outvars]
     if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(given):
         rows = [_row(where) if len(v.aval.shape) < x.aval.ndim else where
                 for where, v, x in zip(given, inner.jaxpr.invars, eqn.invars, strict=True)]
@@ -56,6 +60,13 @@ def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]
     rule = _RULES.get(eqn.primitive.name, _same_axes)
     return [first.update(spec=_spec(rule(eqn, layouts, out.aval.shape), first))
             for out in eqn.outvars]
+
+
+def _in_full(where: Sharding, ndim: int) -> Sharding:
+    """The same, with a word on each axis if axes are explicit."""
+    if isinstance(where, NamedSharding) and AxisType.Explicit in where.mesh.axis_types:
+        return where.update(spec=where.spec + (None,) * (ndim - len(where.spec)))
+    return where
 
 
 def _row(where: Sharding | None) -> Sharding | None:
@@ -106,6 +117,15 @@ def _product(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
     return [layouts[0][i] for i in batch[0]] + free[0] + free[1]
 
 
+def _convolution(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
+    """Examples and features are cut as they were, and windows go over whole axes."""
+    numbers = eqn.params["dimension_numbers"]
+    found: Layout = [()] * len(shape)
+    found[numbers.out_spec[0]] = layouts[0][numbers.lhs_spec[0]]
+    found[numbers.out_spec[1]] = layouts[1][numbers.rhs_spec[0]]
+    return found
+
+
 _RULES: dict[str, Callable[..., Layout]] = {
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
                      "reduce_or", "reduce_xor", "argmax", "argmin"), _without("axes")),
@@ -113,4 +133,5 @@ _RULES: dict[str, Callable[..., Layout]] = {
     "transpose": lambda eqn, layouts, shape: [layouts[0][i] for i in eqn.params["permutation"]],
     "broadcast_in_dim": _broadcast,
     "dot_general": _product,
+    "conv_general_dilated": _convolution,
 }

@@ -15,6 +15,8 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
+from minijax.higher_order.placing import given
+from minijax.higher_order.shardings import PlacedArray
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                        broadcast_arrays_to_one_shape,
@@ -253,7 +255,8 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
     if isinstance(kind, dtypes.KeyType):
         return keys_of(a.shape if shape is None else shape, value, kind)
     value = convert(value, dtype or a.dtype, dtype is None and a.weak_type)
-    return _full(a.shape if shape is None else shape, value)
+    out = _full(a.shape if shape is None else shape, value)
+    return given(out, a.sharding) if isinstance(a, PlacedArray) and out.shape == a.shape else out
 
 
 def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
