@@ -160,7 +160,11 @@ def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
 
 def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
     """The constants that are tracers as leading inputs, so that the program is pure data."""
-    return hoist(closed, lambda c: isinstance(c, Tracer))
+    return hoist(closed, is_tracer)
+
+
+def is_tracer(x: Any) -> bool:
+    return isinstance(x, Tracer)
 
 
 class FlatFunction:

@@ -1,4 +1,4 @@
-"""Functions of the user's as programs: the bodies of loops, branches and solvers, traced once.
+"""Functions of the user's as programs, traced once: bodies of loops and branches, checkpoints.
 
 What was traced is remembered by function, as in `jit`.  Stands on `stage`, `arguments`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/common.py`.
@@ -6,8 +6,8 @@ Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/common.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from minijax import caches, config, core, tree_util
@@ -24,7 +24,10 @@ _bodies: caches.OfObjects[dict[tuple, Body]] = caches.OfObjects(lambda fun: {})
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A function of trees staged as a program, with what it closed over as leading inputs."""
+    """A function of trees staged as a program, with what it closed over as leading inputs.
+
+    Of what is checkpointed only tracers are: `consts` are those of its constants that were moved.
+    """
 
     program: ClosedJaxpr
     consts: tuple[Array, ...]
@@ -40,18 +43,7 @@ class Body:
           arg_types: its arguments, with a `ShapedArray` for every array.
           traced_for: ``"scan"``, ``"cond"`` …, for messages.
         """
-        given = _Given(fun, tuple(arg_types), traced_for)
-        table = _bodies[fun]
-        found = table.get(given.key)
-        if found is not None and found.is_current():
-            core.base_trace.note("lookup", found, given)
-            if not config.debug_purity.value:  # which looks at what a trace does besides
-                return found
-        found = given.trace()
-        if not (found.captures_tracers and config.check_tracer_leaks.value):
-            table[given.key] = found
-        core.base_trace.note("lookup", found, given)
-        return found
+        return Given(fun, tuple(arg_types), traced_for).body()
 
     @property
     def captures_tracers(self) -> bool:
@@ -86,21 +78,56 @@ class Body:
                                                        *tree_util.tree_leaves(args)))
 
 
-class _Given:
-    """A function and the types that it is to be traced for."""
+@dataclass(frozen=True)
+class Given:
+    """A function, the types that it is to be traced for, and its static arguments.
 
-    def __init__(self, fun: Callable, arg_types: tuple, traced_for: str):
-        self.fun, self.arg_types, self.traced_for = fun, arg_types, traced_for
+    Args:
+      fun: the function.
+      args, kwargs: its arguments, with a `ShapedArray` for every array.
+      traced_for: for messages.
+      static: the places of the arguments that are no trees of arrays.
+      moves: which of the constants become inputs.
+    """
+
+    fun: Callable
+    args: tuple
+    traced_for: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    static: Collection[int] = ()
+    moves: Callable[[Any], bool] = lambda c: True
 
     @property
     def key(self) -> tuple:
-        avals, tree = tree_util.tree_flatten(self.arg_types)
+        dynamic = [x for i, x in enumerate(self.args) if i not in self.static]
+        avals, tree = tree_util.tree_flatten((dynamic, self.kwargs))
+        static = tuple((i, type(self.args[i]), self.args[i]) for i in sorted(self.static))
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
-        return self.traced_for, tree, tuple(avals), config.trace_key(), axes
+        return self.traced_for, tree, tuple(avals), static, config.trace_key(), axes
+
+    def body(self) -> Body:
+        """The program, traced unless it was before."""
+        key = self.key
+        try:
+            hash(key)
+        except TypeError:  # a static argument cannot be told from others
+            return self.trace()
+        table = _bodies[self.fun]
+        found = table.get(key)
+        if found is not None and found.is_current():
+            core.base_trace.note("lookup", found, self)
+            if not config.debug_purity.value:  # which looks at what a trace does besides
+                return found
+        found = self.trace()
+        if not (found.captures_tracers and config.check_tracer_leaks.value):
+            table[key] = found
+        core.base_trace.note("lookup", found, self)
+        return found
 
     def trace(self) -> Body:
-        flat, avals = flattened(self.fun, self.arg_types, self.traced_for)
-        program, consts = hoist(flat.staged(avals))
+        flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
+                                self.static)
+        program, consts = hoist(flat.staged(avals), self.moves)
         return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
 
 

@@ -5,19 +5,21 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from minijax import context, core, errors, source_info, tracebacks
+from minijax import context, core, errors, source_info, tracebacks, tree_util
 from minijax.core import Primitive
 from minijax.higher_order import arguments, compiled, rules
+from minijax.higher_order.bodies import Body, Given
 from minijax.higher_order.references import Ref, carrying, reading
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var, kept_with_program,
                            parted, without_dead_equations)
-from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
+from minijax.stage import check_arg, is_tracer, stage
 
 Policy = Callable[..., Any]
+TRACED_FOR = "checkpoint / remat"
 
 
 def opened(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
@@ -145,14 +147,14 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     static = arguments.named_arguments(fun, None, static_argnames, "static")
 
     def called(function: Callable, args: tuple, kwargs: dict) -> Any:
-        flat, leaves = arguments.flattened(function, args, "checkpoint / remat", False, kwargs,
-                                           {*numbers, *static.places(len(args))})
-        values = [check_arg(x) for x in leaves]
-        closed, captured = hoist_tracers(_staged(flat, values))
+        places = {i % len(args) for i in (*numbers, *static.places(len(args)))}
+        body, values = _staged(function, args, kwargs, places)
         outs = compiled.called(lambda: checkpoint_p.bind(
-            *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
-            differentiated=False, policy=policy), lambda: flat(*values))
-        return flat.result(outs)
+            *body.consts, *values, jaxpr=body.program, name=source_info.function_name(fun),
+            differentiated=False, policy=policy),
+            lambda: arguments.flattened(function, args, TRACED_FOR, False, kwargs, places)[0](
+                *values))
+        return body.tree_of(outs)
 
     @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -177,9 +179,20 @@ def _check_static(numbers: Any, args: tuple) -> None:
                          f"`len(args)`, but got {numbers}, while `len(args)` = {len(args)}")
 
 
-def _staged(flat: FlatFunction, values: Sequence[Any]) -> ClosedJaxpr:
+def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
+            ) -> tuple[Body, list]:
+    """The program of a function for arguments, and the arrays that these consist of."""
+    arguments.check_callable(fun)
+    values = []
+
+    def type_of(leaf: Any) -> core.ShapedArray:
+        values.append(check_arg(leaf))
+        return values[-1].aval
+    types = tuple(x if i in static else tree_util.tree_map(type_of, x)
+                  for i, x in enumerate(args))
+    given = Given(fun, types, TRACED_FOR, tree_util.tree_map(type_of, kwargs), static, is_tracer)
     try:
-        return flat.staged([x.aval for x in values])
+        return given.body(), values
     except errors.ConcretizationTypeError as error:
         if "for checkpoint" in str(error):
             errors.with_cure(error, "Consider using the `static_argnums` parameter for `jax.remat` "

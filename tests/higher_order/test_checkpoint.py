@@ -158,3 +158,39 @@ def test_an_argument_that_the_second_computation_does_not_read_is_let_go():
     f = minijax.checkpoint(lambda x, y: jnp.sin(x) + y)
     kept = [origin for _, origin in ad_checkpoint.saved_residuals(f, X, X)]
     assert kept == ["from the argument x"]
+
+
+def test_a_function_is_traced_as_often_as_by_jax():
+    def counts(lib):
+        seen = []
+
+        def f(x, k=1., **rest):
+            seen.append(None)
+            return lib.numpy.sin(x) * k
+
+        class Callable:
+            def __call__(self, x):
+                return f(x)
+        g, other = lib.checkpoint(f), lib.checkpoint(Callable())
+        static = lib.checkpoint(f, static_argnums=1)
+        calls = [lambda: g(X), lambda: lib.grad(lambda x: g(x).sum())(X), lambda: g(X[:2]),
+                 lambda: lib.jit(g)(X), lambda: lib.vmap(lambda x: g(x))(np.stack([X, X])),
+                 lambda: lib.checkpoint(f)(X), lambda: g(X, 2.), lambda: g(X, k=2.),
+                 lambda: static(X, 2), lambda: static(X, 3), lambda: other(X),
+                 lambda: lib.grad(lambda c: lib.checkpoint(lambda x: f(x) * c)(1.))(2.)]
+        found = []
+        for call in calls:
+            for _ in range(2):
+                seen.clear()
+                call()
+                found.append(len(seen))
+        return found
+    assert counts(minijax) == counts(jax)
+
+
+def test_a_static_argument_may_be_unhashable():
+    f = minijax.checkpoint(lambda x, k: x * k[0], static_argnums=1)
+    given = [2.]
+    assert minijax.grad(f)(3., given) == 2.
+    given[0] = 4.
+    assert minijax.grad(f)(3., given) == 4.
