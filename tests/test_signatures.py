@@ -24,8 +24,6 @@ DIFFERENT = {
     "dtypes.issubdtype": "jax.numpy's here, with the names that it has there",
     "dtypes.canonicalize_dtype": "keys are dtypes as any other here",
     "lax.mul": "out_dtype is not built",
-    **dict.fromkeys(("lax.linalg.eigh", "lax.linalg.qr", "lax.linalg.svd"),
-                    "the choice of an algorithm is not built"),
 }
 
 

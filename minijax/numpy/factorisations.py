@@ -121,19 +121,18 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
       full_matrices: whether U and V are square.
       compute_uv: whether U and V are wanted; otherwise S alone is returned.
       hermitian: whether `a` is symmetric, or Hermitian; then its eigenvectors are used.
-      subset_by_index: the first and last of the singular values wanted; accepted as None.
+      subset_by_index: which singular values are wanted: all of them, as None says, too.
     """
-    if subset_by_index is not None:  # JAX: for full_matrices=False.
-        raise NotImplementedError("svd: subset_by_index is not implemented")
     if hermitian:
-        return _svd_of_symmetric(a, compute_uv)
-    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+        return _svd_of_symmetric(a, compute_uv, subset_by_index)
+    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
+                           subset_by_index=subset_by_index)
     return SVDResult(*found) if compute_uv else found
 
 
-def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
+def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """Singular values are the sizes of eigenvalues; signs go to one side."""
-    values, vectors = eigh(x)
+    vectors, values = lax.linalg.eigh(x, subset_by_index=subset)
     order: Any = flip(argsort(lax.abs(values), -1), -1)
     values = take_along_axis(values, order, -1)
     if not compute_uv:

@@ -1,4 +1,4 @@
-"""Primitives eig, schur, hessenberg and tridiagonal, by SciPy's LAPACK on the host.
+"""Primitives eig, schur, hessenberg, tridiagonal, column_order, by SciPy's LAPACK on the host.
 
 Stands on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
@@ -11,14 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, as_value, cannot
+from minijax.primitives.algebra import complex, conj, imag, real
+from minijax.primitives.choice import select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import batch_in_front
+from minijax.primitives.emitted import batch_in_front, filled
 from minijax.primitives.examples import Examples
-from minijax.primitives.linalg import (check_matrix, examples_of_matrices, product, spread_out,
-                                       symmetric)
+from minijax.primitives.families import constant_in_all
+from minijax.primitives.gather import taken_along
+from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, flipped,
+                                       product, spread_out, symmetric)
 from minijax.primitives.lu import solve
-from minijax.primitives.spectral import diagonal_of, inverse_gaps
+from minijax.primitives.rounding import abs
+from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, row
 
 Types = list[tuple[tuple[int, ...], Any]]
 
@@ -85,7 +90,7 @@ class EigImplementation(enum.Enum):
     LAPACK = "lapack"
 
 
-def _eig(x: np.ndarray, *, left: bool, right: bool, scaled: bool) -> list[np.ndarray]:
+def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.ndarray]:
     import scipy.linalg
     if not x.size:
         return [np.zeros(0), *[x] * (left + right)]
@@ -93,27 +98,39 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, scaled: bool) -> list[np.nda
     return list(found) if left or right else [found]
 
 
-def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, scaled: bool) -> Types:
+def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: bool) -> Types:
     wide = np.result_type(dtype, np.complex64)
     return [((n,), wide), *[((n, n), wide)] * (left + right)]
 
 
-def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, scaled: bool
+def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
              ) -> tuple[list, list]:
-    """Each value by what the change does to its vector, whose own length may change.
+    """Each value by what the change does to its vector."""
+    if (left or right) and not varies:
+        raise NotImplementedError(
+            "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the "
+            "input that JAX cannot check (see the enable_eigvec_derivs argument to "
+            "jax.lax.linalg.eig). Pass enable_eigvec_derivs=True to jax.lax.linalg.eig to opt in. "
+            "See https://github.com/jax-ml/jax/issues/2748 for discussion.")
+    values, *vectors = eig_p.bind(primals[0], left=left, right=True, varies=True)
+    slope = convert_element_type(tangents[0], values.dtype)
+    value_slopes, turn = _eig_slopes(slope, values, vectors[-1])
+    slopes = [_eig_slopes(adjoint(slope), conj(values), u)[1] for u in vectors[:left]]
+    return [values, *vectors][:1 + left + right], [value_slopes, *slopes, turn][:1 + left + right]
+
+
+def _eig_slopes(slope: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
+    """Vectors keep their length, and their largest number stays real, as LAPACK has it.
 
     Source: M. Giles, *Collected matrix derivative results* (2008), section 3.1.
     """
-    if scaled and (left or right):
-        raise NotImplementedError(
-            "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the "
-            "input that cannot be checked; jnp.linalg.eigvals has a derivative, and so has "
-            "jnp.linalg.eigh.")
-    values, vectors = eig_p.bind(primals[0], left=False, right=True, scaled=False)
-    slope = convert_element_type(tangents[0], vectors.dtype)
     inside = solve(vectors, product(slope, vectors))
-    turn = product(vectors, inverse_gaps(values, vectors.dtype) * inside)
-    return [values, vectors][:1 + right], [diagonal_of(inside), turn][:1 + right]
+    turn: Any = product(vectors, inverse_gaps(values, vectors.dtype) * inside)
+    sizes: Any = abs(vectors)
+    largest: Any = sizes == sizes.max(-2, keepdims=True, initial=0)
+    here, there = (select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
+    excess = complex(real((conj(vectors) * turn).sum(-2)), imag(there / here))
+    return diagonal_of(inside), turn - vectors * row(excess)
 
 
 eig_p = on_host(
@@ -123,9 +140,9 @@ eig_p = on_host(
     iterates=True,
     jvp=_eig_jvp,
     examples=lambda: examples_of_matrices(
-        "left right scaled",
-        [(spread_out(3, 3), False, False, True), (spread_out(2, 2, 2), False, False, True)],
-        [(np.zeros((0, 0)), False, False, True), (np.full((2, 2), np.nan), False, False, True)]))
+        "left right varies",
+        [(spread_out(3, 3), False, False, False), (spread_out(2, 2, 2), True, True, True)],
+        [(np.zeros((0, 0)), False, True, True), (np.full((2, 2), np.nan), False, False, False)]))
 
 
 def eig(x: Any, *, compute_left_eigenvectors: bool = True,
@@ -138,22 +155,21 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
       x: floats or complex numbers, of shape (…, n, n).
       compute_left_eigenvectors: whether the vectors u with ``uᴴ x = w uᴴ`` are wanted.
       compute_right_eigenvectors: whether the vectors v with ``x v = w v`` are wanted.
+      enable_eigvec_derivs: whether vectors have a derivative, which is right where the values
+        differ from each other, and the numbers of a vector in size.
       implementation: LAPACK, or None.
 
     >>> eig(np.array([[0., 1.], [-1., 0.]]))[0]
     Array([0.+1.j, 0.-1.j], dtype=complex64)
 
     Raises:
-      NotImplementedError: for derivatives of vectors.
+      NotImplementedError: for derivatives of vectors without `enable_eigvec_derivs`.
       TypeError, ValueError: for other than square matrices.
     """
-    if enable_eigvec_derivs:  # JAX: has them, where the values are distinct.
-        raise NotImplementedError("enable_eigvec_derivs is not implemented: eigenvectors have no "
-                                  "derivative here; those of eigh have")
     if implementation not in (None, EigImplementation.LAPACK):
         raise ValueError("Only the lapack implementation is supported on CPU.")
     return eig_p.bind(x, left=compute_left_eigenvectors, right=compute_right_eigenvectors,
-                      scaled=True)
+                      varies=enable_eigvec_derivs)
 
 
 # ── schur ────────────────────────────────────────────────────────────────────────────────────
@@ -195,6 +211,47 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
     if sort_eig_vals:
         raise NotImplementedError("The sort feature of LAPACK's gees routine is not implemented.")
     return schur_p.bind(x, vectors=compute_schur_vectors)
+
+
+# ── qr ───────────────────────────────────────────────────────────────────────────────────────
+
+column_order_p = on_host(
+    "column_order",
+    lambda x: [_lapack("geqp3", x)[1] - 1 if x.size else np.arange(x.shape[1])],
+    lambda m, n, dtype: [((n,), np.int32)],
+    square=False,
+    jvp=constant_in_all,
+    examples=lambda: examples_of_matrices(
+        "", [(spread_out(3, 3)[:, ::-1].copy(),), (spread_out(2, 2, 4),), (spread_out(4, 2),)],
+        [(np.zeros((0, 2)),), (np.zeros((2, 0)),), (np.full((2, 2), np.nan),)]))
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
+       use_magma: bool | None = None) -> tuple[Array, ...]:
+    """Orthogonal Q and upper triangular R with ``x = Q R``.
+
+    Args:
+      pivoting: whether columns are exchanged so that the diagonal of R falls in size; their order
+        p, with ``x[:, p] = Q R``, is the third result.
+      full_matrices: whether Q is square; otherwise it has no more columns than x.
+      use_magma: a choice for GPUs; it is LAPACK here.
+
+    Raises:
+      TypeError: for other than matrices.
+
+    >>> q, r = qr(np.array([[3., 1.], [4., 1.]]))
+    >>> np.round(np.asarray(r), 3)
+    array([[-5. , -1.4],
+           [ 0. , -0.2]], dtype=float32)
+    """
+    x = as_value(x)
+    check_matrix("qr", x.aval)
+    if not pivoting:
+        return tuple(qr_p.bind(x, full_matrices=full_matrices))
+    # JAX: one factorisation; here the second, of columns in order, is the one with a derivative.
+    [order] = column_order_p.bind(x)
+    ordered = flipped(taken_along(flipped(x), order, x.ndim - 2))
+    return (*qr_p.bind(ordered, full_matrices=full_matrices), order)
 
 
 # ── hessenberg and tridiagonal ───────────────────────────────────────────────────────────────

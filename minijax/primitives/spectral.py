@@ -1,22 +1,24 @@
 """Primitives qr, eigh and svd, by LAPACK.
 
-Stands on `linalg`.  Chapter 24, *Loops and Numba*.
+Stands on `linalg`, `lu`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import Array, as_value
-from minijax.primitives import choice, joining, linalg, slicing
+from minijax.primitives import choice, joining, linalg
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked,
                                        of_each_matrix, product, spread_out, symmetric, turn_back)
+from minijax.primitives.lu import solve
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slots import nest
 
@@ -46,17 +48,16 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
 
-def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[Array]:
+def _qr_slopes(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Array]:
     """Walter and Lehmann, *Algorithmic differentiation of linear algebra functions* (2010).
 
     The columns beyond the square part, where there are more columns than rows, follow from it.
     """
-    q, r = outs
-    m, n, axis = q.shape[-2], r.shape[-1], r.ndim - 1
-    if full_matrices and m > n:
-        raise NotImplementedError("Unimplemented case of QR decomposition derivative")
-    square, slope = (slicing.slice_in_dim(x, 0, min(m, n), axis=axis) for x in (r, t))
-    x = linalg.triangular_solve(square, slope)
+    whole, r = outs
+    height, n, axis = whole.shape[-2], r.shape[-1], r.ndim - 1
+    size = min(height, n)
+    q, square = whole[..., :size], r[..., :size, :size]
+    x = linalg.triangular_solve(square, t[..., :size])
     inside = product(adjoint(q), x)
     below = lower_part(inside, -1)
     turn = below - adjoint(below)  # how Q turns: antisymmetric
@@ -64,11 +65,27 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
         turn = turn + (inside - conj(inside)) / 2 * identity_like(inside)
     q_slope = product(q, turn - inside) + x
     r_slope = product(inside - turn, square)
-    if n > m:
-        rest, slope = (slicing.slice_in_dim(x, m, n, axis=axis) for x in (r, t))
-        r_rest = product(adjoint(q), slope - product(q_slope, rest))
-        r_slope = joining.concatenate([r_slope, r_rest], axis)
+    if n > size:
+        r_rest = product(adjoint(q), t[..., size:] - product(q_slope, r[..., size:]))
+        return [q_slope, joining.concatenate([r_slope, r_rest], axis)]
+    if full_matrices and height > size:
+        return [joining.concatenate([q_slope, _slopes_beyond(whole, q, q_slope)], axis),
+                joining.concatenate([r_slope, filled(0, r[..., size:, :])], axis - 1)]
     return [q_slope, r_slope]
+
+
+def _slopes_beyond(whole: Any, q: Any, slope: Array) -> Array:
+    """The reflections that make the first columns of Q make the others, too.
+
+    Q is ``I - V T Vᴴ``, so that the others are those of the identity and ``(I - Q) M``.
+    """
+    size, axis = q.shape[-1], q.ndim - 2
+    gap: Any = identity_like(q) - q
+    corner = gap[..., :size, :]
+    m = solve(corner, whole[..., :size, size:])
+    one = identity_like(whole[..., size:, size:])
+    back = product(adjoint(slope), joining.concatenate([m, one], axis))
+    return product(gap, solve(adjoint(corner), back)) - product(slope, m)
 
 
 def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_matrices: bool
@@ -98,28 +115,8 @@ qr_p = factorization(
     examples=lambda: examples_of_matrices(
         "full_matrices", [(spread_out(3, 3), True), (spread_out(2, 4, 2), False),
                           (spread_out(2, 3), False), (spread_out(2, 3), True),
-                          (spread_out(1, 1), False)],
+                          (spread_out(1, 1), False), (spread_out(4, 2), True)],
         [(spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
-
-
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
-    """Orthogonal Q and upper triangular R with ``x = Q R``.
-
-    Args:
-      full_matrices: whether Q is square; otherwise it has no more columns than x.
-
-    Raises:
-      NotImplementedError: with `pivoting`.
-      TypeError: for other than matrices.
-
-    >>> q, r = qr(np.array([[3., 1.], [4., 1.]]))
-    >>> np.round(np.asarray(r), 3)
-    array([[-5. , -1.4],
-           [ 0. , -0.2]], dtype=float32)
-    """
-    if pivoting:  # JAX: exchanges columns, too.
-        raise NotImplementedError("qr does not exchange columns: pivoting=True is not implemented")
-    return tuple(qr_p.bind(x, full_matrices=full_matrices))
 
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
@@ -162,8 +159,17 @@ eigh_p = factorization(
         [(symmetric(9, 9), True), (np.zeros((0, 0)), True), (np.zeros((2, 0, 0)), True)]))
 
 
+class EighImplementation(enum.Enum):
+    """Who computes `eigh`: QR is LAPACK, the others are those of GPUs and TPUs."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
-         sort_eigenvalues: bool = True) -> tuple[Array, ...]:
+         sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
+         implementation: EighImplementation | None = None) -> tuple[Array, ...]:
     """Eigenvectors and eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Args:
@@ -171,6 +177,8 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
       symmetrize_input: whether ``(x + xᴴ) / 2`` is taken; otherwise derivatives are those along
         symmetric changes.
       sort_eigenvalues: accepted for JAX's sake; they always are sorted.
+      subset_by_index: None, or (0, n), which is all of them.
+      implementation: None, or QR.
 
     Returns:
       The matrix whose columns are the eigenvectors, and the eigenvalues.
@@ -179,9 +187,16 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     Array([1., 2.], dtype=float32)
 
     Raises:
+      NotImplementedError: for a part of the eigenvalues, and for another implementation.
       TypeError: for other than matrices.
     """
     x = as_value(x)
+    if implementation is EighImplementation.JACOBI:
+        raise NotImplementedError("Jacobi implementation is not supported on CPU")
+    if implementation is EighImplementation.QDWH:
+        raise NotImplementedError("QDWH implementation is only supported on TPU")
+    if subset_by_index is not None and subset_by_index != (0, x.shape[-1]):
+        raise NotImplementedError("subset_by_index not supported on CPU and GPU")
     return tuple(eigh_p.bind(linalg.symmetrized(x) if symmetrize_input else x, lower=lower))
 
 
@@ -259,13 +274,27 @@ svd_p = factorization(
          (np.zeros((0, 2)), False, False)]))
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+class SvdAlgorithm(enum.Enum):
+    """How `svd` is computed: by LAPACK's divide and conquer, which DEFAULT and QR mean, too."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None
+        ) -> Any:
     """Orthogonal U and V, and singular values s, largest first, with ``x = U diag(s) Vᴴ``.
 
     Args:
       full_matrices: whether U and V are square; otherwise they have as many columns as s has
         numbers.
       compute_uv: whether U and V are wanted.
+      subset_by_index: None, or the whole range of singular values, from 0 to their number.
+      algorithm: None, or one that a CPU has: not JACOBI or POLAR.
 
     Returns:
       U, s and Vᴴ; or s alone.
@@ -274,7 +303,17 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     Array([2., 1.], dtype=float32)
 
     Raises:
+      NotImplementedError: for a part of the singular values, and for another algorithm.
       TypeError: for other than matrices.
     """
+    x = as_value(x)
+    if algorithm not in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR,
+                         SvdAlgorithm.DIVIDE_AND_CONQUER):
+        raise NotImplementedError(
+            "The SVD Jacobi and Polar algorithms are not implemented on CPU.")
+    if subset_by_index is not None and subset_by_index != (0, min(x.shape[-2:])):
+        if full_matrices:
+            raise ValueError("full_matrices and subset_by_index cannot both be set")
+        raise NotImplementedError("subset_by_index not implemented for CPU and GPU")
     outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
     return (outs[1], outs[0], outs[2]) if compute_uv else outs[0]

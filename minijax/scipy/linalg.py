@@ -1,6 +1,6 @@
 """`minijax.scipy.linalg`: SciPy's names for factorisations and systems of equations.
 
-Stands on `numpy.linalg`, `lax.linalg`, `special_matrices`.  Capstones with Gaussian processes.
+Stands on `lax.linalg`, `matrix_functions`, `special_matrices`.  Capstones with Gaussian processes.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 
@@ -9,13 +9,15 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.derivatives import jvp
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.scipy.matrix_functions import (expm, expm_frechet, funm, rsf2csf, solve_sylvester,
+                                            sqrtm)
 from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
                                             dft, fiedler, fiedler_companion, hadamard, hankel,
                                             helmert, hilbert, invhilbert, invpascal, leslie,
                                             pascal, toeplitz)
+from minijax.scipy.tridiagonal import eigh_tridiagonal
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -225,13 +227,49 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "
     Array([[-5.]], dtype=float32)
 
     Args:
-      mode: "full" for a square Q, "economic", or "r" for R alone.
+      mode: "full" for a square Q, "economic", or "r" without Q.
+      pivoting: whether columns are exchanged so that the diagonal of R falls in size; their order
+        is the last result.
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     [x] = promote_dtypes_inexact(as_array("qr", a))
-    q, r = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
-    return (r,) if mode == "r" else (q, r)
+    found = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return found[1:] if mode == "r" else found
+
+
+def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False,
+                conjugate: bool = False, overwrite_a: bool = False, overwrite_c: bool = False
+                ) -> tuple[Array, ...]:
+    """``c Q`` and R, where ``a = Q R``; with `pivoting` the order of columns, too.
+
+    >>> qr_multiply(jnp.array([[3.], [4.]]), jnp.array([5., 10.]))
+    (Array([-11.], dtype=float32), Array([[-5.]], dtype=float32))
+
+    Args:
+      a: of shape (…, m, n); Q has as many columns as the smaller of the two.
+      c: matrices, or one vector.
+      mode: "left" for ``Q c``.
+      conjugate: whether to multiply by the conjugate of Q.
+    """
+    if mode not in ("left", "right"):
+        raise ValueError(f"mode must be 'right' or 'left', got '{mode}'")
+    x, y = promote_dtypes_inexact(as_array("qr_multiply", a), as_array("qr_multiply", c))
+    is_left, matrix = mode == "left", jnp.atleast_2d(y)
+    matrix = matrix.mT if is_left and y.ndim == 1 else matrix
+    stack = jnp.broadcast_shapes(x.shape[:-2], matrix.shape[:-2])
+    x = jnp.broadcast_to(x, stack + x.shape[-2:])
+    q, *rest = lax.linalg.qr(x, pivoting=pivoting, full_matrices=False)
+    given, wanted = (matrix.shape[-2], q.shape[-1]) if is_left else (matrix.shape[-1], q.shape[-2])
+    if given != wanted:
+        side, other = ("columns", "rows") if is_left else ("rows", "columns")
+        raise ValueError(
+            f"Array shapes are not compatible for {'Q @ c' if is_left else 'c @ Q'} operation: a "
+            f"has shape {x.shape} so Q has {wanted} {side}, but c has {given} {other} (expected "
+            f"{wanted}).")
+    q = jnp.conj(q) if conjugate else q
+    found = q @ matrix if is_left else matrix @ q
+    return (found.ravel() if y.ndim == 1 else found, *rest)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
@@ -282,41 +320,6 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
     return h, jnp.pad(inner, pad) + corner
 
 
-def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
-                     select_range: tuple[float, float] | None = None, tol: float | None = None,
-                     key: Array | None = None) -> Any:
-    """The eigenvalues of a symmetric tridiagonal matrix, ascending, and its eigenvectors.
-
-    >>> eigh_tridiagonal(jnp.array([2., 2.]), jnp.array([1.]), eigvals_only=True)
-    Array([1., 3.], dtype=float32)
-
-    Args:
-      d, e: the diagonal, and the numbers beside it.
-      select: "a" for all, "i" for those from one place to another, both of them included.
-      select_range: the two places.
-      tol, key: not needed: the whole matrix is factored.
-    """
-    # JAX: bisection, which needs no whole matrix, and vectors from a random start.
-    d, e = as_array("eigh_tridiagonal", d), as_array("eigh_tridiagonal", e)
-    if d.dtype != e.dtype:
-        raise TypeError("diagonal and off-diagonal values must have same dtype, "
-                        f"got {d.dtype} and {e.dtype}")
-    if select not in ("a", "i", "v"):
-        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
-    if select == "v":
-        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
-    if select == "i" and select_range is None:
-        raise ValueError("for select='i', select_range must be specified.")
-    if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
-        raise TypeError(f"add got incompatible shapes for broadcasting: {d.shape}, {e.shape}: "
-                        "a diagonal of n numbers has n - 1 beside it")
-    values, vectors = eigh(jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1))
-    if select == "i" and select_range is not None:
-        wanted = slice(int(select_range[0]), int(select_range[1]) + 1)
-        values, vectors = values[wanted], vectors[:, wanted]
-    return values if eigvals_only else (values, vectors)
-
-
 def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
           max_iterations: int | None = None) -> tuple[Array, Array]:
     """U with orthonormal columns and a positive semidefinite P with ``a = U P``.
@@ -333,7 +336,7 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
     # JAX: qdwh iterates products and solutions.
     x = as_array("polar", a)
     if not jnp.issubdtype(x.dtype, jnp.inexact):
-        raise ValueError(f"data type {x.dtype} not inexact")
+        raise ValueError(f"data type {x.dtype.type} not inexact")
     if side not in ("right", "left"):
         raise ValueError("The argument `side` must be either 'right' or 'left'.")
     if method not in ("qdwh", "svd"):
@@ -346,147 +349,3 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
     basis = jnp.conj(right.mT) if side == "right" else left
     return left @ right, (basis * values[..., None, :]) @ jnp.conj(basis.mT)
-
-
-# ── Matrices made of others ──────────────────────────────────────────────────────────────────
-
-# The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its
-# 1-norm) may be for it: Higham, *The scaling and squaring method revisited* (2005).
-_PADE = [64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
-         129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
-         960960., 16380., 182., 1.]
-_LARGEST = 5.371920351148152
-
-
-def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of a square matrix: the sum of its powers ``Aⁿ / n!``.
-
-    >>> expm(jnp.zeros((2, 2)))
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
-
-    Args:
-      upper_triangular: whether A is; its lower triangle is then not read.
-      max_squarings: a matrix that needs more gives nan.
-    """
-    # JAX: approximations of lower degree for small matrices.
-    [x] = promote_dtypes_inexact(as_array("expm", A))
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"Expected A to be a (batched) square matrix, got {x.shape=}.")
-    one = lambda x: _expm(jnp.triu(x) if upper_triangular else x, max_squarings)
-    return jnp.vectorize(one, signature="(n,n)->(n,n)")(x)
-
-
-def _expm(x: Any, max_squarings: int) -> Any:
-    """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
-    size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
-    count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _LARGEST)))
-    root = _rational(x / jnp.exp2(count))
-    power, _ = lax.scan(lambda y, i: (lax.cond(i < count, lambda: y @ y, lambda: y), None),
-                        root, jnp.arange(max_squarings, dtype=count.dtype))
-    return jnp.where(count > max_squarings, jnp.nan, power)
-
-
-def _rational(x: Any) -> Any:
-    one: Any = jnp.eye(x.shape[-1], dtype=x.dtype)
-    x2 = x @ x
-    x4 = x2 @ x2
-    x6 = x4 @ x2
-
-    def even_powers(*c: float) -> Any:
-        return (x6 @ (c[6] * x6 + c[5] * x4 + c[4] * x2)
-                + c[3] * x6 + c[2] * x4 + c[1] * x2 + c[0] * one)
-    scale = [c / _PADE[0] for c in _PADE]
-    odd, even = x @ even_powers(*scale[1::2]), even_powers(*scale[::2])
-    return jnp.linalg.solve(even - odd, even + odd)
-
-
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
-                 compute_expm: bool = True) -> Any:
-    """``expm(A)``, and how it changes where A changes by E.
-
-    >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
-    Array([[1.]], dtype=float32)
-
-    Args:
-      method: taken for SciPy's sake; it is the derivative of `expm`.
-      compute_expm: False for the change alone.
-    """
-    a, e = as_array("expm_frechet", A), as_array("expm_frechet", E)
-    for name, x in (("A", a), ("E", e)):
-        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise ValueError(f"expected {name} to be a (batched) square matrix, "
-                             f"got {name}.shape={x.shape}")
-    found = jvp(expm, (a,), (e,))
-    return found if compute_expm else found[1]
-
-
-# ── Functions of matrices by their triangular form ───────────────────────────────────────────
-
-def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of a square matrix, complex: ``sqrtm(A) @ sqrtm(A) = A``.
-
-    >>> sqrtm(jnp.array([[4., 0.], [0., 9.]]))
-    Array([[2.+0.j, 0.+0.j],
-           [0.+0.j, 3.+0.j]], dtype=complex64)
-
-    Args:
-      blocksize: 1; others are not implemented.
-
-    Source: Björck and Hammarling, *A Schur method for the square root of a matrix* (1983).
-    """
-    if blocksize > 1:
-        raise NotImplementedError("Blocked version is not implemented yet.")
-    [x] = promote_dtypes_inexact(as_array("sqrtm", A))
-    if x.ndim != 2 or x.shape[0] != x.shape[1]:
-        raise ValueError(f"expected a square matrix, got shape {x.shape}")
-    t, z = schur(x, output="complex")
-    roots = jnp.sqrt(jnp.diagonal(t))
-
-    def column(known: Any, j: Any) -> tuple[Any, None]:
-        """``R r + r_jj r = t`` for what stands above the diagonal in column j."""
-        above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
-        shifted = known + roots[j] * jnp.eye(len(t), dtype=t.dtype)
-        return known.at[:, j].add(solve_triangular(shifted, above)), None
-    r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
-    return z @ r @ jnp.conj(z.T)
-
-
-def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur",
-                    tol: float = 1e-8) -> Array:
-    """The X for which ``A X + X B = C``; nan where an eigenvalue of A is one of -B.
-
-    >>> solve_sylvester(jnp.array([[1.]]), jnp.array([[2.]]), jnp.array([[6.]]))
-    Array([[2.]], dtype=float32)
-
-    Args:
-      method: "schur" or "eigen"; both take the triangular forms here.
-      tol: how near to zero a sum of eigenvalues may come.
-
-    Source: Bartels and Stewart, *Solution of the matrix equation AX + XB = C* (1972).
-    """
-    if method not in ("schur", "eigen"):
-        raise ValueError(f"Unrecognized method {method}. The two valid methods are either "
-                         '"schur" or "eigen".')
-    a, b, c = promote_dtypes_inexact(A, B, C)
-    (m, n), rows = c.shape[-2:], a.shape[-2:]
-    if rows != (m, m) or b.shape[-2:] != (n, n):
-        raise ValueError("Incompatible shapes for Sylvester equation:\n"
-                         f"A: {a.shape}\nB: {b.shape}\nC: {c.shape}")
-    solved = functools.partial(_sylvester, tol)
-    x = jnp.vectorize(solved, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
-    return x if jnp.iscomplexobj(c) else jnp.real(x)
-
-
-def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
-    """By the columns of X, where both matrices are triangular."""
-    (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
-    right = jnp.conj(u.T) @ c @ v
-
-    def column(known: Any, j: Any) -> tuple[Any, None]:
-        shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
-        found = solve_triangular(shifted, right[:, j] - known @ s[:, j])
-        return known.at[:, j].set(found), None
-    y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
-    sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
-    return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)

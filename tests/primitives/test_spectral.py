@@ -46,13 +46,10 @@ def test_nan_has_no_spectrum(name):
         assert all(np.isnan(y).all() for y in found)
 
 
-@pytest.mark.parametrize("f, words", [
-    (lambda x: lax.linalg.qr(x), "Unimplemented case of QR decomposition derivative"),
-    (lambda x: lax.linalg.svd(x), "JVP not implemented for full matrices")])
-def test_factors_that_are_not_unique_have_no_derivative(f, words):
+def test_singular_vectors_that_are_not_unique_have_no_derivative():
     x = random(4, 2)
-    with pytest.raises(NotImplementedError, match=words):
-        minijax.jvp(f, (x,), (x,))
+    with pytest.raises(NotImplementedError, match="JVP not implemented for full matrices"):
+        minijax.jvp(lax.linalg.svd, (x,), (x,))
 
 
 @pytest.mark.parametrize("name", ["cholesky", "lu", "qr", "eigh", "svd"])

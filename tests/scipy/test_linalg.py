@@ -49,11 +49,69 @@ def test_functions(agrees_with_jax, expression):
     "solve_sylvester(jnp.stack([m, m.T]), m, m * 1j)", "solve_sylvester(m, m, f)",
     "solve_sylvester(m, m, m, method='x')", "polar(m)", "polar(f.T)", "polar(f, side='left')",
     "polar(f)", "polar(f, method='svd')", "polar(c.T)", "polar(jnp.stack([m, m.T]))",
-    "polar(m, side='x')", "polar(m, method='x')", "polar(i[:, :2])",
+    "polar(m, side='x')", "polar(m, method='x')", "polar(i[:, :2])", "polar(m, max_iterations=1)",
+    "qr(f, pivoting=True)", "qr(f.T, mode='r', pivoting=True)", "qr(m, mode='economic')",
+    "qr_multiply(s4, s4)", "qr_multiply(s4, s4, 'left')", "qr_multiply(s4[:, :2], s4)",
+    "qr_multiply(s4[:, :2], s4[:2], 'left')", "qr_multiply(s4[:, :2], s4, 'left')",
+    "qr_multiply(f, m)", "qr_multiply(f, m, 'left')", "qr_multiply(s4, s4[0])",
+    "qr_multiply(s4[:, :2], m[0], 'left')", "qr_multiply(s4, v)", "qr_multiply(s4, s4, 'x')",
+    "qr_multiply(s4, s4, pivoting=True)", "qr_multiply(s4 * (1 + 1j), s4, conjugate=True)",
+    "qr_multiply(m, jnp.stack([m, m.T]))", "qr_multiply(jnp.stack([m, m.T]), v[:2], 'left')",
+    "qr_multiply(i[:, :2], m)", "qr_multiply(s4[:0], s4[:, :0])",
+    "rsf2csf(*jax.scipy.linalg.schur(c4))", "rsf2csf(jnp.triu(s4), s4)", "rsf2csf(s4, m)",
+    "rsf2csf(f, m)", "rsf2csf(m, f)", "rsf2csf(m[:1, :1], m[:1, :1])",
+    "rsf2csf(*map(jnp.stack, zip(*map(jax.scipy.linalg.schur, (c4, s4)))))",
+    "rsf2csf(jnp.stack([c4 * 0 + jnp.eye(4)] * 2), c4)", "rsf2csf(i[:, :2], i[:, :2])",
+    "funm(s4, jnp.exp)", "funm(c4, jnp.cos, disp=False)", "funm(s4 * 1j, jnp.sin)",
+    "funm(jnp.eye(3), jnp.exp, False)", "funm(jnp.eye(3) + jnp.eye(3, k=1), jnp.exp, False)",
+    "funm(m[:1, :1], jnp.exp)", "funm(f, jnp.exp)", "funm(i[:, :2], jnp.exp)",
+    "funm(m * jnp.nan, jnp.exp, False)", "funm(m, lambda x: 1)",
 ])
 def test_triangular_forms(agrees_with_jax, expression):
-    s4 = "(jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4) + 2 * jnp.eye(4))"
-    agrees_with_jax("jax.scipy.linalg." + expression.replace("s4", s4), rtol=2e-4, atol=5e-6)
+    c4 = "jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4)"
+    full = expression.replace("s4", "(c4 + 2 * jnp.eye(4))").replace("c4", c4)
+    agrees_with_jax("jax.scipy.linalg." + full, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("expression", [
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True)", "eigh_tridiagonal(v[:1], v[:0])",
+    "eigh_tridiagonal(v[:0], v[:0], eigvals_only=True)",
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True, tol=.2)",
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True, tol=20.)",
+    "eigh_tridiagonal(v, v[:2], eigvals_only=True, select='i', select_range=(0, 5))",
+    "eigh_tridiagonal(v, v[:2], select='i', select_range=(2, 1))",
+    "eigh_tridiagonal(v * 1j, v[:2] * (1 + 1j), eigvals_only=True)",
+    "eigh_tridiagonal(v * 0 + 2, v[:2] * 0, eigvals_only=True)",
+    "eigh_tridiagonal(v * jnp.nan, v[:2], eigvals_only=True)",
+    "eigh_tridiagonal(i[0], i[0, :2])", "eigh_tridiagonal(v, v[:2] * 1j)",
+    "eigh_tridiagonal(v.astype('bfloat16'), v[:2].astype('bfloat16'))",
+    "eigh_tridiagonal(jnp.cos(jnp.arange(90.)), jnp.sin(jnp.arange(89.)), eigvals_only=True)",
+])
+def test_bisection(agrees_with_jax, expression):
+    agrees_with_jax("jax.scipy.linalg." + expression, rtol=1e-6, atol=1e-6)
+
+
+def test_eigenvalues_by_bisection_have_the_derivatives_of_the_whole_matrix():
+    top, d, e = minijax.numpy, np.float32([1, 2, 3, 4]), np.float32([1, .5, .25])
+    f = lambda d, e: minijax.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True)
+    g = lambda d, e: top.linalg.eigvalsh(top.diag(d) + top.diag(e, 1) + top.diag(e, -1))
+    twice = lambda f, at: minijax.jit(minijax.hessian(f, at))
+    for slopes in (minijax.jacrev, minijax.jacfwd, twice):
+        for found, wanted in zip(*(minijax.tree.leaves(slopes(h, (0, 1))(d, e)) for h in (f, g)),
+                                 strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_the_derivative_of_the_complex_form_and_of_products_with_q():
+    t, z = map(np.asarray, jax.scipy.linalg.schur(np.cos(np.arange(16.) ** 1.4).reshape(4, 4)))
+
+    def slopes(top):
+        f = lambda t: top.numpy.abs(top.scipy.linalg.rsf2csf(t, z)[0]).sum()
+        return top.vmap(top.grad(f))(np.stack([t, t * 2]))
+    np.testing.assert_allclose(slopes(minijax), slopes(jax), rtol=1e-3, atol=1e-4)
+    f = lambda x: minijax.scipy.linalg.qr_multiply(x, x)[0]  # of which JAX has none
+    g = lambda x: x @ jax.numpy.linalg.qr(x).Q
+    np.testing.assert_allclose(minijax.jacrev(f)(z), jax.jacrev(g)(z), rtol=1e-3, atol=1e-4)
 
 
 POINTS = np.float32([[0., 1.], [.5, -1.], [2., .25], [1.5, 1.]])

@@ -1,0 +1,111 @@
+"""The polar decomposition by iteration.
+
+Stands on `scan` and `while_loop`.  In JAX: `jax/_src/tpu/linalg/qdwh.py`.
+"""
+
+import math
+from typing import Any
+
+from minijax import dtypes
+from minijax.core import Array, as_value
+from minijax.higher_order.control_flow import while_loop
+from minijax.primitives import joining
+from minijax.primitives.algebra import sqrt
+from minijax.primitives.choice import select
+from minijax.primitives.emitted import filled
+from minijax.primitives.linalg import (adjoint, cholesky, identity_like, product,
+                                       triangular_solve)
+from minijax.primitives.rounding import abs
+from minijax.primitives.shape import broadcasted_iota
+from minijax.primitives.spectral import qr_p
+
+
+def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
+         eps: float | None = None, dynamic_shape: tuple[Any, Any] | None = None
+         ) -> tuple[Array, Array, Any, Any]:
+    """U with orthonormal columns, a positive semidefinite H with ``x = U H``, by Halley's method.
+
+    Args:
+      x: floats or complex numbers, of shape (m, n), m ≥ n.
+      is_hermitian: taken for JAX's sake; it changes nothing.
+      max_iterations: how many there may be; 10 by default.
+      eps: the smallest singular value expected, the largest being one; it ends when U changes by
+        less than the cube root of four times that. By default what is one more than 1.
+      dynamic_shape: how many rows and columns of x count.
+
+    Returns:
+      U, H, the number of iterations, and whether they converged.
+
+    Raises:
+      ValueError: for other dtypes and shapes.
+
+    >>> import numpy as np
+    >>> u, h, count, converged = qdwh(np.array([[0., 2.], [1., 0.]]))
+    >>> np.round(np.asarray(h), 3)
+    array([[1., 0.],
+           [0., 2.]], dtype=float32)
+
+    Source: Nakatsukasa, Bai and Gygi, *Optimizing Halley's iteration for computing the matrix
+    polar decomposition* (2010).
+    """
+    x = as_value(x)
+    if x.ndim != 2 or x.shape[0] < x.shape[1]:
+        raise ValueError("The input matrix of shape M x N must have M >= N.")
+    if x.dtype.kind not in "fc":
+        raise ValueError(f"data type {x.dtype.type} not inexact")
+    x = x if dynamic_shape is None else _corner(x, *dynamic_shape)
+    limit = 10 if max_iterations is None else max_iterations
+    eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
+    steps = _weights(eps, limit)
+    u, moves = x * _scale(x), as_value(True)
+    for weights in steps:
+        u, moves = _step(u, weights, eps)
+    u, moves, count = while_loop(
+        lambda state: state[1] & (state[2] < limit),
+        lambda state: (*_step(state[0], (3, 1, 3), eps), state[2] + 1), (u, moves, len(steps)))
+    u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))
+    h = product(adjoint(u), x)
+    return u, (h + adjoint(h)) / 2, count, ~moves
+
+
+def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
+    """What lifts singular values between `low` and 1 the most, until they are 1 nearly."""
+    found: list = []
+    near = 5 * low
+    while 1 - low > near and len(found) < limit:
+        square = low * low
+        root = math.sqrt(1 + (4 * (1 - square) / square**2) ** (1 / 3))
+        a = root + math.sqrt(3 - root**2 + 2 * (2 - square) / (square * root))
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        found.append((a, b, c))
+        low *= (a + b * square) / (1 + c * square)
+    return found
+
+
+def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any, Any]:
+    """``u (a + b uᴴ u) / (1 + c uᴴ u)``, and whether that differs from u."""
+    a, b, c = weights
+    one, rest = identity_like(u[:u.shape[1]]), a - b / c
+    if is_ill := c > 100:  # normal equations would lose too many digits
+        q, _ = qr_p.bind(joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
+        quotient = product(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
+    else:
+        factor = cholesky(one + c * product(adjoint(u), u))
+        half = triangular_solve(factor, adjoint(u), left_side=True, lower=True)
+        quotient = adjoint(triangular_solve(factor, half, left_side=True, lower=True,
+                                            transpose_a=True, conjugate_a=True))
+    after: Any = b / c * u + rest * quotient
+    change = abs(after - u)
+    return after, is_ill | ((change * change).sum() > (5 * eps) ** (2 / 3))
+
+
+def _scale(x: Any) -> Any:
+    """One over an upper bound of the largest singular value; of zeros, one."""
+    rows, columns = (abs(x).sum(axis).max(initial=0) for axis in (1, 0))
+    return select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
+
+
+def _corner(x: Any, m: Any, n: Any) -> Any:
+    rows, columns = (broadcasted_iota("int32", x.shape, axis) for axis in (0, 1))
+    return select((rows < m) & (columns < n), x, filled(0, x))
