@@ -57,6 +57,13 @@ jax.typeof(jax.device_put(np.ones((8, 2)), NamedSharding(mesh, P(('x', 'y'))))),
 jax.typeof(lax.conv(e[None], np.ones((1, 2, 1), 'float32'), (1,), 'SAME'))
 jax.eval_shape(lambda: jax.reshard(X, NamedSharding(mesh, P('x')))), jax.eval_shape(lambda: X * 2)
 jax.reshard(e, NamedSharding(mesh.abstract_mesh, P('y'))).sharding
+inside(auto, lambda: [f(X).sharding for f in (jnp.sin, jax.jit(jnp.cos), jnp.zeros_like, jnp.sum)])
+inside(auto, lambda: (jnp.ones(8).sharding, jnp.arange(4).sharding, (jnp.ones(8) + 1).sharding))
+inside(mesh, lambda: (jnp.ones(8).sharding, jnp.arange(4).sharding, (jnp.ones(8) + 1).sharding))
+inside(auto, lambda: (jax.random.key(0).sharding, jax.random.normal(jax.random.key(0)).sharding))
+inside(auto, lambda: (jnp.sin(a).sharding, a * 2, lax.scan(lambda c, x: (c + x, c), 0., X[:, 0])))
+inside(auto, lambda: jax.grad(lambda x: jnp.sum(x * x))(X).sharding), jnp.sin(X).sharding
+inside(auto, lambda: (jax.vmap(jnp.sum)(X), float(jnp.ones(()) + 1), jnp.ones(3)[jnp.arange(2)]))
 inside(auto, lambda: lax.with_sharding_constraint(jnp.ones(8), OF_AUTO).sharding)
 inside(mesh, lambda: jax.reshard(X, OF_MESH).sharding)
 inside(mesh, lambda: jax.jit(lambda x: jax.reshard(x, OF_MESH))(X).sharding)

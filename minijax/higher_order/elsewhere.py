@@ -13,8 +13,9 @@ from minijax import caches, config, core
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order import devices
 from minijax.higher_order.compiled import run_program
+from minijax.higher_order.meshes import Mesh, current
 from minijax.higher_order.shardings import PlacedArray
-from minijax.higher_order.spreading import spread
+from minijax.higher_order.spreading import in_use, spread
 from minijax.jaxpr import ClosedJaxpr
 from minijax.stage import stage
 
@@ -22,7 +23,7 @@ from minijax.stage import stage
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
     """What an operation gives where its arguments lie; None if they lie on the host."""
-    is_spread = any(isinstance(x, PlacedArray) for x in args)
+    is_spread = isinstance(current.value, Mesh) or any(isinstance(x, PlacedArray) for x in args)
     if not is_spread and devices.device_of(args).is_host:
         return None
     avals, given = tuple(x.aval for x in args), tuple(params.items())
@@ -33,7 +34,9 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
     if not is_spread:
         return run_program(closed, primitive.name, args)
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, PlacedArray) else x for x in args]
-    return spread(closed, args, primitive.evaluate(plain, params))
+    with current(None):  # which would bring each operation here again
+        outs = primitive.evaluate(plain, params)
+    return spread(closed, args, outs)
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
@@ -53,6 +56,7 @@ def begin() -> None:
 
 def begin_looking() -> None:
     """The same for where arrays are spread."""
+    in_use.add("arrays")
     core.Primitive.elsewhere = staticmethod(evaluated)
 
 
@@ -73,3 +77,4 @@ def named(device: Any) -> devices.Device | None:
 
 
 config.before_on((config.platforms, config.platform_name, config.default_device), begin)
+config.before_on((current,), begin_looking)

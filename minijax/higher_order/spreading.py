@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.core import ArrayImpl
-from minijax.higher_order.meshes import AxisType, Names, P
+from minijax.higher_order.meshes import AxisType, Mesh, Names, P, current
 from minijax.higher_order.shardings import NamedSharding, PlacedArray, Sharding
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
@@ -28,8 +28,15 @@ def spread(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]) -> l
 
 
 def places(closed: ClosedJaxpr, given: tuple[Sharding | None, ...]) -> list[Sharding | None]:
-    """How the outputs of a program lie, from how its inputs do; None where nothing is known."""
-    return closed.derived(("spread", given), lambda: _through(closed.jaxpr, given))
+    """How the outputs of a program lie, from how its inputs do; None where nothing is known.
+
+    Where a mesh was set, what is not cut lies on all its devices.
+    """
+    mesh = current.value if isinstance(current.value, Mesh) else None
+    return closed.derived(("spread", given, mesh), lambda: [
+        where if where is not None or mesh is None else
+        _in_full(NamedSharding(mesh, P()), v.aval.ndim)
+        for where, v in zip(_through(closed.jaxpr, given), closed.jaxpr.outvars, strict=True)])
 
 
 def _through(jaxpr: Jaxpr, given: Iterable[Sharding | None]) -> list[Sharding | None]:
