@@ -1,6 +1,6 @@
 """What JAX refuses is refused, what it takes is taken: each argument in turn is spoilt.
 
-The functions and their good arguments are those of `test_public_functions`. A few of each
+The functions and their good arguments are those of `tests/public`. A few of each
 function's spoilt calls run; `REFUSALS=all` runs all of them and prints those that differ.
 """
 
@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import minijax
-from tests.test_public_functions import (ADAPTED, NAMES, TABLE, Call, Draw, Of, Refused, attempt,
-                                         function_of, leaves, resolved)
+from tests.public import ADAPTED, NAMES, TABLE
+from tests.public.draw import Call, Draw, Of, resolved
+from tests.test_public_functions import Refused, attempt, function_of, leaves
 
 FEW = None if os.environ.get("REFUSALS") == "all" else 4
 TEXTS = {"text": "text", "none": None, "type": object}

@@ -19,8 +19,7 @@ from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp
 from minijax.primitives import algebra, analytic, choice, emitted, gamma, rounding
 from minijax.primitives.convert import converted
 from minijax.primitives.rounding import abs
-from minijax.primitives.shape import broadcast_shapes
-from minijax.primitives.slots import FLOAT, check_dtypes
+from minijax.primitives.slots import FLOAT, broadcast_shapes, check_dtypes
 
 
 def _series(a: Array, x: Array) -> Array:
@@ -145,7 +144,7 @@ def _of_two(name: str, formula: Callable[[Array, Array], Array], meaning: str, s
         a, x = core.as_value(a), core.as_value(x)
         check_dtypes(name, [a.aval, x.aval], [FLOAT, FLOAT])
         weak = keeps_weak and a.weak_type and x.weak_type
-        shape = broadcast_shapes(a.shape, x.shape)
+        shape = broadcast_shapes(name, [a.shape, x.shape])
         a, x = (converted(emitted.stretched(v, shape) if v.ndim else emitted.spread(v, (), shape),
                           v.dtype) for v in (a, x))
         return converted(ruled(a, x), a.dtype, weak)
@@ -266,7 +265,7 @@ def _alike(name: str, *args: Any) -> list[Array]:
     """The arguments, of one floating dtype, in one shape."""
     arrays = [core.as_value(x) for x in args]
     check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
-    shape = broadcast_shapes(*(x.shape for x in arrays))
+    shape = broadcast_shapes(name, [x.shape for x in arrays])
     return [emitted.stretched(x, shape) if x.ndim else emitted.spread(x, (), shape)
             for x in arrays]
 

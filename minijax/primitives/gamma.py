@@ -118,7 +118,7 @@ def polygamma(n: int, x: Any) -> Array:
 
 # ── Hurwitz' zeta function ───────────────────────────────────────────────────────────────────
 
-def _zeta(s: Any, q: Any) -> Any:
+def zeta_series(s: Any, q: Any, power: Any) -> Any:
     """The sum of ``(q + k)^-s``: some terms, and Euler and Maclaurin for the others."""
     total = power(q, -s)
     for k in range(1, _TERMS):
@@ -130,6 +130,11 @@ def _zeta(s: Any, q: Any) -> Any:
     for j, bernoulli in enumerate(_BERNOULLI, 1):
         total += term * rest * (bernoulli / math.factorial(2 * j))
         rest = rest * (s + float(2 * j - 1)) / last * ((s + float(2 * j)) / last)
+    return total
+
+
+def _zeta(s: Any, q: Any) -> Any:
+    total = zeta_series(s, q, power)
     pole = (q <= 0.) & (q == floor(q))
     found = select(pole, math.inf, total)
     found = select((q < 0.) & ~pole & (s != floor(s)), math.nan, found)

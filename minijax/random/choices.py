@@ -198,7 +198,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         spread = (*sizes[:place], logits.shape[axis], *sizes[place:])
         noise = gumbel(typed, spread, logits.dtype, mode)
         total = noise + broadcast_to_rank(logits, noise.ndim)
-        return lax.argmax(total, place, np.dtype(np.int32))
+        return lax.argmax(total, place, dtypes.default_int_dtype())
     count = math.prod(leading)
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
@@ -251,7 +251,8 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
     else:
         places = _places(typed, count, sizes, replace, p, mode)
-        chosen = jnp.take(array, places, axis=axis) if array.ndim else places
+        chosen = jnp.take(array, places, axis=axis) if array.ndim else converted(
+            places, dtypes.default_int_dtype())
     return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:])
 
 

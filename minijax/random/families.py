@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.errors import TypePromotionError
 from minijax.lax import linalg
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted
@@ -28,28 +29,32 @@ _KINDS = inspect.Parameter
 
 def family(name: str, meaning: str, example: str, formula: Callable[..., Array], *,
            defaults: tuple = (), shape: Any = None, kind: Any = np.floating, sharded: bool = True,
-           checks: bool = True) -> Callable[..., Array]:
+           rounds: bool = False, promotes: bool = False) -> Callable[..., Array]:
     """The function that users call, of a formula over a key, a shape, a dtype and parameters.
 
     Args:
       meaning: what the numbers are, for the docstring.
       example: its arguments after the key, for the docstring.
-      formula: ``(key, shape, dtype, *parameters)``; the parameters come as arrays of the dtype.
+      formula: ``(key, shape, dtype, *parameters)``; the parameters come as arrays of the dtype
+        and of the shape, unless it `promotes`.
       defaults: of the last parameters.
       shape: the default shape; None is that of the parameters together.
       kind: of the dtype: floating, or integer.
       sharded: whether users may say `out_sharding`, which means nothing on one device.
-      checks: whether parameters must broadcast to the shape.
+      rounds: whether wider parameters are rounded to the dtype; elsewhere they are refused.
+      promotes: whether parameters come as they are, and make the result as wide as they.
     """
     names = list(inspect.signature(formula).parameters)[3:]
     given = [_BARE] * (len(names) - len(defaults)) + list(defaults)
 
     def drawn(key: Array, shape: Shape, dtype: np.dtype, *parameters: Any) -> Array:
+        if promotes:
+            return formula(key, shape, dtype, *parameters)
         real = dtype if dtypes.issubdtype(dtype, np.floating) else dtypes.default_float_dtype()
         arrays = [converted(x, real) for x in parameters]
         return formula(key, shape, dtype, *(
             lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
-            if checks and x.ndim else x for x in arrays))
+            if x.ndim else x for x in arrays))
 
     drawn.__name__ = drawn.__qualname__ = f"_{name}"  # as programs name it
     draw = compiled("shape", "dtype")(drawn)
@@ -66,10 +71,12 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
         bound.apply_defaults()
         said = bound.arguments
         parameters = [said[n] for n in names]
-        sizes = (check_shape(name, said["shape"], *map(np.shape, parameters)) if checks
-                 else canonical_shape(said["shape"]))
+        sizes = (canonical_shape(said["shape"]) if promotes
+                 else check_shape(name, said["shape"], *map(np.shape, parameters)))
         if kind is np.floating:
             typed, sizes, dtype = checked(name, said["key"], sizes, said["dtype"])
+            if not (rounds or promotes):
+                refuse_wider(name, dtype, *parameters)
         else:
             typed, dtype = check_key(name, said["key"]), supported(
                 said["dtype"], dtypes.default_int_dtype())
@@ -95,6 +102,19 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
       ValueError: for another dtype, or shapes that do not fit.
     """
     return sample
+
+
+def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
+    """Refuse floats that the dtype cannot hold.
+
+    Raises:
+      TypePromotionError: for the first of them.
+    """
+    for x in parameters:
+        if not dtypes.safe_to_cast(x, dtype):
+            raise TypePromotionError(
+                f"In arguments to {name}, cannot safely cast argument of type {dtypes.dtype(x)} "
+                f"to {dtype}. Ask for a wider dtype, or round it yourself: x.astype('{dtype}')")
 
 
 def _unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:
@@ -138,9 +158,10 @@ def _student(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
 
 
 gamma = family("gamma", "Numbers whose density is proportional to x^(a-1) exp(-x).", "2., (3,)",
-               lambda key, shape, dtype, a: _gamma(key, a, shape, dtype, log_space=False))
+               lambda key, shape, dtype, a: _gamma(key, a, shape, dtype, log_space=False),
+               rounds=True)
 loggamma = family("loggamma", "The logarithms of gamma numbers, exact for small ones.", "2., (3,)",
-                  _log_gamma)
+                  _log_gamma, rounds=True)
 beta = family("beta", "Numbers whose density is proportional to x^(a-1) (1-x)^(b-1).",
               "2., 3., (3,)", _beta)
 chisquare = family("chisquare", "Sums of `df` squares of normal numbers.", "2., (3,)",
@@ -189,6 +210,7 @@ def _lengths(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 def _on_both_sides(key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array) -> Array:
     first, second = split(key)
+    shape = (*shape, *broadcast_shapes(np.shape(loc), np.shape(scale)))
     lengths = _lengths(first, shape, dtype)
     return _rademacher(second, shape, dtype) * lengths * scale + loc
 
@@ -211,7 +233,7 @@ maxwell = family("maxwell", "The lengths of vectors of three normal numbers.", "
                  shape=())
 double_sided_maxwell = family(
     "double_sided_maxwell", "Maxwell numbers with a random sign, scaled and moved.",
-    "1., 2., (3,)", _on_both_sides, shape=(), sharded=False, checks=False)
+    "1., 2., (3,)", _on_both_sides, shape=(), sharded=False, promotes=True)
 wald = family("wald", "When a moving point first has gone a way of length one.", "2., (3,)",
               _first_passage)
 
@@ -243,9 +265,9 @@ triangular = family("triangular", "Numbers whose density is a triangle.", "0., .
                     _triangle)
 weibull_min = family(
     "weibull_min", "Powers of waiting times: Weibull's numbers.", "1., 2., (3,)",
-    lambda key, shape, dtype, scale, concentration: lax.pow(
-        _waiting(key, shape, dtype), 1 / concentration + lax.full(shape, 0, dtype)) * scale,
-    shape=(), sharded=False, checks=False)
+    lambda key, shape, dtype, scale, concentration: (
+        _waiting(key, shape, dtype) ** (1.0 / concentration) * scale),
+    shape=(), sharded=False, promotes=True)
 
 
 # ── Several dimensions ───────────────────────────────────────────────────────────────────────
@@ -264,15 +286,15 @@ def generalized_normal(key: Any, p: float, shape: Any = (), dtype: Any = None, *
     >>> generalized_normal(key(0), 2., (3,)).shape
     (3,)
     """
+    check_shape("gamma", shape, np.shape(p))
     return _generalized_normal(*checked("generalized_normal", key, shape, dtype), p)
 
 
 @compiled("shape", "dtype")
 def _generalized_normal(key: Array, shape: Shape, dtype: np.dtype, p: Any) -> Array:
     sizes, signs = split(key)
-    power = converted(1 / p, dtype)
-    drawn = _gamma(sizes, power, shape, dtype, log_space=False)
-    return _rademacher(signs, shape, dtype) * lax.pow(drawn, lax.full(shape, power))
+    drawn = _gamma(sizes, converted(1 / p, dtype), shape, dtype, log_space=False)
+    return _rademacher(signs, shape, dtype) * drawn ** (1 / p)
 
 
 def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
@@ -298,9 +320,8 @@ def _ball(key: Array, shape: Shape, dtype: np.dtype, d: int, p: Any) -> Array:
     direction, radius = split(key)
     points = _generalized_normal(direction, (*shape, d), dtype, p)
     last = (len(shape),)
-    power = lax.pow(lax.abs(points), lax.full((*shape, d), converted(p, dtype)))
-    total = lax.reduce_sum(power, last) + _waiting(radius, shape, dtype)
-    return points / lax.expand_dims(lax.pow(total, lax.full(shape, converted(1 / p, dtype))), last)
+    total = lax.reduce_sum(abs(points) ** p, last) + _waiting(radius, shape, dtype)
+    return points / lax.expand_dims(total ** (1 / p), last)
 
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
@@ -358,8 +379,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     """
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
-    typed, _, found = checked("multivariate_normal", key, (), dtype)
-    mean, cov = (converted(x, found) for x in (mean, cov))
+    together = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
+    typed, _, found = checked("multivariate_normal", key, (), together if dtype is None else dtype)
+    mean, cov = (converted(x, together) for x in (mean, cov))
     if mean.ndim < 1:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     if cov.ndim < 2:
@@ -392,6 +414,7 @@ def _multivariate_normal(key: Array, mean: Array, cov: Array, shape: Shape, dtyp
     root = lax.broadcast_in_dim(root, (*shape, n, n), range(len(shape) + 2 - root.ndim,
                                                             len(shape) + 2))
     batch = tuple(range(len(shape)))
+    root, z = (converted(x, dtypes.promote_types(cov.dtype, dtype)) for x in (root, z))
     moved = lax.dot_general(root, z, (((len(shape) + 1,), (len(shape),)), (batch, batch)))
     return lax.broadcast_in_dim(mean, (*shape, n), range(len(shape) + 1 - mean.ndim,
                                                          len(shape) + 1)) + moved

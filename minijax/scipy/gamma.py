@@ -14,8 +14,11 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, Inexact, promote_args_inexact, public,
-                                     static_value)
+from minijax.derivatives import jvp
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
+                                     promote_args_real, public, static_index, static_value)
+from minijax.primitives.gamma import zeta_series
 from minijax.scipy.arguments import of_reals
 
 
@@ -49,7 +52,7 @@ def gammaincc(a: Inexact, x: Inexact) -> Array:
     return lax.igammac(a, x)
 
 
-def gammasgn(x: Inexact) -> Array:
+def gammasgn(x: Real) -> Array:
     """The sign of the gamma function; nan at its poles below zero.
 
     >>> float(gammasgn(-0.5))
@@ -98,9 +101,9 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     1.6449
     """
     dtype = jnp.result_type(n)
-    if dtype.kind not in "biu":
+    if dtype.kind not in "iu":
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
-    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
+    return lax.polygamma(*promote_args_real("polygamma", n, x))
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
@@ -115,7 +118,16 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     if q is None:
         raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
                                   "compute the Hurwitz Zeta function.")
-    return lax.zeta(*promote_args_inexact("zeta", x, q))
+    return _zeta(*promote_args_inexact("zeta", x, q))
+
+
+@custom_jvp
+def _zeta(x: Array, q: Array) -> Array:
+    return lax.zeta(x, q)
+
+
+_zeta.defjvps(lambda t, _, x, q: jvp(lambda x: zeta_series(x, q, lax.pow), (x,), (t,))[1],
+              lambda t, _, x, q: -x * _zeta(x + 1, q) * t)
 
 
 def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
@@ -124,7 +136,7 @@ def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
     >>> round(float(betainc(2., 3., .25)), 4)
     0.2617
     """
-    return lax.betainc(a, b, x)
+    return lax.betainc(*promote_args_real("betainc", a, b, x))
 
 
 def betaln(a: Inexact, b: Inexact) -> Array:
@@ -136,7 +148,7 @@ def betaln(a: Inexact, b: Inexact) -> Array:
     return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
 
 
-def beta(a: Inexact, b: Inexact) -> Array:
+def beta(a: Real, b: Real) -> Array:
     """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
 
     >>> round(float(beta(1., 2.)), 4)
@@ -153,8 +165,10 @@ def multigammaln(a: Inexact, d: int) -> Array:
     True
     """
     order = int(static_value(d, "The dimension of multigammaln."))
-    total = functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)])
-    return total + order * (order - 1) / 4 * math.log(math.pi)
+    a = promote_args_inexact("multigammaln", a, order)[0]
+    a = lax.convert_element_type(a, a.dtype)
+    return functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)],
+                            jnp.full_like(a, order * (order - 1) / 4 * math.log(math.pi)))
 
 
 def comb(N: Inexact, k: Inexact, *, repetition: bool = False) -> Array:
@@ -210,7 +224,7 @@ def bernoulli(n: int) -> Array:
     Raises:
       ValueError: for a negative n.
     """
-    n = operator.index(static_value(n, "Argument n of bernoulli"))
+    n = static_index(n, "Argument n of bernoulli")
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
     largest = sys.float_info.max

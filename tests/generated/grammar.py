@@ -1,12 +1,12 @@
 """What a line of a generated program can be, and what can stand around a whole program.
 
 Each row is a function of a `Writer` that gives the text of a line, drawn from the values that the
-program has. The public functions come from the table of `tests/test_public_functions.py`.
+program has. The public functions come from the tables of `tests/public`.
 """
 
 from collections.abc import Callable
 
-from tests.test_public_functions import ADAPTED, TABLE
+from tests.public import ADAPTED, NAMES, TABLE
 
 from .programs import Named, Rejected, Writer, call_text
 
@@ -274,6 +274,13 @@ def with_jit(d: Writer) -> str:
     return f"{around.format(g)}({', '.join(map(str, xs))})"
 
 
+COLLECTIVES = [*[f"lax.{name}(a, 'k')" for name in ("psum", "pmax", "pmin", "pmean", "all_gather")],
+               "a * lax.axis_index('k')", "lax.all_gather(a, 'k', axis=-1, tiled=True)",
+               "lax.ppermute(a, 'k', [(i, (i + 1) % {n}) for i in range({n})])",
+               "lax.ppermute(a, 'k', [(0, {n} - 1)])", "lax.psum_scatter(a, 'k')",
+               "lax.all_to_all(a, 'k', 0, 0)", "lax.psum_scatter(a, 'k', tiled=True)"]
+
+
 def with_vmap(d: Writer) -> str:
     x = d.pick(where=tall)
     at, out = d.randrange(x.ndim), d.choice([0, 0, -1])
@@ -281,11 +288,13 @@ def with_vmap(d: Writer) -> str:
         raise Rejected
     (y,) = values(d)
     row = d.run(f"jnp.take({x}, 0, {at})")
-    across = d.choice(["psum", "pmax", "pmean", ""])
+    n = x.shape[at]
+    across = d.choice(["", "", *COLLECTIVES])
     if across:
-        same = ' / 1' if across == 'pmean' else ' + 0'
-        g = d.function([row, d.run(f"jnp.take({x}, 0, {at}){same}")])
-        return (f"jax.vmap(lambda a: {g}(a, lax.{across}(a, 'k')), in_axes={at}, out_axes={out}, "
+        like = d.run(f"jax.vmap(lambda a: {across.format(n=n)}, in_axes={at}, axis_name='k')({x})"
+                     "[0]")
+        g = d.function([row, like])
+        return (f"jax.vmap(lambda a: {g}(a, {across.format(n=n)}), in_axes={at}, out_axes={out}, "
                 f"axis_name='k')({x})")
     g = d.function([row, y], outs=d.choice([1, 2]))
     return f"jax.vmap({g}, in_axes=({at}, None), out_axes={out})({x}, {y})"
@@ -369,19 +378,98 @@ def with_derivative(d: Writer) -> str:
                      f"jax.jacfwd(lambda a: total({g}(a, {y})))({x})"])
 
 
+def with_rule(d: Writer) -> str:
+    """Rules of one's own, and what is remembered for them."""
+    x = d.pick("fff", lambda x: x.size < 300)
+    if d.random() < 0.5:
+        return d.choice([
+            f"jax.custom_gradient(lambda a: (jnp.sin(a), lambda ct: ct * 2))({x})",
+            f"jax.checkpoint(lambda a: jnp.sin(named(jnp.cos(a) * a)), "
+            f"policy=jax.checkpoint_policies.save_only_these_names('kept'))({x})",
+            f"jax.custom_derivatives.linear_call(lambda r, v: v * jnp.cos(r), "
+            f"lambda r, ct: ct * jnp.cos(r), {x}, {x} * 2)",
+            f"lax.custom_root(lambda y: y + 0.5 * jnp.sin(y) - {x}, {x}, lambda f, y: "
+            f"lax.fori_loop(0, 25, lambda _, y: y - f(y), y), "
+            f"lambda g, y: y / g(jnp.ones_like(y)))",
+            f"lax.custom_linear_solve(lambda v: v * 2.5, {x}, lambda f, b: "
+            f"b / f(jnp.ones_like(b)), symmetric=True)"])
+    xs = values(d, d.choice([1, 2]))
+    g, args = d.function(xs, closed=True), ", ".join(map(str, xs))
+    return d.choice([f"own_vmap({g})({args})", f"jax.custom_batching.sequential_vmap({g})({args})",
+                     f"(lambda h, more: h({args}, *more))(*jax.closure_convert({g}, {args}))"])
+
+
+def with_reference(d: Writer) -> str:
+    """A place in memory that is written and read."""
+    x = d.pick("ffi", tall)
+    here, there = index(d, x), index(d, x)
+    change = d.choice(["r.__setitem__((...,), r[...] * 2)", f"r.__setitem__({n_th(x, here)}, 1)",
+                       f"jax.ref.addupdate(r, {n_th(x, here)}, r[{there}].sum())"])
+    again = d.choice(["", f", lax.fori_loop(0, 3, lambda i, c: (c, {change})[0], 0)"])
+    return f"kept({x}, lambda r: ({change}, {change}{again}))"
+
+
+def n_th(x: Named, at: str) -> str:
+    """An index as an argument."""
+    if ":" in at or "None" in at:
+        raise Rejected
+    return f"({at},)"
+
+
+def with_callback(d: Writer) -> str:
+    x = d.pick(NUMBER, tall)
+    how = d.choice(["sequential", "expand_dims", "broadcast_all"])
+    return (f"jax.pure_callback(lambda a: np.flip(np.asarray(a), -1), jax.ShapeDtypeStruct("
+            f"{x.shape}, {x.dtype.name!r}), lax.stop_gradient({x}), vmap_method={how!r})")
+
+
+def with_combining(d: Writer) -> str:
+    """Reductions, windows and running results by a function."""
+    x = d.pick("fff", lambda x: x.ndim > 0 and x.size < 200)
+    at = axis(d, x)
+    window = tuple(d.choice([1, 2, 3]) for _ in x.shape)
+    small = f"jnp.sin({x}).astype('float32')"
+    return d.choice([
+        f"lax.reduce({small}, jnp.float32(0), lambda a, b: a + b, ({at},))",
+        f"lax.reduce({small}, jnp.float32(1), lambda a, b: a * b, ({at},))",
+        f"lax.reduce(({small}, {small} * 2), (jnp.float32(0), jnp.float32(9)), lambda a, b: "
+        f"(a[0] + b[0], jnp.minimum(a[1], b[1])), ({at},))",
+        f"lax.reduce_window({small}, jnp.float32(1), lambda a, b: a * b, {window}, {window}, "
+        f"'SAME')",
+        f"lax.associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), "
+        f"(jnp.cos({x}), {x}), axis={at}{d.choice(['', ', reverse=True'])})"])
+
+
+def with_key(d: Writer) -> str:
+    """Random numbers of keys that are arrays."""
+    i, shape = place(d), d.pick(where=lambda x: x.size < 100).shape
+    key = d.choice([f"jax.random.key({d.choice([0, 1, 7])})", f"jax.random.key(({i}) % 5)"])
+    key = d.choice([key, f"jax.random.fold_in({key}, {i})", f"jax.random.split({key}, 3)[1]"])
+    drawn = d.choice(["normal({}, {})", "uniform({}, {})", "randint({}, {}, 0, 9)", "bits({}, {})",
+                      "bernoulli({}, 0.3, {})", "exponential({}, {})", "gumbel({}, {})"])
+    return d.choice([
+        f"jax.random.{drawn.format(key, shape)}",
+        f"jax.vmap(lambda k: jax.random.{drawn.format('k', shape)})(jax.random.split({key}, 2))",
+        f"jax.random.permutation({key}, {d.pick(where=tall)})",
+        f"lax.scan(lambda k, _: (jax.random.split(k)[0], jax.random.normal(k, {shape})), "
+        f"{key}, length=2)[1]"])
+
+
 FUNCTIONS: dict[str, tuple[int, Row]] = {
     "jit": (3, with_jit), "vmap": (3, with_vmap), "scan": (3, with_scan),
     "carries": (5, with_two_carries), "changed": (3, with_changed_carry),
     "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
-    "derivative": (3, with_derivative),
+    "derivative": (3, with_derivative), "rule": (2, with_rule), "combining": (2, with_combining),
+    "reference": (2, with_reference), "callback": (1, with_callback), "key": (2, with_key),
 }
 
 
 # ── Choosing ─────────────────────────────────────────────────────────────────────────────────
 
-SHORT = {"numpy": "jnp", "lax": "lax", "nn": "nn"}
-PUBLIC = [(module, name) for module, rows in TABLE.items() for name in rows
+SHORT = {"numpy": "jnp", "lax": "lax", "nn": "nn", "numpy.linalg": "jnp.linalg",
+         "numpy.fft": "jnp.fft", "scipy.special": "jax.scipy.special", "random": "jax.random"}
+PUBLIC = [(module, name) for module, name in NAMES
           if f"{module}.{name}" not in ADAPTED and not name.startswith("empty")]
 
 
@@ -421,6 +509,7 @@ LAYERS = {
                "f(x, n)",
     "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 3000 else "
               "f(x, n)",
+    "jacrev": "jax.jacrev(lambda x: total(f(x, n)))(x)",
     "checkpoint": "jax.checkpoint(f)(x, n)",
     "checkpoint that keeps products": "jax.checkpoint(f, policy="
                                       "jax.checkpoint_policies.dots_saveable)(x, n)",

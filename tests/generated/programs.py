@@ -5,6 +5,7 @@ printed, run on minijax and on JAX, and made smaller. `grammar.py` has the table
 can be; here is what chooses among it, runs it at once, and keeps what does not raise.
 """
 
+import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 import minijax
-from tests.test_public_functions import DTYPES, FULL, RICH, SHAPES, Call, Draw, Of
+from tests.public.draw import DTYPES, FULL, RICH, SHAPES, Call, Draw, Of
 
 KINDS = {np.dtype(dtype).name: kind for kind, dtype in DTYPES.items()} | {
     "float64": "f", "int64": "i", "complex128": "c"}
@@ -100,7 +101,8 @@ class Program(NamedTuple):
         lists = [", ".join(i.print() for i in self.inputs if i.is_float == floats)
                  for floats in (True, False)]
         flag = 'jax.config.update("jax_enable_x64", True)\n' if self.x64 else ""
-        return (f"import numpy as np\nimport minijax as jax\nfrom minijax import lax, nn, "
+        imports = "".join(f"import minijax.{module}\n" for module in MODULES)
+        return (f"import numpy as np\nimport minijax as jax\n{imports}from minijax import lax, nn, "
                 f"numpy as jnp\n{flag}{self.function()}x = [{lists[0]}]\nn = [{lists[1]}]\n"
                 "print(jax.jit(program)(x, n))\nwith jax.disable_jit():\n"
                 "    print(program(x, n))\n")
@@ -114,9 +116,13 @@ class Program(NamedTuple):
 
 def names_of(lib: Any) -> dict[str, Any]:
     """What a program may mention."""
+    for module in MODULES:
+        importlib.import_module(f"{lib.__name__}.{module}")
     return {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "np": np,
             "nan": np.nan, "inf": np.inf}
 
+
+MODULES = ("ad_checkpoint", "custom_batching", "ref", "scipy.special")
 
 # What the table's rows and layers stand on; each is printed where it is used.
 HELPERS = {
@@ -131,6 +137,12 @@ HELPERS = {
                 "    h.defjvp(lambda xs, ts: jax.jvp(g, xs, ts))\n    return h\n"),
     "own_vjp": ("def own_vjp(g):\n    h = jax.custom_vjp(g)\n    h.defvjp(lambda *xs: (g(*xs), xs),"
                 " lambda xs, ct: jax.vjp(g, *xs)[1](ct))\n    return h\n"),
+    "own_vmap": ("def own_vmap(g):\n    h = jax.custom_batching.custom_vmap(g)\n"
+                 "    h.def_vmap(lambda _, axes, *xs: (jax.vmap("
+                 "g, [0 if a else None for a in axes])(*xs), True))\n    return h\n"),
+    "kept": ("def kept(x, change):\n    ref = jax.new_ref(x)\n    change(ref)\n"
+             "    return jax.freeze(ref)\n"),
+    "named": "def named(x):\n    return jax.ad_checkpoint.checkpoint_name(x, 'kept')\n",
 }
 
 
@@ -200,8 +212,9 @@ class Writer(Draw):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"])
-        self.complex_numbers = False
+        self.complex_numbers = self.random() < 0.1
+        self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"]) + (
+            "cc" if self.complex_numbers else "")
         self.large = self.random() < 0.06
         self.x64 = self.random() < 0.05
         self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
@@ -297,6 +310,12 @@ class Writer(Draw):
         else:
             x = self.input(kind, shape)
         return self.within(x, kind, domain)
+
+    def far_from_singular(self, x: Any, positive: bool) -> Any:
+        n = x.shape[-1]
+        [x] = self.write(f"{x} @ {x}.mT.conj() + 3 * jnp.eye({n}, dtype={x}.dtype)" if positive
+                         else f"{x} + 3 * jnp.eye({n}, dtype={x}.dtype)")
+        return x
 
     def within(self, x: Named, kind: str, domain: str) -> Named:
         """A value in the domain of a function, made from any."""
