@@ -12,13 +12,12 @@ from minijax import context, core, errors, source_info, tracebacks, tree_util
 from minijax.core import Primitive
 from minijax.higher_order import arguments, compiled, rules
 from minijax.higher_order.bodies import Body, Given
+from minijax.higher_order.keeping import Policy, keeping, needed_of, reads
 from minijax.higher_order.references import Ref, carrying, reading
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var, kept_with_program,
-                           parted, without_dead_equations)
+from minijax.jaxpr import ClosedJaxpr, Environment, kept_with_program, parted
 from minijax.stage import check_arg, is_tracer, stage
 
-Policy = Callable[..., Any]
 TRACED_FOR = "checkpoint / remat"
 
 
@@ -52,42 +51,18 @@ def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
     """
     if policy is not None:
         closed = opened(closed)
-    jaxpr = closed.jaxpr
-    kept, rest = _kept(jaxpr, unknown, policy)
-    halves = split_jaxpr(ClosedJaxpr(jaxpr.replace(outvars=(*jaxpr.outvars, *kept)),
-                                     closed.consts), unknown)
-    later = halves.unknown_out[:len(jaxpr.outvars)]
-    second = without_dead_equations(ClosedJaxpr(jaxpr.replace(
-        invars=(*jaxpr.invars, *kept), eqns=rest, outvars=parted(jaxpr.outvars, later)[True]),
-        closed.consts))
-    read = {*second.jaxpr.outvars}.union(*(eqn.invars for eqn in second.eqns))
-    reads = [v in read for v in second.jaxpr.invars]
-    own, needed = rules.cut(reads, len(jaxpr.invars))
+    plain, count = len(closed.in_avals), len(closed.out_avals)
+    first, second, kept = keeping(closed, unknown, policy, opened) if policy is not None else (
+        closed, closed, [])
+    halves = split_jaxpr(first, unknown)
+    later = halves.unknown_out[:count]
+    second = needed_of(rules.rearranged(second, outputs=parted(range(count), later)[True]))
+    own, needed = rules.cut(reads(second), plain)
     known = later.count(False)
-    first = rules.rearranged(halves.known, outputs=[
-        *range(known), *(known + i for i, need in enumerate(needed) if need)])
-    return (without_dead_equations(first),
-            rules.rearranged(second, [i for i, each in enumerate(reads) if each]), later, own)
-
-
-def _kept(jaxpr: Jaxpr, unknown: Sequence[bool], policy: Policy | None
-          ) -> tuple[list[Var], Sequence[JaxprEqn]]:
-    """The known results that a policy keeps, and the equations that do not compute them."""
-    # JAX: a policy looks into loops and branches, too, and keeps what it finds there.
-    if policy is None:
-        return [], jaxpr.eqns
-    later = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
-    kept: list[Var] = []
-    rest: list[JaxprEqn] = []
-    for eqn in jaxpr.eqns:
-        if not later.isdisjoint(eqn.invars):
-            later.update(eqn.outvars)
-        elif not eqn.effects and policy(eqn.primitive, *(v.aval for v in eqn.invars),
-                                        **eqn.params):
-            kept += eqn.outvars
-            continue
-        rest.append(eqn)
-    return kept, rest
+    now = rules.rearranged(halves.known, outputs=[
+        *range(known), *(known + i for i in range(len(kept)) if needed[i])])
+    return (needed_of(now), rules.rearranged(
+        second, [i for i, each in enumerate([*own, *needed]) if each]), later, own)
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,

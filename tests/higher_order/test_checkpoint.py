@@ -1,5 +1,6 @@
 """Checkpointing: the same derivatives, with nothing kept but the arguments."""
 
+import collections
 import functools
 import importlib
 
@@ -194,3 +195,72 @@ def test_a_static_argument_may_be_unhashable():
     assert minijax.grad(f)(3., given) == 2.
     given[0] = 4.
     assert minijax.grad(f)(3., given) == 4.
+
+
+def with_programs_inside(lib):
+    """Functions of a matrix and of three, whose products and sines stand in programs inside."""
+    lax, sin, checkpoint = lib.lax, lib.numpy.sin, lib.checkpoint
+    named = importlib.import_module(f"{lib.__name__}.ad_checkpoint").checkpoint_name
+    step = lambda x, w: sin(named(sin(x @ w), "a"))  # noqa: E731
+
+    def twice(x, w):
+        return lax.scan(lambda c, _: (step(c, w), None), x, None, length=2)[0]
+
+    @lib.custom_vjp
+    def ruled(x):
+        return sin(x)
+    ruled.defvjp(lambda x: (sin(x), x), lambda x, ct: (ct * lib.numpy.cos(x),))
+    return {
+        "scan": lambda x, w: lax.scan(lambda c, w: (step(c, w), c.sum()), x, w)[0].sum(),
+        "rows": lambda x, w: lax.scan(lambda c, w: (c + 1, step(c, w)), x, w)[1].sum(),
+        "reverse": lambda x, w: sin(lax.scan(lambda c, w: (step(c, w), None), x, w,
+                                             reverse=True)[0]).sum(),
+        "scan of scan": lambda x, w: lax.scan(lambda c, w: (twice(c, w), None), x, w)[0].sum(),
+        "scan of jit": lambda x, w: lax.scan(lambda c, w: (lib.jit(step)(c, w), None), x, w)[
+            0].sum(),
+        "scan of checkpoint": lambda x, w: lax.scan(
+            lambda c, w: (checkpoint(step)(c, w), None), x, w)[0].sum(),
+        "cond": lambda x, w: lax.cond(x[0, 0] > 0, lambda x: step(x, w[0]),
+                                      lambda x: lib.numpy.cos(x @ w[1]), x).sum(),
+        "switch": lambda x, w: lax.switch(1, [lambda x: x, lambda x: step(x, w[0]),
+                                              lambda x: step(x, x)], x).sum(),
+        "checkpoint": lambda x, w: checkpoint(lambda x: step(x, w[0]))(x).sum(),
+        "jit": lambda x, w: lib.jit(lambda x: step(x, w[0]))(x).sum(),
+        "custom_vjp": lambda x, w: sin(ruled(x @ w[0])).sum(),
+        "known loop": lambda x, w: (twice(w[0], w[1]) @ sin(x)).sum()}
+
+
+def operations(jaxpr, times=1):
+    """How often operations run, a loop's as often as it turns."""
+    counts = collections.Counter()
+    for eqn in jaxpr.eqns:
+        turns = eqn.params["length"] if str(eqn.primitive) == "scan" else 1
+        inner = [getattr(p, "jaxpr", p) for value in eqn.params.values() for p in (
+            value if isinstance(value, tuple) else [value])]
+        inner = [p for p in inner if hasattr(p, "eqns")]
+        if not inner:
+            counts[str(eqn.primitive)] += times
+        for program in inner:
+            counts += operations(program, times * turns)
+    return counts
+
+
+@pytest.mark.parametrize("policy", ["everything", "dots", "names", None])
+@pytest.mark.parametrize("name", with_programs_inside(minijax))
+def test_a_policy_looks_into_loops_and_branches_as_jaxs_does(name, policy):
+    x, w = np.eye(2, dtype=np.float32) * .7 + .1, np.linspace(-1, 1, 12, dtype=np.float32)
+    w = w.reshape(3, 2, 2)
+
+    def found(lib):
+        f = lib.checkpoint(with_programs_inside(lib)[name],
+                           policy=policy and POLICIES[policy](lib))
+        out, back = lib.vjp(f, x, w)
+        counts = operations(lib.make_jaxpr(back)(out).jaxpr)
+        gradient = lib.grad(lambda x: f(x, w))
+        return ({k: counts[k] for k in ("dot_general", "sin", "cos")}, [out, *back(out)] + (
+            [lib.jvp(gradient, (x,), (x,))[1], lib.vmap(gradient)(np.stack([x, -x]))]
+            if policy == "names" else []))
+    (ours, values), (theirs, wanted) = found(minijax), found(jax)
+    assert ours == theirs
+    for value, right in zip(values, wanted, strict=True):
+        np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)
