@@ -3,9 +3,9 @@
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
-from minijax import (ad_checkpoint, config, custom_batching, custom_derivatives, debug, dtypes,
-                     errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding, stages,
-                     tree, tree_util, typing)
+from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
+                     dtypes, errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
+                     stages, tree, tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -24,6 +24,7 @@ from minijax.device import (block_until_ready, copy_to_host_async, default_backe
                             local_device_count, local_devices, print_environment_info,
                             process_count, process_index, process_indices)
 from minijax.dtypes import float0
+from minijax.extend.core import eval_context as _eval_context
 from minijax.gradients import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
 from minijax.higher_order.host_results import effects_barrier, pure_callback
@@ -42,6 +43,7 @@ from minijax.jax_flags import (allow_f16_reductions, array_garbage_collection_gu
                                remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
                                thread_guard, transfer_guard, transfer_guard_device_to_device,
                                transfer_guard_device_to_host, transfer_guard_host_to_device)
+from minijax.jaxpr import eval_jaxpr as _eval_jaxpr
 from minijax.laid_out import take_out_sharding as _take_out_sharding
 from minijax.higher_order.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.parallel import pmap
@@ -51,6 +53,9 @@ from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard
 
 __version__ = "0.1.0"
+for _named in (_eval_context, _eval_jaxpr, ensure_compile_time_eval):  # where JAX has them
+    setattr(core, _named.__name__, _named)
+core.AbstractValue = core.ShapedArray  # type: ignore[attr-defined]
 config.config_with_absl = _config_with_absl  # type: ignore[attr-defined]  # where JAX has them
 config.parse_flags_with_absl = _parse_flags_with_absl  # type: ignore[attr-defined]
 _take_out_sharding(*map(vars, (lax, nn.initializers, numpy, numpy.linalg, ops, random)))

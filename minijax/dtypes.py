@@ -146,7 +146,7 @@ _PARENTS: dict[Any, type] = {
 }
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(a: Any, b: Any) -> bool:
     """Return whether one dtype is another, or belongs to that kind.
 
     Knows bfloat16 and the other small types, and typed keys.
@@ -154,9 +154,9 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> issubdtype("bfloat16", np.floating), issubdtype("int8", np.floating)
     (True, False)
     """
-    if isinstance(arg2, KeyType):
-        return arg1 is arg2
-    lower, upper = _scalar_type(arg1), _scalar_type(arg2)
+    if isinstance(b, KeyType):
+        return a is b
+    lower, upper = _scalar_type(a), _scalar_type(b)
     return upper is lower or issubclass(_PARENTS.get(lower, lower), upper)
 
 

@@ -184,13 +184,16 @@ def merged(parts: Sequence[Sequence[Any]], flags: Sequence[bool]) -> list[Any]:
     return [next(rest[flag]) for flag in flags]
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
+               propagate_source_info: bool = True) -> list[Any]:
     """Run a program, equation by equation, under the current trace.
 
     Args:
       jaxpr: the program.
       consts: one value for each of its constants.
       args: one value for each of its inputs.
+      propagate_source_info: whether the lines of the program, not the caller's, are those of what
+        is staged here, and of errors.
 
     Returns:
       A list with one value for each of its outputs.
@@ -202,7 +205,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """
     if len(args) != len(jaxpr.invars):
         raise TypeError(f"the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
-    env = all_values(jaxpr, consts, args)
+    env = all_values(jaxpr, consts, args, propagate_source_info)
     return [env[atom] for atom in jaxpr.outvars]
 
 
@@ -220,11 +223,13 @@ class Environment(dict[Any, Any]):
 
 
 @context.leaving(core.current_source)
-def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Environment:
+def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
+               as_its_lines: bool = True) -> Environment:
     """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
+    here = core.current_source.get()
     env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
     for eqn in jaxpr.eqns:
-        env.run(eqn)
+        env.run(eqn if as_its_lines else eqn.replace(source_info=here))
     return env
 
 

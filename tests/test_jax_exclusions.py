@@ -11,6 +11,9 @@ ROWS = tomllib.loads((Path(__file__).parent / "jax_exclusions.toml").read_text()
 def names_of(row, library):
     """The names that a row means, in a library."""
     module, _, pattern = row.rpartition(".")
+    if module == "Array (methods)":
+        array = importlib.import_module(f"{library}.numpy").ones(1)
+        return [name for name in dir(array) if name == pattern]
     try:
         found = importlib.import_module(module.replace("jax", library, 1))
     except ModuleNotFoundError:

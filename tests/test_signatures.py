@@ -21,9 +21,7 @@ DIFFERENT = {
     "jit": "the same",
     **dict.fromkeys(("checking_leaks", "transfer_guard"), "flags like the others here"),
     "ds": "the size is needed",
-    "dtypes.issubdtype": "jax.numpy's here, with the names that it has there",
     "dtypes.canonicalize_dtype": "keys are dtypes as any other here",
-    "lax.mul": "out_dtype is not built",
 }
 
 

@@ -8,13 +8,10 @@ TABLE = """
 jax.__version__                          as_jax.internals.version             Optax, jaxtyping
 jax.__version_info__                     as_jax.internals.version_info        Equinox, Flax
 jax.version.__version_info__             as_jax.internals.version_info        Flax, Orbax
-jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Equinox
 jax.core.get_opaque_trace_state          extend.core.get_opaque_trace_state  Flax
-jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
 jax.experimental.hijax                   as_jax.hijax                         Flax
 jax._src.checkify                        experimental.checkify                Flax
-jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox
 jax.extend.linear_util.wrap_init         as_jax.internals.wrap_init           Flax
 jax.extend.source_info_util.register_exclusion  as_jax.internals.register_exclusion  Flax
 jax.api_util.debug_info                  as_jax.internals.debug_info          Flax

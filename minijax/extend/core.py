@@ -9,12 +9,18 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax import core, jaxpr as jaxprs
+import numpy as np
+
+from minijax import core, dtypes, jaxpr as jaxprs
 from minijax.core import Effect, Primitive, ShapedArray
-from minijax.errors import JaxprTypeError
+from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
 from minijax.interpreters.vmap import with_axis, without_axis
 from minijax.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_as_fun,
                            no_effects)
+from minijax.source_info import DebugInfo
+
+# What of NumPy's operations take for arrays: arrays, and numbers of each dtype.
+array_types = {np.ndarray, np.bool_, *(dtype.type for dtype in dtypes.NUMERIC)}
 
 
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
@@ -132,6 +138,15 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     return OpaqueTraceState(core.current_trace.get().level)
 
 
+def find_top_trace(xs: Any) -> core.Trace:
+    """The current trace, which is the one that operations on any values are given.
+
+    >>> find_top_trace(()) is core.base_trace
+    True
+    """
+    return core.current_trace.get()
+
+
 @contextlib.contextmanager
 def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
     """A block whose operations a trace is given.
@@ -159,3 +174,13 @@ def take_current_trace() -> Iterator[core.Trace]:
     trace = core.current_trace.get()
     with set_current_trace(core.base_trace):
         yield trace
+
+
+def eval_context() -> contextlib.AbstractContextManager[None]:
+    """A block whose operations compute numbers at once, and take no tracers.
+
+    >>> with eval_context():
+    ...     core.current_trace.get() is core.base_trace
+    True
+    """
+    return set_current_trace(core.base_trace)

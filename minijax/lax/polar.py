@@ -40,10 +40,10 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
       ValueError: for other dtypes and shapes.
 
     >>> import numpy as np
-    >>> u, h, count, converged = qdwh(np.array([[0., 2.], [1., 0.]]))
-    >>> np.round(np.asarray(h), 3)
-    array([[1., 0.],
-           [0., 2.]], dtype=float32)
+    >>> u, h, count, converged = qdwh(np.array([[0., 2.], [3., 4.]]))
+    >>> np.round(np.asarray(h), 1)
+    array([[2.3, 1.9],
+           [1.9, 4.1]], dtype=float32)
 
     Source: Nakatsukasa, Bai and Gygi, *Optimizing Halley's iteration for computing the matrix
     polar decomposition* (2010).

@@ -10,7 +10,7 @@ import numpy as _np
 
 from minijax.core import Array as ndarray
 from minijax.core import get_aval as _get_aval
-from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
+from minijax.dtypes import finfo, float0, iinfo, promote_types, result_type
 from minijax.numpy import fft, linalg
 from minijax.numpy.arithmetic import *
 from minijax.numpy.bits import *
@@ -25,7 +25,7 @@ from minijax.numpy.polynomials import *
 from minijax.numpy.operators import install_operators
 from minijax.numpy.putting import *  # type: ignore[assignment]
 from minijax.numpy.reductions import *
-from minijax.numpy.scalar_types import can_cast, isdtype
+from minijax.numpy.scalar_types import can_cast, isdtype, issubdtype
 from minijax.numpy.scalar_types import (ComplexWarning, bfloat16, bool_, cdouble, character,
                                         complex128, complex64, complex_, complexfloating, csingle,
                                         double, e, euler_gamma, flexible, float16, float32,

@@ -99,6 +99,15 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return any(wanted in _dtypes_of_kind(each) for each in kinds)
 
 
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether one dtype is another, or belongs to that kind.
+
+    >>> issubdtype("bfloat16", np.floating), issubdtype("int8", np.floating)
+    (True, False)
+    """
+    return dtypes.issubdtype(arg1, arg2)
+
+
 def _dtypes_of_kind(kind: Any) -> list[Any]:
     if isinstance(kind, str) and kind in dtypes.KINDS:
         return dtypes.KINDS[kind]

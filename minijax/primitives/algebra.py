@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value
 from minijax.primitives.choice import eq, select
+from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import constant, filled, termwise, transposed
 from minijax.primitives.examples import (anything, each_with, integers, points,
                                          points_and_integers)
@@ -51,12 +52,33 @@ sub_p, sub = binary(
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 
-mul_p, mul = binary(
-    "mul", "Elementwise product; integers wrap around.", shows="1.5, 2.0 -> 3.",
+mul_p, _ = binary(
+    "mul", "",
     impl=np.multiply,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
+
+
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+    """Elementwise product; integers wrap around.
+
+    Args:
+      x, y: arrays of one rank or scalars, whose axes of size one stretch, of one dtype among:
+        integer, floating, complexfloating.
+      out_dtype: the dtype in which they are multiplied; by default their own.
+
+    Raises:
+      TypeError: for other types.
+
+    >>> mul(np.int8(100), np.int8(100), out_dtype=np.int32)
+    Array(10000, dtype=int32)
+    """
+    if out_dtype is not None:
+        for each in (x, y):
+            check_dtypes("mul", [as_value(each).aval] * 2, [NUMBER] * 2)
+        x, y = (convert_element_type(each, out_dtype) for each in (x, y))
+    return mul_p.bind(x, y)
 
 
 def _upper_half(x: Any, y: Any) -> Any:

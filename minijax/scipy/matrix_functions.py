@@ -102,7 +102,7 @@ def _substituted(a: Any, b: Any) -> Any:
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex triangular form, and its vectors, of what `schur` makes of real matrices.
 
-    >>> rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))[0]
+    >>> jnp.round(rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))[0], 3)
     Array([[0.+1.j, 0.+0.j],
            [0.+0.j, 0.-1.j]], dtype=complex64)
     """

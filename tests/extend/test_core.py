@@ -66,3 +66,36 @@ def test_traces_are_taken_and_set():
     assert minijax.make_jaxpr(f)(1.).jaxpr.eqns[0].primitive is lax.sin_p
     outside = ours.get_opaque_trace_state()
     minijax.jit(lambda: [] if ours.get_opaque_trace_state() != outside else 1 / 0)()
+
+
+def test_jax_core_has_the_names_that_programs_outside_ask_for():
+    def f(x):
+        assert isinstance(minijax.typeof(x), core.AbstractValue)
+        assert ours.find_top_trace((x,)) is core.current_trace.get()
+        with core.eval_context():
+            known = int(minijax.numpy.sin(0.)) + 1
+        with core.ensure_compile_time_eval():
+            known += int(minijax.numpy.cos(0.))
+        return x * known
+    closed = minijax.make_jaxpr(f)(1.)
+    assert [eqn.primitive.name for eqn in closed.eqns] == ["mul"]
+    assert core.eval_jaxpr(closed.jaxpr, closed.consts, 3.) == [6.]
+    assert ours.DebugInfo is type(closed.jaxpr.debug_info)
+    assert ours.InconclusiveDimensionOperation is minijax.errors.InconclusiveDimensionOperation
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_program_runs_as_its_own_lines_or_as_the_callers(keeps):
+    def inside(x):
+        return lax.sin(x)
+
+    def outside(x):
+        return core.eval_jaxpr(closed.jaxpr, closed.consts, x, propagate_source_info=keeps)
+    closed = minijax.make_jaxpr(inside)(1.)
+    [eqn] = minijax.make_jaxpr(outside)(1.).eqns
+    assert ("inside" if keeps else "outside") in str(eqn.source_info)
+
+
+def test_the_types_of_arrays_are_those_of_jax():
+    own = {jax._src.literals.TypedNdArray, np.longlong}
+    assert theirs.array_types - own == ours.array_types - own

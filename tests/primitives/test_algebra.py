@@ -139,3 +139,19 @@ def test_gradients_in_complex_numbers_are_those_of_jax(f):
     ours = minijax.grad(lambda z: f(lax, z))(3 + 4j)
     theirs = jax.grad(lambda z: f(jax.lax, z))(3 + 4j)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("x, y, dtype", [
+    (BYTES, BYTES, np.int32), (BYTES, BYTES, "float32"), (HALVES, HALVES, np.float32),
+    (FLOATS, FLOATS, ml_dtypes.bfloat16), (INTS, INTS[:1].astype(np.int8), np.int32),
+    (Z, Z, np.complex64), (BYTES, BYTES, float), (INTS, INTS, None)])
+def test_products_in_another_dtype_are_as_in_jax(x, y, dtype, agrees_closely):
+    agrees_closely(lambda lax: lax.mul(x, y, out_dtype=dtype), 1e-2)
+
+
+def test_derivatives_of_products_in_another_dtype_are_in_their_own(refused_alike):
+    x = ml_dtypes.bfloat16(3)
+    f = lambda top: lambda x: top.lax.mul(x, np.array(2, x.dtype), out_dtype=np.float32)
+    found, wanted = (top.jit(top.grad(f(top)))(x) for top in (minijax, jax))
+    assert float(found) == float(wanted) == 2 and found.dtype == wanted.dtype
+    refused_alike(lambda top: top.lax.mul(True, True, out_dtype=np.int32))
