@@ -142,10 +142,6 @@ def wait_for_tokens() -> None:
 
 # Equinox tells the tracers of a transformation by `tracer._trace.main`: here, by their level.
 
-def find_top_trace(xs: Any) -> core.Level | None:
-    """The level of the current trace."""
-    return core.current_trace.get().level
-
-
+core.Trace.main = property(lambda trace: trace.level)  # type: ignore[attr-defined]
 core.Level.main = property(lambda level: level)  # type: ignore[attr-defined]
 JVPTracer._trace = property(lambda tracer: tracer.level)
