@@ -356,7 +356,12 @@ class JitFunction:
                              self._laid)
 
     def __repr__(self) -> str:
-        return f"<jitted {self._fun!r}>"
+        return f"<PjitFunction of {self._fun!r}>"
+
+
+# What is jitted libraries tell by the name of its type, under which pickles look for it, too.
+PjitFunction = JitFunction
+JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
 
 
 def _on_values(fun: Callable, places: Sequence[int]) -> Callable[..., tuple[Any, list]]:

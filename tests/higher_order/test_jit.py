@@ -455,3 +455,10 @@ def test_numbers_and_names_imply_each_other_only_where_the_others_are_not_given(
         except TypeError as error:
             return str(error).partition("at path")[2]
     assert found(minijax) == found(jax)
+
+
+def test_what_is_jitted_is_told_by_its_name_as_in_jax():
+    """Chex looks for it in the name of the type."""
+    ours, theirs = minijax.jit(np.sin), jax.jit(np.sin)
+    assert repr(ours) == repr(theirs) and type(ours).__name__ == type(theirs).__name__
+    assert type(ours) is type(pickle.loads(pickle.dumps(ours)))
