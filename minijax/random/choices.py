@@ -301,7 +301,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
         if not dtypes.issubdtype(array.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
         size = int(static_value(array, "argument x of jax.random.permutation()"))
-        return _shuffle(typed, lax.iota(dtypes.default_int_dtype(), max(size, 0)), 0)
+        array = lax.iota(dtypes.default_int_dtype(), max(size, 0))
     axis = canonical_axis(operator.index(axis), array.ndim)
     if independent or array.ndim == 1:
         return _shuffle(typed, array, axis)

@@ -12,7 +12,6 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.errors import TypePromotionError
 from minijax.lax import linalg
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted
@@ -21,7 +20,7 @@ from minijax.random.choices import _rademacher
 from minijax.random.keys import check_key, split
 from minijax.random.rejection import _gamma
 from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
-                                     supported)
+                                     refuse_wider, supported)
 
 _BARE = inspect.Parameter.empty
 _KINDS = inspect.Parameter
@@ -70,9 +69,11 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         said = bound.arguments
-        parameters = [said[n] for n in names]
-        sizes = (canonical_shape(said["shape"]) if promotes
-                 else check_shape(name, said["shape"], *map(np.shape, parameters)))
+        parameters, sizes = [said[n] for n in names], said["shape"]
+        if shape is not None:
+            sizes = canonical_shape(sizes)
+        if not promotes:
+            sizes = check_shape(name, sizes, *map(np.shape, parameters))
         if kind is np.floating:
             typed, sizes, dtype = checked(name, said["key"], sizes, said["dtype"])
             if not (rounds or promotes):
@@ -80,6 +81,7 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
         else:
             typed, dtype = check_key(name, said["key"]), supported(
                 said["dtype"], dtypes.default_int_dtype())
+            refuse_wider(name, dtypes.default_float_dtype(), *parameters)
             if not dtypes.issubdtype(dtype, np.integer):
                 raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
         return draw(typed, sizes, dtype, *parameters)
@@ -102,19 +104,6 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
       ValueError: for another dtype, or shapes that do not fit.
     """
     return sample
-
-
-def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
-    """Refuse floats that the dtype cannot hold.
-
-    Raises:
-      TypePromotionError: for the first of them.
-    """
-    for x in parameters:
-        if not dtypes.safe_to_cast(x, dtype):
-            raise TypePromotionError(
-                f"In arguments to {name}, cannot safely cast argument of type {dtypes.dtype(x)} "
-                f"to {dtype}. Ask for a wider dtype, or round it yourself: x.astype('{dtype}')")
 
 
 def _unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:

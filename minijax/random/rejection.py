@@ -18,7 +18,7 @@ from minijax.primitives.convert import converted
 from minijax.primitives.emitted import filled
 from minijax.random.keys import check_key, clone, split
 from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
-                                     supported)
+                                     refuse_wider, supported)
 
 # ── Gamma ────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,6 +270,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
     typed, sizes, found = checked("binomial", key, sizes, dtype)
+    refuse_wider("binomial", dtypes.default_float_dtype(), n, p)
     return _binomial(typed, n, p, sizes, found)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.errors import TypePromotionError
 from minijax.higher_order.jit import jit
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
@@ -84,6 +85,19 @@ def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
             f"result of broadcasting the shapes must equal the shape argument, but got result "
             f"{whole} for shape argument {sizes}.")
     return sizes
+
+
+def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
+    """Refuse floats that the dtype cannot hold.
+
+    Raises:
+      TypePromotionError: for the first of them.
+    """
+    for x in parameters:
+        if not dtypes.safe_to_cast(x, dtype):
+            raise TypePromotionError(
+                f"In arguments to {name}, cannot safely cast argument of type {dtypes.dtype(x)} "
+                f"to {dtype}. Ask for a wider dtype, or round it yourself: x.astype('{dtype}')")
 
 
 # ── Bits and uniform numbers ─────────────────────────────────────────────────────────────────
