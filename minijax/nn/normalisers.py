@@ -11,7 +11,7 @@ import numpy as np
 from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
-                                     promote_dtypes_inexact, static_axes, static_value)
+                                     promote_dtypes_inexact, static_axes, static_index)
 
 
 def _shifted(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
@@ -143,8 +143,8 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     Raises:
       ConcretizationTypeError: when `num_classes` is traced.
     """
-    num_classes = int(static_value(num_classes, "The error arose in jax.nn.one_hot argument "
-                                   "`num_classes`."))
+    num_classes = static_index(num_classes, "The error arose in jax.nn.one_hot argument "
+                               "`num_classes`.")
     wanted = dtypes.check_user_dtype_supported(dtype, "one_hot")
     x = jnp.asarray(x)
     place = canonical_axis(axis, x.ndim + 1)

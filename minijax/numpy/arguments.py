@@ -25,7 +25,8 @@ ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; nev
 Alike: TypeAlias = Any  # such things, brought to one dtype
 Operand: TypeAlias = Any  # the same, and to ranks that meet: `promote_args`
 Inexact: TypeAlias = Any  # the same, in floating point
-Numeric: TypeAlias = Any  # the same, and no bools
+Real: TypeAlias = Any  # the same, and not complex
+Numeric: TypeAlias = Any  # numbers, and no bools
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -218,6 +219,18 @@ promote_args_inexact = functools.partial(_promote_args_to, promote_dtypes_inexac
 promote_args_numeric = functools.partial(_promote_args_to, promote_dtypes_numeric)
 
 
+def promote_args_real(name: str, *args: Any) -> list[Any]:
+    """The same in a real floating dtype.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
+    found = promote_args_inexact(name, *args)
+    if found[0].dtype.kind == "c":
+        raise ValueError(f"{name} does not support complex-valued inputs.")
+    return found
+
+
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
     """The arguments, each repeated to the shape they share.
 
@@ -275,6 +288,37 @@ def static_value(x: Any, context: str) -> Any:
       ConcretizationTypeError: when it is traced; `context` says where.
     """
     return core.concrete_or_error(x, context)
+
+
+def static_index(x: Any, context: str) -> int:
+    """A count or a place, which must be known: of any integer type, or a bool.
+
+    Raises:
+      ConcretizationTypeError: when it is traced; `context` says where.
+      TypeError: for what is no integer.
+    """
+    return operator.index(static_value(x, context).tolist())
+
+
+def diagonal_number(k: Any) -> int:
+    """How far to the right of the main diagonal another one is.
+
+    Raises:
+      ValueError: for what is no integer.
+    """
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise ValueError(f"k must be a scalar integer; got {k}") from None
+
+
+def whole_part(x: Any, context: str) -> int:
+    """A count of which JAX takes the integer part, as `int` does; it must be known.
+
+    >>> whole_part(2.5, "the size")
+    2
+    """
+    return int(static_value(x, context).tolist())
 
 
 def shape_of_argument(shape: Any) -> tuple[int, ...]:
@@ -338,7 +382,8 @@ _PREPARED: dict[str, Callable[..., list[Any]]] = {
     "Template": lambda name, x: [x if isinstance(x, core.Typed) else
                                  as_array(name, core.stood_for(x))],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
-    "Operand": promote_args, "Inexact": promote_args_inexact, "Numeric": promote_args_numeric}
+    "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
+    "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
     "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name),
     "out": refuse_out}
@@ -439,7 +484,8 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)
     else:
         x, y = broadcast_arrays_to_one_shape(x, y)
-    return lax.select(condition, x, y)
+    # where nothing is chosen, nothing depends on `y`: it needs no derivative
+    return lax.select(condition, x, y) if x.size else x
 
 
 def places_along(shape: Sequence[int], *axes: int) -> list[Any]:

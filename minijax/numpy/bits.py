@@ -15,10 +15,11 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, Operand, along,
-                                     broadcast_arrays_to_one_shape, choose, convert, like, public)
+                                     broadcast_arrays_to_one_shape, choose, convert, like, public,
+                                     weak_if_scalar)
 from minijax.numpy.joining import pad
 from minijax.numpy.shaping import moveaxis
-from minijax.numpy.unary import isfinite
+from minijax.numpy.unary import abs, isfinite
 
 
 # ── The parts of a number ────────────────────────────────────────────────────────────────────
@@ -93,13 +94,13 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     6
     """
     _check_integers("gcd", x1)
-    x, y = broadcast_arrays_to_one_shape(lax.abs(x1), lax.abs(x2))
+    x, y = broadcast_arrays_to_one_shape(abs(x1), abs(x2))
 
     def step(pair: Any) -> Any:
         x, y = pair
         return choose(y != 0, y, x), choose(y != 0, lax.rem(x, choose(y != 0, y, 1)), 0)
     found = lax.while_loop(lambda pair: reductions.any(pair[1] != 0), step, (x, y))[0]
-    return convert(found, x1.dtype, x1.weak_type and x2.weak_type)
+    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 def lcm(x1: Operand, x2: Operand) -> Array:
@@ -109,11 +110,11 @@ def lcm(x1: Operand, x2: Operand) -> Array:
     12
     """
     _check_integers("lcm", x1)
-    x, y = lax.abs(x1), lax.abs(x2)
+    x, y = abs(x1), abs(x2)
     divisor: Any = gcd(x, y)
     found = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
         y, choose(divisor == 0, 1, divisor))))
-    return convert(found, x1.dtype, x1.weak_type and x2.weak_type)
+    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 def _check_integers(name: str, x: Any) -> None:
@@ -131,7 +132,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     """
     if x.dtype.kind == "b":
         return convert(x, np.dtype("uint8"))
-    return convert(lax.population_count(lax.abs(x) if x.dtype.kind == "i" else x),
+    return convert(lax.population_count(abs(x)),
                    np.dtype("uint8"))
 
 

@@ -8,7 +8,6 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 from __future__ import annotations
 
 import itertools
-import operator
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,8 +18,9 @@ from numpy._core import einsumfunc
 from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert, like,
-                                     places_along, promote_dtypes, promoted, public)
+from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert,
+                                     diagonal_number, like, places_along, promote_dtypes, promoted,
+                                     public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
@@ -175,8 +175,8 @@ def tensordot(a: Alike, b: Alike, axes: Any = 2, *, precision: Any = None,
     """
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         of_a, of_b = (each if np.iterable(each) else [each] for each in axes)
-    elif np.ndim(axes) == 0:
-        count = operator.index(axes)
+    elif isinstance(axes, int) and not isinstance(axes, bool):
+        count = axes
         if count > min(a.ndim, b.ndim):
             raise TypeError(f"Number of tensordot axes (axes {count}) exceeds input ranks "
                             f"({a.shape} and {b.shape})")
@@ -231,7 +231,7 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     """
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     i, j = places_along(a.shape[-2:], 0, 1)
-    masked = choose(i + operator.index(offset) == j, a, convert(0, a.dtype))
+    masked = choose(i + diagonal_number(offset) == j, a, convert(0, a.dtype))
     return reductions.sum(masked, axis=(-2, -1), dtype=dtype)
 
 

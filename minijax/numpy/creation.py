@@ -22,7 +22,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                        broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, check_arraylike, convert,
                                      promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, static_value)
+                                     shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import keys_of
@@ -334,7 +334,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     Raises:
       ConcretizationTypeError: when `num` is traced.
     """
-    num = operator.index(static_value(num, "'num' argument of jnp.linspace")[()])
+    num = static_index(num, "'num' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))

@@ -14,16 +14,16 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, like, places_along, public)
+                                     convert, diagonal_number, like, places_along, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape, replaced
+from minijax.primitives.axes import canonical_shape, check_sizes, replaced
 
 
 def _on_diagonal(rows: int, columns: int, k: int) -> Any:
     """True on the diagonal that starts `k` columns to the right."""
     i, j = places_along((rows, columns), 0, 1)
-    return i + operator.index(k) == j
+    return i + diagonal_number(k) == j
 
 
 def _below_diagonal(rows: int, columns: int, k: int) -> Any:
@@ -66,7 +66,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    [rows, columns] = canonical_shape((N, N if M is None else M))
+    rows, columns = _sizes(N, M)
     return convert(_below_diagonal(rows, columns, k), dtype or np.dtype("float32"))
 
 
@@ -90,6 +90,13 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return choose(_below_diagonal(*_matrix("triu", m), k - 1), like(0, m), m)
 
 
+def _sizes(rows: Any, columns: Any) -> tuple[int, ...]:
+    """The numbers of rows and columns of a matrix, which is square where there is but one."""
+    sizes = canonical_shape((rows, rows if columns is None else columns))
+    check_sizes("broadcast_in_dim", "shape", sizes)
+    return sizes
+
+
 def _matrix(name: str, m: Array) -> tuple[int, int]:
     """The numbers of rows and columns."""
     if m.ndim < 2:
@@ -104,7 +111,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     >>> [i.tolist() for i in tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return tuple(map(array, np.tril_indices(n, k, m)))
+    rows, columns = _sizes(n, m)
+    return tuple(map(array, np.tril_indices(rows, operator.index(k), columns)))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
@@ -113,7 +121,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     >>> [i.tolist() for i in triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return tuple(map(array, np.triu_indices(n, k, m)))
+    rows, columns = _sizes(n, m)
+    return tuple(map(array, np.triu_indices(rows, operator.index(k), columns)))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -122,7 +131,11 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> [i.tolist() for i in diag_indices(2)]
     [[0, 1], [0, 1]]
     """
-    return (lax.iota(dtypes.default_int_dtype(), operator.index(n)),) * ndim
+    n, ndim = operator.index(n), operator.index(ndim)
+    for argument, size in (("n", n), ("ndim", ndim)):
+        if size < 0:
+            raise ValueError(f"{argument} argument to diag_indices must be nonnegative, got {size}")
+    return (lax.iota(dtypes.default_int_dtype(), n),) * ndim
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -217,7 +230,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
     dtype = dtype or dtypes.default_int_dtype()
-    shape = canonical_shape(dimensions)
+    shape = canonical_shape(tuple(dimensions))
     if sparse:
         ones = (1,) * len(shape)
         return tuple(lax.broadcast_in_dim(lax.iota(dtype, n), replaced(ones, d, n), (d,))

@@ -7,6 +7,7 @@ In JAX: `jax/_src/numpy/index_tricks.py`.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,12 +16,12 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, diagonals
-from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_dtypes, public,
-                                     static_value)
+from minijax.numpy.arguments import (ArrayLike, as_arrays, choose, convert, promote_dtypes, public,
+                                     result_dtype, static_value)
 from minijax.numpy.joining import concatenate
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import transpose
-from minijax.primitives.axes import canonical_shape, replaced
+from minijax.primitives.axes import replaced
 
 s_, index_exp = np.s_, np.index_exp
 
@@ -170,15 +171,14 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     >>> [int(i) for i in unravel_index(np.int32(5), (2, 3))]
     [1, 2]
     """
-    sizes = canonical_shape([shape] if np.ndim(shape) == 0 else shape)
-    total, found = math.prod(sizes), []
-    left: Any = lax.clamp(convert(-total, indices.dtype), indices,
-                          convert(total - 1, indices.dtype))
-    left = convert(left, indices.dtype, indices.weak_type)
+    if np.ndim(shape) > 1:
+        raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
+    sizes, left, found = shape if np.ndim(shape) else (shape,), indices, []
     for size in reversed(sizes):
         found.append(left % size)
         left = left // size
-    return tuple(reversed(found))
+    return tuple(choose(left > 0, size - 1, choose(left + 1 < 0, 0, place))
+                 for size, place in zip(sizes, reversed(found), strict=True))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
@@ -198,23 +198,33 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     places = as_arrays("ravel_multi_index", *multi_index)
-    for x in places:
-        if x.dtype.kind not in "iu":
-            raise ValueError(f"dtype={x.dtype!r} is not an integer type.")
-    result: Any = creation.array(0, dtype or dtypes.default_int_dtype())
-    strides = np.cumprod([1, *(dims[:0:-1] if order == "C" else dims[:-1])])
-    for x, size, stride in zip(places, dims, strides[::-1] if order == "C" else strides,
-                               strict=True):
-        if mode == "raise":
-            known = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
-                                 "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
-            if np.any((known < 0) | (known >= size)):
-                raise ValueError("invalid entry in coordinates array")
-        elif mode != "ignore":
-            x = x % size if mode == "wrap" else lax.clamp(
-                convert(0, x.dtype), x, convert(size - 1, x.dtype))
-        result = result + convert(x, result.dtype) * int(stride)
+    wanted = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
+    for each in (*(x.dtype for x in places), np.dtype(wanted)):
+        if each.kind not in "iu":
+            raise ValueError(f"dtype={each!r} is not an integer type.")
+    sizes = [operator.index(size) for size in dims]
+    if math.prod(sizes) - 1 > np.iinfo(wanted).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={wanted!r} not large enough to hold "
+                         f"flattened index for dims={tuple(sizes)}. Use the dtype argument to pass "
+                         "a suitable one.")
+    result: Any = creation.array(0, wanted)
+    pairs, stride = list(zip(places, sizes, strict=True)), 1
+    for x, size in pairs[::-1] if order == "C" else pairs:
+        result = result + convert(_inside(x, size, mode), result.dtype) * stride
+        stride *= size
     return result
+
+
+def _inside(x: Any, size: int, mode: str) -> Any:
+    """The places along an axis, of which those outside are refused or brought in, as wished."""
+    if mode == "raise":
+        known = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
+                             "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((known < 0) | (known >= size)):
+            raise ValueError("invalid entry in coordinates array")
+    if mode == "clip":
+        return lax.clamp(convert(0, x.dtype), x, convert(size - 1, x.dtype))
+    return x % size if mode == "wrap" else x
 
 
 public(globals())

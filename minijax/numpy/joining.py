@@ -15,8 +15,8 @@ from minijax import lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, convert, like, promote_dtypes, public,
-                                     static_axes, static_value)
+                                     canonical_axis, check_arraylike, convert, like, promote_dtypes,
+                                     public, static_axes, static_index, static_value, whole_part)
 from minijax.numpy.creation import linspace
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -192,9 +192,9 @@ def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):
-        places = [int(static_value(i, context)) for i in indices_or_sections]
+        places = [static_index(i, context) for i in indices_or_sections]
         return lax.split(a, list(np.diff([0, *places, size])), axis)
-    parts = operator.index(static_value(indices_or_sections, context)[()])
+    parts = whole_part(indices_or_sections, context)
     each, left = divmod(size, parts)
     if left and name == "split":
         raise ValueError(f"array split does not result in an equal division: rest is {left}")
@@ -292,15 +292,16 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
     Raises:
       ConcretizationTypeError: when `repeats` is traced and the size is not given.
     """
+    check_arraylike("repeat", a, repeats)
     x, axis = along("repeat", a, axis if a.ndim else None)
     if total_repeat_length is not None:
-        return _repeat_to_length(x, repeats, axis, operator.index(total_repeat_length))
+        return _repeat_to_length(x, ravel(repeats), axis, operator.index(total_repeat_length))
     times = static_value(repeats, "When jit-compiling jnp.repeat, the total number of repeats "
                          "must be static. To fix this, either specify a static value for "
                          "`repeats`, or pass a static value to `total_repeat_length`.")
     if times.size != 1:
-        return _taken(x, np.repeat(np.arange(x.shape[axis]), times), axis)
-    count = operator.index(times.reshape(())[()])
+        return _taken(x, np.repeat(np.arange(x.shape[axis]), times.ravel()), axis)
+    count = operator.index(times.item())
     spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
                                   without(range(x.ndim + 1), [axis + 1]))
     return lax.reshape(spread, replaced(x.shape, axis, x.shape[axis] * count))

@@ -15,7 +15,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import diagonals, eigen, equations, putting, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
-                                     promote_dtypes_inexact, promoted, public, static_value)
+                                     promote_dtypes_inexact, promoted, public, static_value,
+                                     whole_part)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
 
@@ -35,7 +36,7 @@ def poly(seq_of_zeros: Inexact) -> Array:
     if zeros.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
-        return convert(1, dtypes.default_float_dtype())
+        return convert(1, zeros.dtype)
     found: Any = lax.full((1,), 1, zeros.dtype)
     for i in range(zeros.size):
         grown = lax.pad(found, convert(0, zeros.dtype), [(0, 1, 0)])
@@ -58,6 +59,7 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
       ValueError: for more than one axis.
       ConcretizationTypeError: when `p` is traced, unless `strip_zeros` is False.
     """
+    p = atleast_1d(p)
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
     if not strip_zeros:
@@ -92,8 +94,8 @@ def polyadd(a1: Alike, a2: Alike) -> Array:
     >>> polyadd(np.array([1, 2]), np.array([5]))
     Array([1, 7], dtype=int32)
     """
-    short, long = (a1, a2) if len(a1) <= len(a2) else (a2, a1)
-    return long.at[len(long) - len(short):].add(short)
+    short, long = (a1, a2) if a1.shape[0] < a2.shape[0] else (a2, a1)
+    return long.at[long.shape[0] - short.shape[0]:].add(short)
 
 
 def polysub(a1: Alike, a2: Alike) -> Array:
@@ -116,11 +118,11 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
     """
     if trim_leading_zeros:
         a1, a2 = (putting.trim_zeros(x, "f") for x in (a1, a2))
-    x, y = (x if x.size else lax.full((1,), 0, x.dtype) for x in (a1, a2))
+    x, y = (x if len(x) else lax.full((1,), 0, x.dtype) for x in (a1, a2))
     return convolve(x, y, "full")
 
 
-def polydiv(u: Inexact, v: Inexact, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient of two polynomials, and what is left.
 
     >>> [x.tolist() for x in polydiv(np.array([1., 3., 2.]), np.array([1., 1.]))]
@@ -129,8 +131,9 @@ def polydiv(u: Inexact, v: Inexact, *, trim_leading_zeros: bool = False) -> tupl
     Args:
       trim_leading_zeros: whether to leave them out of what is left, which then must be known.
     """
+    u, v = promote_dtypes_inexact(u, v)
     left: Any = u
-    degree = v.shape[0] - 1
+    degree = len(v) - 1
     found: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
     for k in range(u.shape[0] - degree):
         factor = left[k] / v[0]
@@ -150,8 +153,10 @@ def polyder(p: Inexact, m: int = 1) -> Array:
     m = operator.index(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive")
-    powers = np.arange(p.shape[0] - 1, m - 1, -1.0)
-    factors = np.prod([powers - i for i in range(m)], axis=0) if m else np.ones_like(powers)
+    if not m:
+        return p
+    powers = np.arange(len(p) - 1, m - 1, -1.0)
+    factors = np.prod([powers - i for i in range(m)], axis=0)
     return convert(p[:powers.size] * factors.astype(p.dtype), p.dtype)
 
 
@@ -192,7 +197,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
       cov: whether the covariance of the coefficients comes, too; "unscaled" as it is.
     """
     x, y = promote_dtypes_inexact(x, y)
-    count = operator.index(deg) + 1
+    count = whole_part(deg, "deg must be int") + 1
     if count < 1:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:

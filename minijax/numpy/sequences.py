@@ -15,7 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, reductions, sorting
-from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, as_arrays,
+from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axes, canonical_axis, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact, promoted,
                                      public)
@@ -61,7 +61,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
 
-def gradient(f: Inexact, *varargs: ArrayLike, axis: Any = None, edge_order: None = None) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: None = None) -> Any:
     """The slope at every place, from its neighbours; one array for each axis.
 
     >>> gradient(np.array([1., 2., 4.]))
@@ -70,7 +70,8 @@ def gradient(f: Inexact, *varargs: ArrayLike, axis: Any = None, edge_order: None
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     axes = canonical_axes(axis, f.ndim)
-    steps = list(varargs) or [1.0]
+    f, *steps = promoted("gradient", promote_dtypes_inexact, f, *varargs)
+    steps = steps or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
@@ -138,13 +139,16 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
-    x, xp, fp = promoted("interp", promote_dtypes_inexact, x, xp, fp)
-    if x.dtype.kind == "c":
+    if "c" in (each.dtype.kind for each in as_arrays("interp", x, xp)):
         raise ValueError("jnp.interp: complex x values not supported.")
+    x, xp, fp, *periods = promoted("interp", promote_dtypes_inexact, x, xp, fp,
+                                   *(() if period is None else (period,)))
+    if fp.dtype.kind == "c":
+        x, xp, *periods = map(lax.real, (x, xp, *periods))
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
-    if period is not None:
-        x, xp, fp = _one_period(x, xp, fp, period)
+    if periods:
+        x, xp, fp = _one_period(x, xp, fp, *periods)
     right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)
     left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
@@ -161,9 +165,8 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     return found
 
 
-def _one_period(x: Any, xp: Any, fp: Any, period: ArrayLike) -> tuple[Any, Any, Any]:
+def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """Points and places in one period, with the neighbours of its ends."""
-    period = convert(as_array("interp", period), x.dtype)
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     xp, fp = lax.sort_key_val(xp, fp)
     xp = lax.concatenate([xp[-1:] - period, xp, xp[:1] + period], 0)

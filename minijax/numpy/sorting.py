@@ -71,6 +71,10 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     arrays = as_arrays("lexsort", *keys)
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({x.shape for x in arrays}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if not arrays[0].ndim:
+        return convert(0, dtypes.default_int_dtype())
     axis = canonical_axis(axis, arrays[0].ndim)
     places = lax.broadcasted_iota(dtypes.default_int_dtype(), arrays[0].shape, axis)
     return lax.sort((*arrays[::-1], places), axis, num_keys=len(arrays))[-1]

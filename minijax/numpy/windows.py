@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/window_functions.py`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact
+from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, whole_part
 from minijax.primitives.convert import converted
 
 
@@ -22,7 +21,7 @@ def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
             ) -> Callable[[int], Array]:
     """The window of a function of the angle, which goes round once from the first to the last."""
     def window(M: int) -> Array:
-        size, dtype = operator.index(M), dtypes.default_float_dtype()
+        size, dtype = whole_part(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
         if size <= 1:
             return lax.full((size,), 1, dtype)
         return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
@@ -61,7 +60,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     >>> kaiser(5, 2.).round(2)
     Array([0.44, 0.83, 1.  , 0.83, 0.44], dtype=float32)
     """
-    size, dtype = operator.index(M), dtypes.default_float_dtype()
+    size, dtype = whole_part(M, "M argument of jnp.kaiser"), dtypes.default_float_dtype()
     if size <= 1:
         return lax.full((size,), 1, dtype)
     middle = .5 * (size - 1)

@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
-from minijax.primitives.algebra import (add, div, extremum, max, max_p, min_p, mul, mul_p, neg,
-                                        sub)
+from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
+                                        mul_p, neg, real, sub)
 from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
@@ -360,6 +360,13 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
     [a], [b] = x, y
+    if a.dtype.kind == "c":
+        is_first = choice.ge(real(a), real(b))
+        larger, smaller = choice.select(is_first, a, b), choice.select(is_first, b, a)
+        found = add(larger, analytic.log1p(analytic.exp(sub(smaller, larger))))
+        angle: Any = imag(found)  # to be between -pi and pi
+        turns = rounding.floor((angle + np.pi) / (2 * np.pi))
+        return (complex(real(found), angle - turns * (2 * np.pi)),)
     alike = choice.eq(a, b)  # infinities, too, whose difference is nan
     gap = choice.select(alike, filled(0, a), sub(a, b))
     larger = max(a, b)

@@ -14,10 +14,11 @@ import numpy as np
 from minijax import dtypes, lax, numpy as jnp, tree_util
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.higher_order.jit import jit
-from minijax.numpy.arguments import ArrayLike, promote_args_inexact
+from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
 
 
-def of_floats(function: Callable) -> Callable[..., Any]:
+def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_args_inexact
+              ) -> Callable[..., Any]:
     """The function, whose arguments are first brought to one floating dtype and rank."""
     signature = inspect.signature(function)
 
@@ -25,7 +26,7 @@ def of_floats(function: Callable) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
-        return function(*promote_args_inexact(function.__qualname__, *given.args))
+        return function(*promote(function.__qualname__, *given.args))
     return call
 
 
@@ -51,12 +52,10 @@ def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             dtype = args[0].dtype
-            if dtype.kind == "c":
-                raise ValueError(f"{function.__name__} does not support complex-valued inputs.")
             wide = dtypes.promote_types(dtype, np.float32)
             found = differentiable(*(lax.convert_element_type(x, wide) for x in args))
             return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), found)
-        return of_floats(call)
+        return of_floats(call, promote_args_real)
     return decorate
 
 

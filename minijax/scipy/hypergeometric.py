@@ -6,7 +6,6 @@ Stands on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.derivatives import jvp
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, public,
-                                     static_value)
+                                     static_index, static_value)
 from minijax.scipy.arguments import of_reals
 from minijax.scipy.gamma import gamma_ratio
 
@@ -169,7 +168,7 @@ def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
     [z] = promote_dtypes_inexact(jnp.asarray(z))
     if z.dtype.kind == "c":
         raise ValueError("complex input not supported.")
-    v = operator.index(static_value(v, "Argument v of bessel_jn."))
+    v = static_index(v, "Argument v of bessel_jn.")
     orders = np.arange(int(static_value(n_iter, "Argument n_iter of bessel_jn.")), 0, -1)
 
     def down(above: Any, k: Any) -> Any:  # the quotient of order k and the one before; DLMF 10.33

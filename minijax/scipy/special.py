@@ -17,7 +17,7 @@ from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
-from minijax.numpy.arguments import ArrayLike, Axes, Inexact, public
+from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar
 from minijax.scipy.arguments import of_floats as of_floats, strong_float, with_slopes
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
                                  gammainc, gammaincc, gammaln, gammasgn, loggamma, multigammaln,
@@ -90,6 +90,7 @@ def logit(x: ArrayLike) -> Array:
     >>> logit(0.5)
     Array(0., dtype=float32, weak_type=True)
     """
+    x = weak_if_scalar(x)
     return jnp.log(x / (1 - x))
 
 
@@ -125,7 +126,7 @@ def _xlogx(x: Any) -> Any:
     return _zero_where_zero(x, x, x * jnp.log(x))
 
 
-def entr(x: Inexact) -> Array:
+def entr(x: Real) -> Array:
     """The summand of an entropy: ``-x log(x)``, 0 at 0, and -inf below.
 
     >>> entr(1.)
@@ -134,12 +135,13 @@ def entr(x: Inexact) -> Array:
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
-def rel_entr(p: Inexact, q: Inexact) -> Array:
+def rel_entr(p: Real, q: Real) -> Array:
     """The summand of a relative entropy: ``p log(p / q)``, 0 at p = 0, inf outside.
 
     >>> rel_entr(0., 1.)
     Array(0., dtype=float32, weak_type=True)
     """
+    p, q = weak_if_scalar(p), weak_if_scalar(q)
     inside = (p > 0) & (q > 0)
     p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
     value = _xlogx(p_inside) - xlogy(p_inside, q_inside)  # p / q may overflow
@@ -147,7 +149,7 @@ def rel_entr(p: Inexact, q: Inexact) -> Array:
     return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
 
 
-def kl_div(p: Inexact, q: Inexact) -> Array:
+def kl_div(p: Real, q: Real) -> Array:
     """``p log(p / q) - p + q``: its sum is the Kullback-Leibler divergence.
 
     >>> kl_div(1., 1.)
@@ -293,6 +295,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       series_order: how many terms of the series for the far tail are summed.
     """
     x = strong_float(x)
+    if not isinstance(series_order, int):
+        raise TypeError("series_order must be a Python integer.")
     if series_order < 0:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:

@@ -81,6 +81,16 @@ def assert_close(x: np.ndarray, y: np.ndarray, rtol: float | None = None,
 
 
 @pytest.fixture
+def agrees_with_64_bits(agrees_with_jax: Callable[..., None]) -> Callable[..., None]:
+    """The same where 64 bits are enabled; the samples still have 32 and fewer."""
+    def check(expression: str, rtol: float | None = None, atol: float = ATOL) -> None:
+        namespace(minijax), namespace(jax)
+        with minijax.enable_x64(True), jax.enable_x64(True):
+            agrees_with_jax(expression, rtol, atol)
+    return check
+
+
+@pytest.fixture
 def agrees_with_jax() -> Callable[..., None]:
     """Checks an expression: dtype first, then weak type, shape and value; or the error's class."""
     def check(expression: str, rtol: float | None = None, atol: float = ATOL) -> None:

@@ -35,3 +35,13 @@ def test_divisors_are_numpys():
     x, y = np.meshgrid(np.arange(-6, 7), np.arange(-6, 7))
     np.testing.assert_array_equal(jnp.gcd(x, y), np.gcd(x, y))
     np.testing.assert_array_equal(jnp.lcm(x, y), np.lcm(x, y))
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.gcd(u, jnp.uint8(6))", "jnp.lcm(u[1] % 7, jnp.uint8([2, 4, 6]))", "jnp.gcd(b, 2)",
+    "jnp.gcd(b, b)", "jnp.gcd(2, w)", "jnp.lcm(w, 6)", "jnp.gcd(jnp.uint32(6), w)",
+    "jnp.lcm(b, 2)", "jnp.gcd(4, 6)", "jnp.lcm(lax.full((2,), 4), 6)", "jnp.gcd(f, 2)",
+])
+def test_divisors_of_all_integers_are_jaxs(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(expression)
+    agrees_with_64_bits(expression)

@@ -27,3 +27,18 @@ def test_matrices(agrees_with_jax, expression):
 ])
 def test_refusals(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.triu_indices(3.5)", "jnp.tril_indices(3.5)", "jnp.tril_indices(3, 1.5)",
+    "jnp.triu_indices(3, m=2.5)", "jnp.tril_indices(-1)", "jnp.triu_indices(2, m=-1)",
+    "jnp.triu_indices(True)", "jnp.tril_indices(np.int8(2))", "jnp.tril_indices(2, True)",
+    "jnp.eye(2.5)", "jnp.eye(True)", "jnp.eye(2, k=1.5)", "jnp.tri(2.5)", "jnp.tri(-1)",
+    "jnp.tri(2, k=1.5)", "jnp.diag_indices(-2)", "jnp.diag_indices(3, -1)",
+    "jnp.diag_indices(3, True)", "jnp.diag_indices(2.5)", "jnp.indices(3)",
+    "jnp.indices(np.int8([2, 2]))", "jnp.indices((2.5,))", "jnp.vander(v, 2.5)",
+    "jnp.vander(v, -1)", "jnp.trace(f, 1.5)", "jnp.trace(f, np.int8(1))", "jnp.diag(v, 1.5)",
+    "jnp.mask_indices(3.5, jnp.triu)",
+])
+def test_sizes_are_integers_as_in_jax(agrees_with_jax, expression):
+    agrees_with_jax(expression)

@@ -78,3 +78,19 @@ def test_refusals_of_padding(agrees_with_jax, expression):
 def test_the_shapes_of_parts_are_python_integers(places):
     for part in jnp.array_split(jnp.ones((4, 3)), places):
         assert [type(n) for n in part.shape] == [int, int]
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.split(f, 2.5)", "jnp.split(f, 2.0)", "jnp.array_split(v, 2.5)", "jnp.hsplit(f, 3.5)",
+    "jnp.array_split(v, True)", "jnp.split(v, [1.5])", "jnp.split(v, [True])",
+    "jnp.split(v, np.uint8([1, 2]))", "jnp.split(v, jnp.array([2.]))", "jnp.split(v, [2, 1])",
+    "jnp.array_split(v, 0)", "jnp.array_split(v, -2)", "jnp.linspace(0, 1, True)",
+    "jnp.linspace(0, 1, 2.5)", "jnp.linspace(0, 1, jnp.array(3))", "jnp.geomspace(1, 2, True)",
+    "jnp.repeat(v, True)", "jnp.repeat(v, jnp.array([[1, 2, 3]]))", "jnp.repeat(v, [1, 2, 3])",
+    "jnp.repeat(v, np.array([[2]]))", "jnp.repeat(f, jnp.array([[1, 2]]), axis=0)",
+    "jnp.repeat(v, jnp.array([[1, 2, 3]]), total_repeat_length=5)", "jnp.repeat(v, 2.5)",
+    "jnp.repeat(f, jnp.array([[1, 0, 2], [0, 2, 1]]))", "nn.one_hot(w, 3.5)",
+    "nn.one_hot(w, True)", "nn.one_hot(w, np.int8(3))",
+])
+def test_counts_are_taken_as_in_jax(agrees_with_jax, expression):
+    agrees_with_jax(expression)

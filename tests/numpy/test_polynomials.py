@@ -48,3 +48,20 @@ def test_the_polynomial_of_a_matrix_is_that_of_its_eigenvalues():
     np.testing.assert_allclose(jnp.poly(a), np.asarray(jax.numpy.poly(a)), rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="input must be 1d or non-empty square 2d array"):
         jnp.poly(np.ones((2, 3)))
+
+
+RANKS = ("s", "v", "f[:1]", "f")  # 0, 1 and 2 axes
+
+
+@pytest.mark.parametrize("expression", [
+    *(f"jnp.{name}({x}, {y})" for name in ("polyadd", "polysub", "polymul", "polydiv", "polyval")
+      for x in RANKS for y in RANKS if (name, x) != ("polydiv", "s")),
+    *(f"jnp.{name}({x})" for name in ("roots", "poly", "polyder", "polyint") for x in RANKS),
+    *(f"jnp.{name}({x}, 0)" for name in ("polyder", "polyint") for x in RANKS),
+    "jnp.roots(2.)", "jnp.roots(s, strip_zeros=False)", "jnp.polyfit(v, v, 1.5)",
+    "jnp.polyfit(v, v, -1)", "jnp.polyfit(s, s, 1)", "jnp.polyfit(v, f, 1)",
+    "jnp.poly(np.complex64([]))", "jnp.poly(e[:, 0].astype('bfloat16'))",
+])
+def test_polynomials_of_every_rank_are_jaxs(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(expression, rtol=1e-4, atol=1e-5)
+    agrees_with_64_bits(expression, rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import minijax
 import minijax.numpy as jnp
 
 
@@ -106,3 +107,20 @@ def test_a_list_of_places_is_refused_at_its_position(name):
 ])
 def test_selection(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.where(e > 0, e, k)", "jnp.where(e > 0, 1, 2.5)", "jnp.where(True, e, 2.5)",
+    "jnp.where(e > 0, e, c[0])", "jnp.where(b, e[:, None], s)",
+])
+def test_a_choice_of_nothing_is_jaxs(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+def test_where_nothing_is_chosen_the_other_side_needs_no_derivative():
+    def f(x):
+        double = minijax.lax.while_loop(lambda y: y.sum() < 0, lambda y: y * 2, x)
+        return jnp.where(x > 0, x, double).sum()
+    np.testing.assert_array_equal(minijax.grad(f)(jnp.zeros((0, 3))), np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="while_loop"):
+        minijax.grad(f)(jnp.ones(3))

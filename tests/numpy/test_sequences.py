@@ -22,3 +22,16 @@ import pytest
 ])
 def test_sequences(agrees_with_jax, expression):
     agrees_with_jax(expression, rtol=1e-05)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.gradient(i, 0.5)", "jnp.gradient(w, 2)", "jnp.gradient(w)", "jnp.gradient(b, 0.5)",
+    "jnp.gradient(w, w)", "jnp.gradient(w, np.float32(.5))", "jnp.gradient(h, 0.5)",
+    "jnp.gradient(h[0], v)", "jnp.gradient(c, 2)", "jnp.gradient(v, 2j)", "jnp.gradient(p)",
+    "jnp.interp(w, w, w)", "jnp.interp(2, k, k)", "jnp.interp(v, jnp.arange(3), c[0])",
+    "jnp.interp(v, v, v, period=np.float64(2.))", "jnp.interp(v, w, w, left=1, right=2.5)",
+    "jnp.interp(c, v, v)", "jnp.interp(v, jnp.arange(3), c[0], period=2)",
+])
+def test_slopes_and_lines_have_jaxs_types(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(expression)
+    agrees_with_64_bits(expression)

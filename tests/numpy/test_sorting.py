@@ -37,3 +37,12 @@ def test_parts_are_in_the_order_of_jax(name, shape, kth, axis):
     x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
     ours, theirs = (getattr(lib.numpy, name)(x, kth, axis) for lib in (minijax, jax))
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.lexsort(v)", "jnp.lexsort([1, 2])", "jnp.lexsort((v, w))", "jnp.lexsort(f)",
+    "jnp.lexsort(s)", "jnp.lexsort([s], -2)", "jnp.lexsort(())", "jnp.lexsort((v, f))",
+])
+def test_lexsort_of_few_axes_is_jaxs(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(expression)
+    agrees_with_64_bits(expression)

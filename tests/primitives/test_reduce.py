@@ -122,3 +122,12 @@ def test_log_sums_of_infinities_are_infinite_and_not_nan():
 def test_extrema_of_complex_numbers_are_taken_one_after_another_as_in_jax(name, x, agrees):
     given = np.array(x, np.complex64)
     agrees(lambda lax: getattr(lax, name)(given, (0,) if name.startswith("reduce") else 0))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("x", [[0.5 + 0.5j, 1.5 - 3j, 2j, -1], [1 + 3j, 1 + 3j], [], [3j]], ids=str)
+def test_log_sums_of_complex_numbers_are_those_of_jax(x, reverse):
+    given = np.array(x, np.complex64)
+    found, wanted = (np.asarray(lib.cumlogsumexp(given, reverse=reverse)) for lib in (lax, jax.lax))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

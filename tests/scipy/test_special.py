@@ -67,3 +67,19 @@ def test_the_tail_of_the_normal_distribution_has_a_derivative():
     x = np.float32([-80, -30, -12, -9.9, 3, 5.5, 9])
     f, g = (top.vmap(top.grad(top.scipy.special.log_ndtr)) for top in (minijax, jax))
     np.testing.assert_allclose(f(x), jax.jit(g)(x), rtol=3e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("expression", [
+    "kl_div(i, 2.)", "kl_div(2, 3)", "rel_entr(lax.full((2,), 2), 3)", "rel_entr(b, 2)",
+    "logit(lax.full((2,), 2))", "entr(c)", "rel_entr(c, 1.)", "kl_div(1., c)", "gammasgn(c)",
+    "beta(c, 1.)", "betainc(c, 1., .5)", "polygamma(1, c)", "polygamma(b, 1.)",
+    "betainc(1., g, .5)", "betainc(1, 2, .25)", "betainc(i * i + 1, 2, .5)",
+    "betainc(h * h, 2, .5)",
+    "multigammaln(5., 2)", "multigammaln(b, True)", "multigammaln(p, 0)", "multigammaln(g, 1.5)",
+    "multigammaln(5, np.int64(2))", "wofz(1)", "wofz(True)", "wofz(w)", "wofz(1.)", "wofz(h)",
+    "owens_t(g, 2.)", "owens_t(p, 1)", "owens_t(2, 3)", "bernoulli(True)", "bernoulli(2.5)",
+    "log_ndtr(1.5, 2.5)", "log_ndtr(1.5, True)", "zeta(2., g)", "hyp1f1(1., g, .5)",
+])
+def test_types_beside_python_numbers_are_jaxs(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(f"jax.scipy.special.{expression}", rtol=2e-4, atol=1e-5)
+    agrees_with_64_bits(f"jax.scipy.special.{expression}", rtol=2e-4, atol=1e-5)
