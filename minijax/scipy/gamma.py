@@ -130,7 +130,7 @@ _zeta.defjvps(lambda t, _, x, q: jvp(lambda x: zeta_series(x, q, lax.pow), (x,),
               lambda t, _, x, q: -x * _zeta(x + 1, q) * t)
 
 
-def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The incomplete beta function, divided by the whole one.
 
     >>> round(float(betainc(2., 3., .25)), 4)
@@ -158,7 +158,7 @@ def beta(a: Real, b: Real) -> Array:
     return sign * jnp.exp(betaln(a, b))
 
 
-def multigammaln(a: Inexact, d: int) -> Array:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the gamma function of d by d matrices.
 
     >>> bool(multigammaln(3., 1) == gammaln(3.))
