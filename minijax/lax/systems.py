@@ -3,13 +3,14 @@
 Stands on `primitives`, `scan`.  In JAX: `jax/_src/lax/linalg.py`.
 """
 
+import functools
 from typing import Any
 
-
+from minijax import dtypes
 from minijax.core import Array, as_value
 from minijax.higher_order.control_flow import scan
 from minijax.primitives import emitted, joining, shape
-from minijax.primitives.algebra import conj, is_complex, sqrt
+from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.choice import select
 from minijax.primitives.emitted import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, flipped, identity_like, lower_part,
@@ -128,11 +129,11 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
       dl, d, du: what stands below, on and above the diagonal, each of shape (…, n); the first of
         `dl` and the last of `du` are not read.
       b: the right sides, of shape (…, n, k).
-      perturb_singular: not implemented.
+      perturb_singular: whether pivots that are too small to be divided by are moved away from
+        zero; otherwise singular systems give nan.
 
     Raises:
       TypeError: for shapes that do not fit.
-      NotImplementedError: with `perturb_singular`.
 
     >>> import numpy as np
     >>> one = np.ones(2)
@@ -141,9 +142,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
            [2.]], dtype=float32)
     """
     dl, d, du, b = (as_value(x) for x in (dl, d, du, b))
-    if perturb_singular:  # JAX: moves the pivots that are too small.
-        raise NotImplementedError("perturb_singular is not implemented: singular systems give nan "
-                                  "or infinities; add what makes them regular to `d`")
     check_matrix("tridiagonal_solve", b.aval)
     if not dl.shape == d.shape == du.shape:
         raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
@@ -161,27 +159,41 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     right = joining.concatenate([right, right[:1] * 0], 0)
     first = mid[0], high[0], right[0]
     after = joining.concatenate([high[1:], nothing], 0)
-    _, rows = scan(_eliminate, first, (low, mid[1:], after, right[1:]))
-    _, x = scan(_substitute, (right[0] * 0, right[0] * 0), rows, reverse=True)
+    eliminate, small = functools.partial(_eliminate, goes_on=perturb_singular), None
+    _, rows = scan(eliminate, first, (low, mid[1:], after, right[1:]))
+    if perturb_singular:  # by what rounding may have left of the largest number
+        limits = dtypes.finfo(d.dtype)
+        largest = abs(joining.concatenate(rows[:3], 0)).max(0)
+        small = max(largest * limits.eps, emitted.filled(limits.tiny, largest))
+    _, x = scan(functools.partial(_substitute, small=small), (right[0] * 0, right[0] * 0), rows,
+                reverse=True)
     return move_axis(x, 0, -2)
 
 
-def _eliminate(row: tuple, below: tuple) -> tuple[tuple, tuple]:
-    """Of two rows, the one that begins larger is kept; the other loses its first number."""
+def _eliminate(row: tuple, below: tuple, goes_on: bool) -> tuple[tuple, tuple]:
+    """Of two rows, the one that begins larger is kept; the other loses its first number.
+
+    Where it has none, it is left as it is if the elimination `goes_on`, or else nan.
+    """
     current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
 
     def either(x: Any, y: Any) -> Any:
         return select(emitted.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
     kept, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
                    for pair in ((below, current), (current, below)))
-    factor = other[0] / kept[0]
+    is_done: Any = (kept[0] == 0) & goes_on
+    factor = other[0] / (kept[0] + is_done)
     rest: Any = tuple(y - factor * x for x, y in zip(kept[1:], other[1:], strict=True))
     return rest, tuple(kept)
 
 
-def _substitute(later: tuple, row: tuple) -> tuple[tuple, Any]:
+def _substitute(later: tuple, row: tuple, small: Any = None) -> tuple[tuple, Any]:
     pivot, next_one, over_next, right = row
-    x = (right - next_one * later[0] - over_next * later[1]) / pivot
+    rest = right - next_one * later[0] - over_next * later[1]
+    if small is not None:
+        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(rest)
+        pivot = pivot + small * is_too_small * (1 - 2 * (pivot.real < 0))
+    x = rest / pivot
     return (x, later[0]), x
 
 

@@ -346,6 +346,38 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
         raise NotImplementedError("method='qdwh' needs as many rows as columns or more where "
                                   f"side='right', fewer where side='left', got {x.shape} with "
                                   f"{side=}; take method='svd'")
+    if side == "left":
+        u, p = _polar(_adjoint(x))
+        return _adjoint(u), p
+    return _polar(x)
+
+
+def _adjoint(x: Any) -> Any:
+    return jnp.conj(x.mT)
+
+
+@custom_jvp
+def _polar(x: Any) -> Any:
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
-    basis = jnp.conj(right.mT) if side == "right" else left
-    return left @ right, (basis * values[..., None, :]) @ jnp.conj(basis.mT)
+    return left @ right, (_adjoint(right) * values[..., None, :]) @ right
+
+
+@_polar.defjvp
+def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """``P Ω + Ω P`` is known, Ω being how U turns: sums of singular values divide it."""
+    [x], [t] = primals, tangents
+    left, values, right = jnp.linalg.svd(x, full_matrices=False)
+    sums = values[..., :, None] + values[..., None, :]
+    across, down = t @ _adjoint(right), _adjoint(left) @ t
+    inside = _adjoint(left) @ across
+    turn = _divided(inside - _adjoint(inside), sums)
+    outside = _divided(across - left @ inside, values[..., None, :])
+    beside = _divided(down - inside @ right, values[..., :, None])
+    u_dot = (left @ turn + outside) @ right + left @ beside
+    u, p = _polar(x)
+    return (u, p), (u_dot, _adjoint(u_dot) @ x + _adjoint(u) @ t)
+
+
+def _divided(x: Any, y: Any) -> Any:
+    """Zero where y is."""
+    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))

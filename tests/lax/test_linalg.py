@@ -29,6 +29,10 @@ A = "(jnp.cos(jnp.arange(16.) ** 1.4).reshape(4, 4) + 2 * jnp.eye(4))"
     "cholesky_update(jnp.stack([m, m]), v[:2])", "tridiagonal_solve(v, v, v, f.T)",
     "tridiagonal_solve(g, f, g, t[:, :3])", "tridiagonal_solve(v, v * 0 + k, v, f.T)",
     "tridiagonal_solve(v * 1j, v * 1j, v * 1j, f.T * 1j)", "tridiagonal_solve(v, v, f[0, :2], m)",
+    "tridiagonal_solve(v * 0, v * 0, v * 0, f.T)",
+    "tridiagonal_solve(v, v, v, f.T, perturb_singular=True)",
+    *(f"tridiagonal_solve(v * {low}, v * 0 + {mid}, v * {high}, f.T, perturb_singular=True)"
+      for low, mid, high in ((0, "k", 0), (1, 1, 1), ("1j", "1j", "1j"))),
     "qr(a, pivoting=True)", "qr(a[:2], pivoting=True)", "qr(a[:, :2] * 1j, pivoting=True)",
     "qr(a[:, :2], pivoting=True, full_matrices=False)", "qr(jnp.stack([a, a.T]), pivoting=True)",
     "qr(a * jnp.nan, pivoting=True)", "qr(a[0], pivoting=True)", "qr(i[:, :2], pivoting=True)",

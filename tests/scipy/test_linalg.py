@@ -164,3 +164,20 @@ def test_gradients(f):
     for wrap in (lambda f: f, minijax.jit):
         found = wrap(minijax.grad(loss(minijax)))(MATRIX)
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("x", [
+    np.eye(2), np.diag([1, 1j]), np.float32([[0, 3], [-3, 0]]), np.cos(np.arange(6.)).reshape(3, 2),
+    np.float32([[1, 0], [0, 1], [0, 0]])])
+def test_the_polar_factors_vary_as_in_jax_where_singular_values_are_alike(x):
+    x = x.astype(np.complex64 if x.dtype.kind == "c" else np.float32)
+    t = np.sin(np.arange(x.size)).reshape(x.shape).astype(x.dtype) * (x[0, 0] + 2)
+
+    def slopes(top, side="right"):
+        f = lambda x: top.scipy.linalg.polar(x, side)
+        given = (x, t) if side == "right" else (x.conj().T, t.conj().T)
+        return top.jit(lambda x, t: top.jvp(f, (x,), (t,)))(*given)
+    for side in ("right", "left")[:1 + (len(x) > 2)]:  # JAX takes no square ones from the left
+        both = (minijax.tree.leaves(slopes(top, side)) for top in (minijax, jax))
+        for found, wanted in zip(*both, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
