@@ -415,6 +415,9 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """
     if dtype is None or isinstance(dtype, KeyType):
         return dtype
+    if hasattr(dtype, "aval"):
+        raise ValueError("Passing an array as a dtype argument is no longer supported; instead of "
+                         "dtype=arr use dtype=arr.dtype.")
     # `in` would compare with ==, which makes a NumPy dtype of its other side
     if isinstance(dtype, type) and dtype in _PYTHON_SCALARS:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])

@@ -16,9 +16,10 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value, stood_for
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, check_arraylike, choose,
-                                     convert, from_lax, like, promote_args, promote_args_inexact,
-                                     promote_args_numeric, promote_dtypes_inexact,
+from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_array,
+                                     check_arraylike, choose, convert, from_lax, like, promote_args,
+                                     promote_args_inexact, promote_args_numeric,
+                                     promote_dtypes_inexact,
                                      promote_dtypes_numeric, promote_shapes, public, result_dtype,
                                      weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
@@ -124,7 +125,7 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
                          "imaginary components via jax.numpy.real/imag respectively.")
     if min is not None:
         arr = lax.max(*promote_args("clip", min, arr))
-    return arr if max is None else lax.min(*promote_args("clip", max, arr))
+    return as_array("clip", arr) if max is None else lax.min(*promote_args("clip", max, arr))
 
 
 def floor_divide(x1: Numeric, x2: Numeric, /) -> Array:

@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      promote_dtypes_inexact, promote_shapes, public,
                                      shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
-from minijax.primitives.convert import converted
+from minijax.primitives.convert import filling
 from minijax.primitives.keys import keys_of
 from minijax.tree_util import tree_map
 
@@ -92,6 +92,8 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     >>> copy(np.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
+    if order not in (None, "K"):
+        raise NotImplementedError("Only implemented for order='K'")
     return another(a)
 
 
@@ -203,7 +205,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
       TypeError: when the shape is traced.
     """
     check_arraylike("full", fill_value)
-    value = core.as_value(fill_value) if dtype is None else converted(fill_value, dtype)
+    value = core.as_value(fill_value) if dtype is None else filling(fill_value, dtype)
     return _full(shape, value)
 
 
@@ -254,7 +256,7 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
     kind = dtype or a.dtype
     if isinstance(kind, dtypes.KeyType):
         return keys_of(a.shape if shape is None else shape, value, kind)
-    value = convert(value, dtype or a.dtype, dtype is None and a.weak_type)
+    value = filling(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     return given(out, a.sharding) if isinstance(a, PlacedArray) and out.shape == a.shape else out
 
@@ -312,6 +314,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
         for name, x in given.items()}
     if dtype is None:
         dtype = dtypes.result_type(*given.values())
+    if any(np.iscomplexobj(x) for x in known.values()):
+        raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
+                         "starting in JAX v0.10.0.")
     if "stop" not in known:
         known["stop"] = known.pop("start")
     first, last, stride = known.get("start", 0), known["stop"], known.get("step")

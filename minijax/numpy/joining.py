@@ -259,6 +259,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
         return _taken(a, nonzero(is_kept, size=size - places.size)[0], axis)
     if not isinstance(obj, slice):
         obj = static_value(obj, "'obj' argument of jnp.delete")
+        obj = int(obj) if obj.ndim == 0 and obj.dtype == bool else obj  # one truth is a place
     return _taken(a, np.delete(np.arange(size), obj), axis)
 
 

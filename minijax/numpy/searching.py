@@ -162,7 +162,8 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
            [1, 1]], dtype=int32)
     """
     if a.ndim == 0:
-        return lax.full((flatnonzero(a, size=size, fill_value=fill_value).size, 0), 0, _INT)
+        return lax.full((flatnonzero(a, size=size, fill_value=fill_value).size, 0), 0,
+                        dtypes.default_int_dtype())
     return lax.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
 
@@ -386,7 +387,11 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     Array([5, 7], dtype=int32)
     """
     x, axis = along("compress", a, axis)
-    x = convert(x, x.dtype)
+    return _kept(condition, convert(x, x.dtype), axis, size, fill_value)
+
+
+def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
+    """The slices whose condition holds; where it is known, none of these may be outside."""
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)
@@ -394,6 +399,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
         raise ValueError("size must be positive and not greater than the size of the array axis; "
                          f"got {size=} for a.shape[axis]={most}")
     [places] = nonzero(condition, size=size, fill_value=x.shape[axis])
+    if size is None and np.any(static_value(places, "") >= x.shape[axis]):
+        raise ValueError("condition contains entries that are out of bounds")
     return take(x, places, axis, mode="fill", fill_value=fill_value)
 
 
@@ -404,7 +411,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
     >>> extract(np.array([True, False]), np.array([5, 6]))
     Array([5], dtype=int32)
     """
-    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+    return _kept(ravel(condition), ravel(arr), 0, size, fill_value)
 
 
 public(globals())

@@ -158,7 +158,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = _flat_and_strong("intersect1d", size, ar1, ar2)
+    a, b = promote_dtypes(*_flat("intersect1d", size, ar1, ar2))
     values, number = _different(a, isin(a, b), size, fill_value)
     if not return_indices:
         return values
@@ -207,7 +207,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = _flat_and_strong("setxor1d", size, ar1, ar2)
+    a, b = promote_dtypes(*_flat("setxor1d", size, ar1, ar2))
     kept = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
     return _different(lax.concatenate([a, b], 0), kept, size, fill_value)[0]
 
@@ -219,10 +219,6 @@ def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
             static_value(x, f"The error arose in {name}(). To use it here, say how large the "
                             "result is with the size argument.")
     return [ravel(x) for x in arrays]
-
-
-def _flat_and_strong(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
-    return [convert(x, x.dtype) for x in promote_dtypes(*_flat(name, size, *arrays))]
 
 
 def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:

@@ -47,7 +47,7 @@ def i0(x: ArrayLike) -> Array:
     1.2661
     """
     [x] = promote_args_inexact("i0", x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind == "c":
         raise ValueError("Unsupported input type to jax.numpy.i0: "
                          f"{np.dtype(x.dtype)}")
     size = lax.abs(x)

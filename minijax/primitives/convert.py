@@ -133,7 +133,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     dtype = (dtypes.dtype(fill_value) if dtype is None
              else dtypes.check_user_dtype_supported(dtype, "full"))
-    scalar = converted(fill_value, dtype, weak_type)
+    scalar = filling(fill_value, dtype, weak_type)
     return broadcast(scalar, shape) if shape else scalar
 
 
@@ -149,7 +149,14 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     shape = aval.shape if shape is None else axes.canonical_shape(shape)
     weak_type = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
-    return full(shape, converted(fill_value, dtype, weak_type))
+    return full(shape, filling(fill_value, dtype, weak_type))
+
+
+def filling(value: Any, dtype: Any, weak_type: bool = False) -> Array:
+    """The number of which an array is full; a real one is not made of a complex one of Python."""
+    if type(value) is complex:
+        value = dtypes.scalar_type_of(dtype)(value)
+    return converted(value, dtype, weak_type)
 
 
 # ── The same bits as another dtype ───────────────────────────────────────────────────────────

@@ -203,3 +203,14 @@ def test_keys_like_others_have_words_that_are_all_one_number(name):
     found, wanted = (lib.random.key_data(getattr(lib.numpy, name)(
         lib.random.split(lib.random.key(1), 3))) for lib in (minijax, jax))
     np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.zeros(3, v)", "jnp.zeros(3, s)", "jnp.zeros(3, np.float32(2))", "jnp.array(f, b)",
+    "v.astype(h)", "jnp.sum(v, dtype=w)", "lax.full((2,), 1, h)", "jnp.arange(2j)",
+    "jnp.arange(1, 2, 1j)", "jnp.copy(v, 'C')", "jnp.copy(v, 'K')", "jnp.full_like(w, 0.5j)",
+    "jnp.full((2,), 0.5j, 'float16')", "lax.full_like(v, 0.5j)", "lax.full((2,), 0.5j, bool)",
+    "jnp.full((2,), 0.5j)", "jnp.full((2,), 0.5j, 'complex64')", "lax.full((2,), c[0, 0], 'f4')",
+])
+def test_neither_arrays_are_dtypes_nor_complex_numbers_real(agrees_with_jax, expression):
+    agrees_with_jax(expression)

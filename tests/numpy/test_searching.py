@@ -124,3 +124,16 @@ def test_where_nothing_is_chosen_the_other_side_needs_no_derivative():
     np.testing.assert_array_equal(minijax.grad(f)(jnp.zeros((0, 3))), np.zeros((0, 3)))
     with pytest.raises(ValueError, match="while_loop"):
         minijax.grad(f)(jnp.ones(3))
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.extract(b[0], 2)", "jnp.extract(b[0], lax.full((3,), 2))", "jnp.extract(True, 1.5)",
+    "jnp.compress(b[0], v[:2])", "jnp.compress(np.array([True, False, False]), v[:2])",
+    "jnp.compress(b[0], v[:2], size=1)", "jnp.extract(jnp.ones(4), v)", "jnp.argwhere(s)",
+    "jnp.clip(2)", "jnp.clip(np.int8(2))", "jnp.delete(v, True)", "jnp.delete(v, False)",
+    "jnp.intersect1d(lax.full((2,), 2), 2)", "jnp.setxor1d(b, 2)", "jnp.setdiff1d(w, 2)",
+    "jnp.i0(h)", "jnp.i0(c)",
+])
+def test_what_is_found_in_few_numbers_is_jaxs(agrees_with_jax, agrees_with_64_bits, expression):
+    agrees_with_jax(expression)
+    agrees_with_64_bits(expression)
