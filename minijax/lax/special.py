@@ -80,8 +80,13 @@ def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
 
 
 def _parts(a: Array, x: Array) -> tuple[Array, ...]:
-    """Where the series serves, and the arguments of either, harmless where the other serves."""
-    is_low, one = (x <= 1) | (x <= a), emitted.filled(1, x)
+    """Where the series serves, and the arguments of either, harmless where the other serves, or
+    neither: from others than these the series may never end.
+    """
+    one, serve = emitted.filled(1, x), ~_large(a, x)[0] & (a > 0) & (x > 0) & (x < np.inf)
+    serve = serve & (a < np.inf)
+    a, x = choice.select(serve, a, one), choice.select(serve, x, one)
+    is_low = (x <= 1) | (x <= a)
     low = choice.select(is_low, x, one), choice.select(is_low, a, one)
     high = choice.select(is_low, one * 3, x), choice.select(is_low, one, a)
     return is_low, *low[::-1], *high[::-1]
@@ -89,15 +94,64 @@ def _parts(a: Array, x: Array) -> tuple[Array, ...]:
 
 def _log_density(a: Array, x: Array) -> Array:
     """Of x^a exp(-x) / gamma(a) the logarithm."""
-    return a * analytic.log(x) - x - gamma.lgamma(a)
+    is_large, large_a, large_x = _large(a, x)
+    near = .5 * analytic.log(large_a / (2 * np.pi)) - 1 / (12 * large_a)
+    return choice.select(is_large, near - .5 * large_a * _eta(large_a, large_x) ** 2,
+                         a * analytic.log(x) - x - gamma.lgamma(a))
+
+
+# ── Where the shape is large, series and fraction would take as many turns as its root ────────
+
+def _large(a: Array, x: Array) -> tuple[Array, Array, Array]:
+    """Where the shape is large, and the arguments, harmless where it is not."""
+    least = emitted.filled(1e4 if x.dtype == np.float32 else 1e6, x)
+    is_large = (a >= least) & (a < np.inf) & (x >= 0) & (x < np.inf)
+    return is_large, choice.select(is_large, a, least), choice.select(is_large, x, least)
+
+
+def _eta(a: Array, x: Array) -> Array:
+    """Half its square is x/a - 1 - log(x/a), and its sign that of x - a."""
+    mu = (x - a) / a
+    is_near = abs(mu) < .1
+    near, far = (choice.select(is_near, *pair) for pair in (
+        (mu, emitted.filled(.05, x)), (emitted.filled(1, x), mu)))
+    logarithm = choice.select(is_near, emitted.filled(0, x), analytic.log(x) - analytic.log(a))
+    total = emitted.filled(0, x)
+    for k in reversed(range(2, 16)):
+        total = total * -near + 2 / k
+    direct = algebra.sqrt(2 * (far - logarithm))
+    return choice.select(is_near, near * algebra.sqrt(total),
+                         choice.select(far < 0, -direct, direct))
+
+
+# Coefficients of a^-k in powers of eta.  Source: N. M. Temme, *The asymptotic expansion of the
+# incomplete gamma functions* (1979).
+_TEMME = ((-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515),
+          (-1 / 540, -1 / 288, 1 / 378, -77 / 77760))
+
+
+def _of_large(a: Array, x: Array, upper: bool) -> Array:
+    eta = _eta(a, x)
+    total, short = emitted.filled(0, x), choice.clamp(x.dtype.type(-1), eta, x.dtype.type(1))
+    for row in reversed(_TEMME):
+        power = emitted.filled(0, x)
+        for c in reversed(row):
+            power = power * short + c
+        total = total / a + power
+    rest = analytic.exp(-.5 * a * eta * eta) * total / algebra.sqrt(2 * np.pi * a)
+    sign = 1 if upper else -1
+    return .5 * analytic.erfc(sign * eta * algebra.sqrt(a / 2)) + sign * rest
 
 
 def _lower(a: Array, x: Array, upper: bool) -> Array:
+    is_large, large_a, large_x = _large(a, x)
     is_low, low_a, low_x, high_a, high_x = _parts(a, x)
     below = analytic.exp(_log_density(low_a, low_x)) / low_a * _series(low_a, low_x)
     above = analytic.exp(_log_density(high_a, high_x)) * _fraction(high_a, high_x)[0]
     found = (choice.select(is_low, 1 - below, above) if upper
              else choice.select(is_low, below, 1 - above))
+    found = choice.select(is_large, _of_large(large_a, large_x, upper), found)
+    found = choice.select(a == np.inf, emitted.filled(np.nan, x), found)
     at_zero, at_end = (1., 0.) if upper else (0., 1.)
     found = choice.select(x == 0, emitted.filled(at_zero, x), found)
     found = choice.select((x == np.inf) | (a == 0) & (x > 0), emitted.filled(at_end, x), found)
@@ -105,8 +159,20 @@ def _lower(a: Array, x: Array, upper: bool) -> Array:
                          emitted.filled(np.nan, x), found)
 
 
+def _slope_of_large(a: Array, x: Array) -> Array:
+    """How a gamma number moves, over the number itself: eta goes with the root of the shape."""
+    mu, one = (x - a) / a, emitted.filled(1, x)
+    is_near, eta = abs(mu) < .1, _eta(a, x)
+    over_mu = choice.select(mu == 0, one, eta / choice.select(mu == 0, one, mu))
+    apart = choice.select(is_near, one, mu)
+    whole = choice.select(is_near, 1 - .5 * over_mu * eta,
+                          (analytic.log(x) - analytic.log(a)) / apart)
+    return (whole + .5 * over_mu * (1 / 3 - eta / 18) / a) / a
+
+
 def _slope_in_a(a: Array, x: Array, of_number: bool) -> Array:
     """Of the lower function, or (with the sign changed, by the density) of a gamma number."""
+    is_large, large_a, large_x = _large(a, x)
     is_low, low_a, low_x, high_a, high_x = _parts(a, x)
 
     total, slope = jvp(lambda a: _series(a, low_x), (low_a,), (emitted.filled(1, a),))
@@ -114,26 +180,33 @@ def _slope_in_a(a: Array, x: Array, of_number: bool) -> Array:
     fraction, slope = _fraction(high_a, high_x, sloped=True)
     above = fraction * (analytic.log(high_x) - gamma.digamma(high_a)) + slope
     by_density = choice.select(is_low, below, above)  # over x^a exp(-x) / gamma(a)
+    by_density = choice.select(is_large, _slope_of_large(large_a, large_x), by_density)
     if of_number:
         found = choice.select(x == 0, x, by_density * x)
     else:
         found = -by_density * analytic.exp(_log_density(a, x))
         found = choice.select((x == 0) | (x == np.inf), emitted.filled(0, x), found)
-    return choice.select((x < 0) | (a <= 0) | (x != x) | (a != a),
+    return choice.select((x < 0) | (a <= 0) | (x != x) | (a != a) | (a == np.inf) & (x > 0),
                          emitted.filled(np.nan, x), found)
 
 
 def _of_two(name: str, formula: Callable[[Array, Array], Array], meaning: str, shown: str,
-            slopes: Callable[[Array, Array], tuple] | None = None, keeps_weak: bool = True
+            slopes: Callable[[Array, Array], tuple] | None = None, is_number: bool = False
             ) -> Callable[[Any, Any], Array]:
-    """A function of a shape and a place: checked, in one shape, 16-bit floats in 32 bits."""
+    """A function of a shape and a place: checked, in one shape, 16-bit floats in 32 bits.
+
+    Args:
+      slopes: its derivatives; None: there is no rule for it.
+      is_number: whether it is of a random number, which is never weak, and derived as it is summed.
+    """
     def computed(a: Array, x: Array) -> Array:
         wide = np.promote_types(a.dtype, np.float32)
         return converted(formula(converted(a, wide), converted(x, wide)), a.dtype)
 
-    ruled = custom_jvp(computed)
+    by_rule = custom_jvp(computed)
+    ruled = computed if is_number else by_rule
 
-    @ruled.defjvp
+    @by_rule.defjvp
     def rule(primals: tuple, tangents: tuple) -> tuple:
         if slopes is None:
             raise NotImplementedError(f"Differentiation rule for '{name}' not implemented")
@@ -143,7 +216,7 @@ def _of_two(name: str, formula: Callable[[Array, Array], Array], meaning: str, s
     def function(a: Any, x: Any) -> Array:
         a, x = core.as_value(a), core.as_value(x)
         check_dtypes(name, [a.aval, x.aval], [FLOAT, FLOAT])
-        weak = keeps_weak and a.weak_type and x.weak_type
+        weak = not is_number and a.weak_type and x.weak_type
         shape = broadcast_shapes(name, [a.shape, x.shape])
         a, x = (converted(emitted.stretched(v, shape) if v.ndim else emitted.spread(v, (), shape),
                           v.dtype) for v in (a, x))
@@ -166,7 +239,9 @@ def _of_two(name: str, formula: Callable[[Array, Array], Array], meaning: str, s
 
 
 def _by_x(a: Array, x: Array) -> Array:
-    return analytic.exp(_log_density(a, x)) / x
+    is_large, _, _ = _large(a, x)
+    small = (a - 1) * analytic.log(x) - x - gamma.lgamma(a)
+    return choice.select(is_large, analytic.exp(_log_density(a, x)) / x, analytic.exp(small))
 
 
 igamma_grad_a = _of_two(
@@ -183,7 +258,7 @@ igammac = _of_two(
 random_gamma_grad = _of_two(
     "random_gamma_grad", lambda a, x: _slope_in_a(a, x, True),
     "How a gamma number x moves with the shape a of its distribution.", "0.7508",
-    keeps_weak=False)
+    is_number=True)
 
 
 # ── The incomplete beta function ─────────────────────────────────────────────────────────────

@@ -59,7 +59,7 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
     if name == "IRFFT" and last[:-1] != fft_lengths[:-1]:
         raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all "
                          f"except the last fft_length, got {fft_lengths=}")
-    if name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1:
+    if name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1 and (last[-1] or fft_lengths[-1]):
         raise ValueError("IRFFT requires innermost dimension to be compatible with "
                          f"fft_length[-1]/2+1. Got: {last[-1]} but fft_length is {fft_lengths[-1]}")
     if name != "IRFFT" and last != fft_lengths:
@@ -86,6 +86,8 @@ def _shares(like: Array, n: int) -> Array:
 def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
     """The matrix of a transform is symmetric; that of a real one but for what stands twice."""
     n, size = fft_lengths[-1], math.prod(fft_lengths)
+    if not size:
+        return emitted.zeros(x.aval)
     if fft_type is FftType.RFFT:
         found: Any = fft(conj(t) / _shares(t, n), FftType.IRFFT, fft_lengths)
         return found * size
@@ -165,6 +167,9 @@ def _along(z: Pair, axis: int, inverse: bool) -> Pair:
 
 def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     """One axis after the other; the last first of what is real, and last of what becomes so."""
+    [out] = _type(x.aval, fft_type=fft_type, fft_lengths=fft_lengths)
+    if not math.prod(out.shape) or not x.size:
+        return emitted.zeros(out)
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     z = Pair(real(x), imag(x)) if is_complex(x) else as_pair(x)
     last, n = z.re.ndim - 1, fft_lengths[-1]
@@ -204,7 +209,8 @@ def _examples() -> list[Example]:
         "fft_type fft_lengths",
         (z(2, 6), FftType.FFT, (6,)), (z(2, 5), FftType.IFFT, (5,)), (z(37), FftType.FFT, (37,)),
         (z(2, 3, 4), FftType.FFT, (3, 4)), (z(2, 1, 3), FftType.IFFT, (2, 1, 3)),
-        (z(0, 3), FftType.FFT, (3,)), (x, FftType.RFFT, (6,)), (x[:, :5], FftType.RFFT, (2, 5)),
+        (z(0, 3), FftType.FFT, (3,)), (z(2, 0), FftType.IFFT, (0,)), (z(2, 1), FftType.IRFFT, (0,)),
+        (x[:, :0], FftType.RFFT, (0,)), (z(2, 0), FftType.IRFFT, (0,)), (x, FftType.RFFT, (6,)), (x[:, :5], FftType.RFFT, (2, 5)),
         (x.astype(np.float32), FftType.RFFT, (6,)), (z(2, 4), FftType.IRFFT, (6,)),
         (z(2, 3), FftType.IRFFT, (2, 5)))()
 

@@ -235,7 +235,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
                         f"got {shape}")
     sizes = canonical_shape(shape)
     array = as_array("choice", a)
-    axis = canonical_axis(axis, array.ndim) if array.ndim else 0
+    axis = canonical_axis(axis, array.ndim) if array.ndim else axis
     count = array.shape[axis] if array.ndim else int(
         static_value(array, "The error occurred in jax.random.choice()"))
     draws = math.prod(sizes)
@@ -253,7 +253,8 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         places = _places(typed, count, sizes, replace, p, mode)
         chosen = jnp.take(array, places, axis=axis) if array.ndim else converted(
             places, dtypes.default_int_dtype())
-    return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:])
+    return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:]
+                       if array.ndim else sizes)
 
 
 def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None

@@ -270,7 +270,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
     typed, sizes, found = checked("binomial", key, sizes, dtype)
-    refuse_wider("binomial", dtypes.default_float_dtype(), n, p)
+    refuse_wider("binomial", dtypes.default_float_dtype(), p)
     return _binomial(typed, n, p, sizes, found)
 
 

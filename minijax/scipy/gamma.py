@@ -19,7 +19,7 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
                                      promote_args_real, public, static_index, static_value)
 from minijax.primitives.gamma import zeta_series
-from minijax.scipy.arguments import of_reals
+from minijax.scipy.arguments import of_floats, of_reals
 
 
 def gammaln(x: Inexact) -> Array:
@@ -31,7 +31,43 @@ def gammaln(x: Inexact) -> Array:
     return lax.lgamma(x)
 
 
-loggamma = gammaln
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # Bernoulli numbers, 2k (2k - 1) below
+
+
+def _upper_loggamma(z: Array) -> Array:
+    """Where the real part is not negative: Stirling's formula, seven steps further on."""
+    far = z + 7
+    total = (far - .5) * jnp.log(far) - far + .5 * math.log(2 * math.pi)
+    for k, coefficient in enumerate(_STIRLING):
+        total += coefficient / far ** (2 * k + 1)
+    return total - functools.reduce(jnp.add, [jnp.log(z + k) for k in range(7)])
+
+
+def _complex_loggamma(z: Array) -> Array:
+    """Reflected (DLMF 5.5.3), by the logarithm of the sine that is continuous above the real line."""
+    above = jnp.where(z.imag < 0, jnp.conj(z), z)
+    turns = above - jnp.round(above.real)
+    log_sine = jnp.log1p(-jnp.exp(2j * math.pi * turns)) - 1j * math.pi * (above - .5)
+    mirrored = math.log(2 * math.pi) - log_sine - _upper_loggamma(1 - above)
+    found = jnp.where(z.real < 0, mirrored, _upper_loggamma(above))
+    pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.round(z.real))
+    return jnp.where(pole, math.nan, jnp.where(z.imag < 0, jnp.conj(found), found))
+
+
+@of_floats
+def loggamma(x: Inexact) -> Array:
+    """The logarithm of the gamma function, continuous but for the negative numbers.
+
+    Of real numbers it is nan where these are negative; complex ones have values there, too.
+
+    >>> loggamma(jnp.array([5., -0.5])).round(4)
+    Array([3.1781,    nan], dtype=float32)
+    >>> loggamma(jnp.array(1 + 1j)).round(4)
+    Array(-0.6509-0.3016j, dtype=complex64)
+    """
+    if jnp.iscomplexobj(x):
+        return _complex_loggamma(x)
+    return jnp.where(x > 0, lax.lgamma(x), math.nan)
 
 
 def gammainc(a: Inexact, x: Inexact) -> Array:

@@ -91,3 +91,45 @@ def test_derivatives_in_the_last_argument_are_those_of_jax():
         found, wanted = (lib.grad(getattr(lib.lax, f), len(args) - 1)(*args)
                          for lib in (minijax, jax))
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_large_shapes_end_and_are_exact(x64):
+    """The series would go on for the root of the shape, or, where that stays as one is added to
+    it, for ever: in JAX it does.
+    """
+    with minijax.enable_x64(x64):
+        dtype, tolerance = (np.float64, 1e-13) if x64 else (np.float32, 3e-6)
+        a = np.array([1e4, 1.2e4, 1e6, 1e8, 1e30]).astype(dtype)[:, None]
+        if x64:
+            a = a[2:]
+        x = (a + np.sqrt(a) * np.array([-3, -1, 0, .5, 2])).astype(dtype)
+        wide_a, wide_x = (np.broadcast_to(v, x.shape).astype(np.float64) for v in (a, x))
+        for ours, exact in ((lax.igamma, scipy.special.gammainc),
+                            (lax.igammac, scipy.special.gammaincc)):
+            np.testing.assert_allclose(ours(*map(dtype, (wide_a, wide_x))), exact(wide_a, wide_x),
+                                       rtol=tolerance)
+        ratio = (wide_x - wide_a) / wide_a  # a gamma number moves as it would in the limit
+        safe = np.where(ratio == 0, 1, ratio)
+        moved = (1 + ratio) * np.where(abs(ratio) < 1e-7, 1, np.log1p(safe) / safe)
+        np.testing.assert_allclose(lax.random_gamma_grad(*map(dtype, (wide_a, wide_x))), moved,
+                                   rtol=2e-5)
+
+
+def test_the_derivatives_of_special_values_end():
+    values = np.array([0, 1e-45, .5, 1, 10, 1e5, 1e30, np.inf, -.5, -1, -1e30, -np.inf, np.nan],
+                      np.float32)
+    a, x = (v.ravel() for v in np.meshgrid(values, values))
+    for f in (lax.igamma, lax.igammac):
+        for place in (0, 1):
+            minijax.vmap(minijax.grad(f, place))(a, x)
+    kinds = [~(a >= 0) | ~(x >= 0) | (a == 0) & (x == 0), (a > 0) & (x == 0)]
+    found = np.asarray(lax.igamma(a, x))
+    assert np.isnan(found[kinds[0]]).all() and (found[kinds[1]] == 0).all()
+
+
+def test_gamma_numbers_have_second_derivatives():
+    a, x = np.float32([.7, 1.3, 4.]), np.float32([.3, 2., 3.])
+    found, wanted = (lib.jacfwd(lib.jacfwd(lib.lax.random_gamma_grad))(a, x)
+                     for lib in (minijax, jax))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
