@@ -509,7 +509,7 @@ LAYERS = {
                "f(x, n)",
     "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 3000 else "
               "f(x, n)",
-    "jacrev": "jax.jacrev(lambda x: total(f(x, n)))(x)",
+    "jacrev": "jax.jacrev(lambda x: total(f(x, n)))(x) if x else f(x, n)",
     "checkpoint": "jax.checkpoint(f)(x, n)",
     "checkpoint that keeps products": "jax.checkpoint(f, policy="
                                       "jax.checkpoint_policies.dots_saveable)(x, n)",
