@@ -37,7 +37,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # Bernoulli numbers, 2k (2k
 def _upper_loggamma(z: Array) -> Array:
     """Where the real part is not negative: Stirling's formula, seven steps further on."""
     far = z + 7
-    total = (far - .5) * jnp.log(far) - far + .5 * math.log(2 * math.pi)
+    total: Any = (far - .5) * jnp.log(far) - far + .5 * math.log(2 * math.pi)
     for k, coefficient in enumerate(_STIRLING):
         total += coefficient / far ** (2 * k + 1)
     return total - functools.reduce(jnp.add, [jnp.log(z + k) for k in range(7)])
