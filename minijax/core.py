@@ -49,7 +49,7 @@ class ShapedArray:
     dtype: Any
     weak_type: bool
 
-    # JAX: a type says how its arrays are spread over devices. Here only arrays do, and `typeof` of one.
+    # JAX: a type says how its arrays are spread over devices. Here arrays do, and `typeof` of one.
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *,
                 sharding: Any = None) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):

@@ -210,7 +210,8 @@ def _examples() -> list[Example]:
         (z(2, 6), FftType.FFT, (6,)), (z(2, 5), FftType.IFFT, (5,)), (z(37), FftType.FFT, (37,)),
         (z(2, 3, 4), FftType.FFT, (3, 4)), (z(2, 1, 3), FftType.IFFT, (2, 1, 3)),
         (z(0, 3), FftType.FFT, (3,)), (z(2, 0), FftType.IFFT, (0,)), (z(2, 1), FftType.IRFFT, (0,)),
-        (x[:, :0], FftType.RFFT, (0,)), (z(2, 0), FftType.IRFFT, (0,)), (x, FftType.RFFT, (6,)), (x[:, :5], FftType.RFFT, (2, 5)),
+        (x[:, :0], FftType.RFFT, (0,)), (z(2, 0), FftType.IRFFT, (0,)), (x, FftType.RFFT, (6,)),
+        (x[:, :5], FftType.RFFT, (2, 5)),
         (x.astype(np.float32), FftType.RFFT, (6,)), (z(2, 4), FftType.IRFFT, (6,)),
         (z(2, 3), FftType.IRFFT, (2, 5)))()
 

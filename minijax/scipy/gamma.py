@@ -44,7 +44,7 @@ def _upper_loggamma(z: Array) -> Array:
 
 
 def _complex_loggamma(z: Array) -> Array:
-    """Reflected (DLMF 5.5.3), by the logarithm of the sine that is continuous above the real line."""
+    """Reflected (DLMF 5.5.3), by the logarithm of the sine that goes on above the real line."""
     above = jnp.where(z.imag < 0, jnp.conj(z), z)
     turns = above - jnp.round(above.real)
     log_sine = jnp.log1p(-jnp.exp(2j * math.pi * turns)) - 1j * math.pi * (above - .5)
