@@ -236,8 +236,9 @@ def _drawn_binomial(key: Array, n: Array, p: Array) -> Array:
     is_few = is_wrong | (n * chance <= 10)
     whole, zero = lax.floor(n), lax.full_like(n, 0)
     few = _few_successes(key, lax.select(is_few, whole, zero), lax.log1p(-chance))
-    many = _many_successes(clone(key), lax.select(is_few, lax.full_like(n, 1e4), whole),
-                           lax.select(is_few, lax.full_like(p, .5), chance))
+    elsewhere = is_few | is_endless  # there nothing might ever be accepted
+    many = _many_successes(clone(key), lax.select(elsewhere, lax.full_like(n, 1e4), whole),
+                           lax.select(elsewhere, lax.full_like(p, .5), chance))
     drawn = lax.select(is_few, few, many)
     is_wrong = is_wrong | no_chance
     drawn = lax.select(is_wrong, lax.full_like(drawn, np.nan), drawn)

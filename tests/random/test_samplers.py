@@ -307,3 +307,16 @@ def test_a_negative_size_is_refused():
 def test_a_dtype_of_64_bits_is_truncated_with_a_warning():
     with pytest.warns(UserWarning, match="float64 .*will be truncated to dtype float32"):
         assert random.normal(random.key(0), (3,), np.float64).dtype == np.float32
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, -1., 0., 1e30])
+def test_rejection_ends_whatever_the_parameters(value):
+    """Where nothing could ever be accepted; JAX goes on for ever at `binomial(inf, 0)`."""
+    draw, key, value = minijax.random, minijax.random.key(3), np.float32(value)
+    for p in (0., .3, 1., np.nan):
+        found = np.asarray(draw.binomial(key, value, np.float32(p), (2,)))
+        wrong = np.isnan(p) or not value >= 0
+        assert np.all(np.isnan(found)) if wrong else np.all(found >= 0)
+    for sample in (draw.gamma, draw.loggamma, draw.poisson, draw.chisquare, draw.t):
+        assert sample(key, value, shape=(2,)).shape == (2,)
+    assert draw.dirichlet(key, np.float32([value, 1, 2])).shape == (3,)
