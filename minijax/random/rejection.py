@@ -236,7 +236,7 @@ def _drawn_binomial(key: Array, n: Array, p: Array) -> Array:
     is_few = is_wrong | (n * chance <= 10)
     whole, zero = lax.floor(n), lax.full_like(n, 0)
     few = _few_successes(key, lax.select(is_few, whole, zero), lax.log1p(-chance))
-    elsewhere = is_few | is_endless  # there nothing might ever be accepted
+    elsewhere = is_few | ~(n * chance > 10)  # endless trials without a chance: none is accepted
     many = _many_successes(clone(key), lax.select(elsewhere, lax.full_like(n, 1e4), whole),
                            lax.select(elsewhere, lax.full_like(p, .5), chance))
     drawn = lax.select(is_few, few, many)
