@@ -776,9 +776,9 @@ class Primitive:
         self.abstract_eval = lambda *avals, **params: self._listed(rule(*avals, **params))
         return rule
 
-    def get_bind_params(self, params: Params) -> tuple[list, Params]:
-        """For interpreters written as JAX's tutorials do; no parameter is a callable here."""
-        return [], dict(params)
+    def get_bind_params(self, params: Params) -> Params:
+        """What an interpreter of equations gives `bind`: here what the equation holds."""
+        return params
 
     def __repr__(self) -> str:
         return self.name

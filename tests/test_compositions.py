@@ -163,8 +163,8 @@ def test_a_custom_interpreter_evaluates_through_bind():
         def read(var):
             return var.val if type(var) is Literal else env[var]
         for eqn in jaxpr.eqns:
-            subfuns, bind_params = eqn.primitive.get_bind_params(eqn.params)
-            outvals = eqn.primitive.bind(*subfuns, *map(read, eqn.invars), **bind_params)
+            bind_params = eqn.primitive.get_bind_params(eqn.params)
+            outvals = eqn.primitive.bind(*map(read, eqn.invars), **bind_params)
             if not eqn.primitive.multiple_results:
                 outvals = [outvals]
             env.update(zip(eqn.outvars, outvals, strict=True))

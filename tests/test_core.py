@@ -208,3 +208,10 @@ def test_the_same_trace_is_not_reused_under_another_axis_size():
     for n in (2, 3):
         out = minijax.vmap(f, axis_name="i")(np.ones(n, np.float32))
         np.testing.assert_array_equal(out, np.full(n, n))
+
+
+@pytest.mark.parametrize("lib", [minijax, jax])
+def test_what_bind_is_given_of_an_equation_is_a_mapping_as_in_jax(lib):
+    """Interpreters of equations, jaxtap's among them, hand it on as keywords."""
+    [eqn] = lib.make_jaxpr(lambda x: lib.lax.reduce_sum(x, axes=(0,)))(np.ones(3)).eqns
+    assert eqn.primitive.get_bind_params(eqn.params)["axes"] == (0,)
