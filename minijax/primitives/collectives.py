@@ -21,6 +21,7 @@ from minijax.primitives.emitted import batch_to, linear, reduce_sum_p, transpose
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
+from minijax.primitives.slots import NUMBER, check_dtypes
 from minijax.primitives.taking import index_take
 
 
@@ -614,6 +615,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
       tiled: whether the parts are blocks, instead of single places.
 
     Raises:
+      TypeError: for truths.
       ValueError: when the axis cannot be cut so.
 
     >>> import minijax as jax
@@ -625,7 +627,9 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     place = axis_index(axis_name) if groups is None else groups.place()
 
     def part(leaf: Any) -> Array:
-        total = psum(core.as_value(leaf), axis_name, axis_index_groups=axis_index_groups)
+        leaf = core.as_value(leaf)
+        check_dtypes("reduce_scatter", [leaf.aval], [NUMBER])
+        total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
         axis = axes.canonical_axis(scatter_dimension, total.ndim)
         if total.shape[axis] % size if tiled else total.shape[axis] != size:
             what = "must be divisible by shard_count" if tiled else "must match shard count"
