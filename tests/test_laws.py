@@ -43,6 +43,7 @@ WITHOUT_EXAMPLES = {
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute", "psum", "pmax", "pmin"),
                     "they need a named axis"),
     **dict.fromkeys(("pure_callback", "io_callback"), "Python computes their results"),
+    "rng_uniform": "no two evaluations agree",
     "custom_lin": "it is only ever transposed",
     **dict.fromkeys(("debug_callback", "check"), "they have no result")}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
@@ -65,6 +66,9 @@ EXEMPT = {
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
     **{("custom_vmap_call", law): "it refuses reverse mode" for law in (
         "linearize_is_jvp", *_REVERSE)},
+    **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "
+       "tests/primitives/test_bit_generators.py"
+       for law in ("vmap_is_a_python_loop", "vmap_of_vmap_is_two_loops")},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
        "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")

@@ -8,6 +8,7 @@ from minijax.higher_order.associative import associative_scan
 from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
                                                switch, while_loop)
+from minijax.higher_order.hidden_state import rng_uniform, rng_uniform_p
 from minijax.higher_order.linear import custom_linear_solve, custom_root, linear_solve_p
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
@@ -43,6 +44,8 @@ from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_ty
                                         empty, full, full_like, optimization_barrier,
                                         optimization_barrier_p, stop_gradient, stop_gradient_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
+from minijax.primitives.bit_generators import (RandomAlgorithm, rng_bit_generator,
+                                               rng_bit_generator_p)
 from minijax.primitives.fft import fft, fft_p, FftType
 from minijax.primitives.bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
 from minijax.primitives.gamma import (digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta,

@@ -159,11 +159,11 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
     return rule
 
 
-def by_program(program: Callable[..., Array]) -> Callable[..., list]:
+def by_program(program: Callable[..., Any]) -> Callable[..., list]:
     """The meaning of what is a program of other operations."""
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
-        return [out._buffer]
+        return [x._buffer for x in (out if isinstance(out, list) else [out])]
     return impl
 
 

@@ -1,4 +1,4 @@
-"""Where random bits come from: the Threefry-2x32 block function, and the one-rounding `x*y + z`.
+"""Where random bits come from: Threefry-2x32, Philox-4x32, and the one-rounding `x*y + z`.
 
 Stands on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
@@ -21,6 +21,10 @@ from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
 # which alternate, and the word that makes the third key word (Skein's parity constant).
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+# And those of Philox for four words: what two of them are multiplied by, and what is added to the
+# key words from round to round (the golden ratio's fraction, and that of the root of three).
+FACTORS = (0xD2511F53, 0xCD9E8D57)
+STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
 # ── threefry2x32 ─────────────────────────────────────────────────────────────────────────────
@@ -87,10 +91,69 @@ def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
     >>> f"{int(first):08x} {int(second):08x}"
     '6b200159 99ba4efe'
     """
-    words = k1, k2, x1, x2
+    return threefry2x32_p.bind(*_of_one_shape((k1, k2, x1, x2)))
+
+
+def _of_one_shape(words: Sequence[Array]) -> list[Array]:
     shape = broadcast_shapes(*map(np.shape, words))
-    return threefry2x32_p.bind(*(x if np.shape(x) == shape else broadcast_in_dim(
-        x, shape, range(len(shape) - np.ndim(x), len(shape))) for x in words))
+    return [x if np.shape(x) == shape else broadcast_in_dim(
+        x, shape, range(len(shape) - np.ndim(x), len(shape))) for x in words]
+
+
+# ── philox4x32 ───────────────────────────────────────────────────────────────────────────────
+
+def philox_rounds(*words: Any) -> list[Any]:
+    """The ten rounds, of two key words and four words of a counter.
+
+    Each round multiplies two words by constants; the halves of the products change places.
+    """
+    (k1, k2), (x1, x2, x3, x4) = words[:2], words[2:]
+    for _ in range(10):
+        one, two = (x.to(np.uint64) * factor for x, factor in zip((x1, x3), FACTORS, strict=True))
+        x1, x2 = (two >> 32).to(np.uint32) ^ x2 ^ k1, two.to(np.uint32)
+        x3, x4 = (one >> 32).to(np.uint32) ^ x4 ^ k2, one.to(np.uint32)
+        k1, k2 = k1 + STEPS[0], k2 + STEPS[1]
+    return [x1, x2, x3, x4]
+
+
+def _philox_formula(s: Any, *words: Any) -> list[Any]:
+    return [word.value for word in philox_rounds(*(Number(s, word) for word in words))]
+
+
+def _philox_types(*words: ShapedArray) -> list[ShapedArray]:
+    if len(words) != 6 or any(word.dtype != np.uint32 for word in words):
+        raise TypeError("philox4x32 must get six arrays of uint32, "
+                        f"got {[word.str_short() for word in words]}")
+    if len({word.shape for word in words}) != 1:
+        raise TypeError("Arguments to philox4x32 must have equal shapes, "
+                        f"got {[word.shape for word in words]}")
+    return [words[0]] * 4
+
+
+# JAX: has it inside rng_bit_generator alone.
+philox4x32_p = Primitive(
+    "philox4x32",
+    impl=lambda *words: _philox_formula(slots.numpy_scalars(), *words),
+    abstract_eval=_philox_types,
+    jvp=families.constant_in_all,
+    transpose=cannot("its words are integers, which have no cotangents."),
+    batch=emitted.batch_in_front(),
+    element=lambda s, index, *words: _philox_formula(s, *(word(index) for word in words)),
+    examples=_arrays(
+        np.uint32, [(0,)] * 6, [(2**32 - 1,) * 3] * 6, [()] * 6, range(6),
+        [(0xA4093822, 5), (0x299F31D0, 6), (0x243F6A88, 7), (0x85A308D3, 8), (0x13198A2E, 9),
+         (0x03707344, 2**32 - 1)]),
+    multiple_results=True)
+
+
+def philox4x32(*words: Array) -> list[Array]:
+    """Encrypt a counter of four words with two key words, which come first.
+
+    >>> import numpy as np
+    >>> [f"{int(word):08x}" for word in philox4x32(*[np.uint32(0)] * 6)]
+    ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
+    """
+    return philox4x32_p.bind(*_of_one_shape(words))
 
 
 # ── fma ──────────────────────────────────────────────────────────────────────────────────────

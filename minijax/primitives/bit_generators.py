@@ -1,0 +1,179 @@
+"""Generators whose key carries their place in the stream: `lax.rng_bit_generator`.
+
+Stands on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
+XLA's; here they are programs over the block functions of Threefry and Philox.
+Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
+"""
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Axis, Primitive, ShapedArray, cannot
+from minijax.primitives import algebra, choice, convert, emitted, families
+from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, refuse, replaced
+from minijax.primitives.examples import Examples, table
+from minijax.primitives.joining import concatenate, stack, unstack
+from minijax.primitives.keys import as_words, check_count, paired
+from minijax.primitives.random_bits import philox4x32, threefry2x32
+from minijax.primitives.shape import expand_dims, iota, reshape
+from minijax.primitives.slicing import index_leading, part, slice_in_dim
+
+UNSIGNED = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+KEYS = ((np.dtype(np.uint32), (4,)), (np.dtype(np.uint64), (2,)))
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """The generator of `rng_bit_generator`; the default one is Philox, as of JAX on a CPU."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# ── The stream: a key is two words, then the counter of its next block, the lowest word first ──
+
+def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
+    """The sum of numbers and one long number in words, carried from word to word."""
+    sums = []
+    for word in words:
+        total = algebra.add(emitted.spread(word, (), number.shape), number)
+        number = convert.converted(choice.lt(total, number), np.dtype(np.uint32), False)
+        sums.append(total)
+    return sums
+
+
+def _halved(shape: Shape) -> tuple[int, Shape]:
+    """The axis along which Threefry's first and second words take turns, and the shape of each.
+
+    It is the first one of even size, or else the longest.
+    """
+    even = [d for d, size in enumerate(shape) if size % 2 == 0]
+    axis = even[0] if even else shape.index(max(shape))
+    return axis, replaced(shape, axis, -(-shape[axis] // 2))
+
+
+def _blocks(shape: Shape, dtype: np.dtype, algorithm: int) -> int:
+    """How many counters are encrypted."""
+    wide = dtype.itemsize == 8
+    if algorithm == RandomAlgorithm.RNG_THREE_FRY:
+        return math.prod(shape if wide or not shape else _halved(shape)[1])
+    return -(-math.prod(shape) // (2 if wide else 4))
+
+
+def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
+    first, second = threefry2x32(*words[:2], *_plus(places, words[2:]))
+    if wide:
+        return reshape(as_words(paired(first, second), 64), shape)
+    whole = shape or (1,)
+    axis, half = _halved(whole)
+    both = stack([reshape(first, half), reshape(second, half)], axis + 1)
+    full = reshape(both, replaced(whole, axis, 2 * half[axis]))
+    return reshape(slice_in_dim(full, 0, whole[axis], axis=axis), shape)
+
+
+def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
+    """The counter's upper words are the key's, and it is carried into them."""
+    counter = _plus(places, [*words[2:], *words[:2]])
+    drawn = stack(philox4x32(*words[:2], *counter), 1)
+    if wide:
+        drawn = as_words(reshape(drawn, (*places.shape, 2, 2)), 64)
+    return reshape(part(reshape(drawn, (math.prod(drawn.shape),)), 0, math.prod(shape)), shape)
+
+
+def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
+          ) -> list[Array]:
+    """The key of what follows in the stream, and the bits; shorter ones are low ends of words."""
+    count = _blocks(shape, dtype, algorithm)
+    words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
+    after = stack([*words[:2], *_plus(emitted.filled(count, words[2]), words[2:])])
+    new = after if key.dtype == np.uint32 else as_words(reshape(after, (2, 2)), 64)
+    draw = _by_threefry if algorithm == RandomAlgorithm.RNG_THREE_FRY else _by_philox
+    bits = draw(words, iota(np.uint32, count), shape, dtype.itemsize == 8)
+    return [new, convert.converted(bits, dtype, False)]
+
+
+# ── rng_bit_generator ────────────────────────────────────────────────────────────────────────
+
+def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
+           ) -> list[ShapedArray]:
+    refuse((dtype not in UNSIGNED, f"rng_bit_generator: unsupported dtype {dtype}"),
+           ((key.dtype, key.shape) not in KEYS,  # JAX: fails an assertion, where it compiles
+            "rng_bit_generator must get a key of type uint32[4] or uint64[2], "
+            f"got {key.str_short()}"))
+    check_sizes("rng_bit_generator", "shape", shape)
+    check_count(_blocks(shape, dtype, algorithm))
+    return [key, ShapedArray(shape, dtype)]
+
+
+def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
+    """As in JAX, the first key draws for all, and alone goes on."""
+    [keys] = [emitted.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    shape = (axis.size, *shape)
+    if not axis.size:  # JAX: there is no first one, so it fails
+        return [keys, convert.full(shape, 0, params["dtype"])], [0, 0]
+    new, bits = rng_bit_generator_p.bind(index_leading(keys, 0), shape=shape, **params)
+    return [concatenate([expand_dims(new, (0,)), part(keys, 1, axis.size)], 0), bits], [0, 0]
+
+
+def _examples() -> Examples:
+    keys = [np.array(words, np.uint32) for words in [(1, 2, 3, 4), (5, *[2**32 - 1] * 3)]]
+    rows = [(key, shape, np.dtype(dtype), algorithm, None)
+            for algorithm in RandomAlgorithm for key, shape, dtype in [
+                (keys[0], (3,), np.uint32), (keys[1], (9,), np.uint32), (keys[0], (), np.uint8),
+                (keys[1], (2, 5), np.uint16), (keys[0], (0, 3), np.uint32),
+                (keys[0].view(np.uint64), (3, 3), np.uint64),
+                (keys[1].view(np.uint64), (3, 3), np.uint32)]]
+    return table("shape dtype algorithm out_sharding", *rows)
+
+
+rng_bit_generator_p = Primitive(
+    "rng_bit_generator",
+    impl=families.by_program(_draw),
+    abstract_eval=_types,
+    jvp=families.constant_in_all,
+    transpose=cannot("its key and its bits are integers, which have no cotangents."),
+    batch=_batch,
+    program=_draw,
+    examples=_examples(),
+    multiple_results=True)
+
+
+def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
+                      algorithm: int = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None
+                      ) -> tuple[Array, Array]:
+    """Random bits, and the key with which the stream goes on; `jax.random` is easier to use.
+
+    Under `vmap`, the first key of a batch draws for all, and alone goes on, as in JAX.
+
+    Args:
+      key: uint32 of shape (4,) or uint64 of shape (2,): the lower half is the key proper, the upper
+        half counts the blocks that were drawn.
+      shape: of the bits.
+      dtype: uint8, uint16, uint32 or uint64.
+      algorithm: one of `RandomAlgorithm`, or its number.
+      out_sharding: accepted for JAX's sake.
+
+    Raises:
+      TypeError: for a key or a dtype of another kind, or a shape that is none.
+      ValueError: for an unknown algorithm.
+
+    >>> rng_bit_generator(np.uint32([1, 2, 3, 4]), (2,))
+    (Array([1, 2, 4, 4], dtype=uint32), Array([ 512747620, 1298009047], dtype=uint32))
+    """
+    if dtype is None:
+        raise ValueError("dtype must be specified.")
+    if algorithm not in list(RandomAlgorithm):  # JAX: fails an assertion, where it compiles
+        raise ValueError("rng_bit_generator: algorithm must be one of lax.RandomAlgorithm, got "
+                         f"{algorithm!r}")
+    new, bits = rng_bit_generator_p.bind(
+        key, shape=canonical_shape(shape), algorithm=algorithm, out_sharding=None,
+        dtype=dtypes.check_user_dtype_supported(dtype, "rng_bit_generator"))
+    return new, bits
