@@ -64,6 +64,10 @@ EXEMPT = {
     ("unstack", "compiled_is_the_meaning_at_sizes_where_loops_change"): "it would have as many "
     "results as there are rows",
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
+    **{(name, "slope_of_slope_is_symmetric"): "its slope has no slope, as in JAX"
+       for name in ("igamma", "igammac")},
+    **{("regularized_incomplete_beta", law): "it has no slope in its first arguments, as in JAX"
+       for law in _FORWARD},
     **{("custom_vmap_call", law): "it refuses reverse mode" for law in (
         "linearize_is_jvp", *_REVERSE)},
     **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "

@@ -390,10 +390,11 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
 MAY_MAKE_A_NAN = frozenset("""
     acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cholesky
     conv_general_dilated cos cosh cummax cummin cumprod cumsum custom_linear_solve digamma div
-    dot_general eigh erf erf_inv erfc exp exp2 expm1 fft fma integer_pow lgamma log log1p logistic
-    lu mul pad polygamma pow psum qr reduce_prod reduce_sum reduce_window_sum rem rsqrt scatter
-    scatter-add scatter-max scatter-min scatter-mul scatter-sub sin sinh solve sqrt square sub svd
-    tan tanh triangular_solve zeta""".split())
+    dot_general eigh erf erf_inv erfc exp exp2 expm1 fft fma igamma igamma_grad_a igammac
+    integer_pow lgamma log log1p logistic lu mul pad polygamma pow psum qr reduce_prod reduce_sum
+    reduce_window_sum regularized_incomplete_beta rem rsqrt scatter scatter-add scatter-max
+    scatter-min scatter-mul scatter-sub sin sinh solve sqrt square sub svd tan tanh
+    triangular_solve zeta""".split())
 
 
 def _divisors(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:

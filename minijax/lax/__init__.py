@@ -12,9 +12,10 @@ from minijax.higher_order.hidden_state import rng_uniform, rng_uniform_p
 from minijax.higher_order.linear import custom_linear_solve, custom_root, linear_solve_p
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
+from minijax.higher_order.special import (betainc, igamma, igamma_grad_a, igamma_grad_a_p, igamma_p,
+                                          igammac, igammac_p, polygamma, random_gamma_grad,
+                                          regularized_incomplete_beta_p)
 from minijax.lax import linalg
-from minijax.lax.special import (betainc, igamma, igamma_grad_a, igammac, polygamma,
-                                 random_gamma_grad)
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
                                         max_p, min, min_p, mul, mul_p, mulhi, mulhi_p, neg, neg_p,

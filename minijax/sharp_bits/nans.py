@@ -96,7 +96,7 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     if primitive.calls_python(params):  # whose operations come by here one by one
         return evaluate(primitive, args, params)
     run: Callable = primitive.evaluate if _look.get().again else partial(evaluate, primitive)
-    outs = _unseen(run, args, params) if _is_program(primitive) else run(args, params)
+    outs = _unseen(run, args, params)  # which may be a program
     mode, _, noticed, _ = _look.get()
     if mode != OFF:
         look(primitive, args, params, outs)

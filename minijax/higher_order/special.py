@@ -1,25 +1,35 @@
 """The incomplete gamma and beta functions, their derivatives, and those of digamma.
 
-Stands on `while_loop` and `custom_jvp`: each is a series or a continued fraction, summed until
-nothing changes.  Chapter 16, *Random numbers*.
+Stands on `while_loop`: each block becomes a program, of a series or a continued fraction that is
+summed until nothing changes.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/lax/special.py`.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array
-from minijax.derivatives import jvp
+from minijax.core import Array, Primitive, cannot
 from minijax.higher_order.control_flow import while_loop
 from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp
-from minijax.primitives import algebra, analytic, choice, emitted, gamma, rounding
+from minijax.higher_order.jit import jit
+from minijax.interpreters.jvp import jvp_flat
+from minijax.primitives import algebra, analytic, choice, emitted, families, gamma, rounding
 from minijax.primitives.convert import converted
+from minijax.primitives.examples import Examples, points
 from minijax.primitives.rounding import abs
-from minijax.primitives.slots import FLOAT, broadcast_shapes, check_dtypes
+from minijax.primitives.slots import (FLOAT, NOT_LINEAR, all_weak, broadcast_shapes, check_dtypes,
+                                      elementwise_type)
+
+
+def _moving(f: Callable[..., Sequence], primals: Sequence, tangents: Sequence
+            ) -> tuple[tuple, tuple]:
+    """What a function gives, and how that moves with its arguments."""
+    outs, moves = jvp_flat(f, primals, tangents)
+    return tuple(outs), tuple(map(emitted.instantiate, moves))
 
 
 def _series(a: Array, x: Array) -> Array:
@@ -64,7 +74,7 @@ def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
         if not sloped:
             after, moves = turn(n, a, now), slopes
         else:
-            after, moves = jvp(lambda a, *now: turn(n, a, now), (a, *now), (one, *slopes))
+            after, moves = _moving(lambda a, *now: turn(n, a, now), (a, *now), (one, *slopes))
         change = sum(abs(new[3] - old[3]) / kept_from_zero(abs(new[3]))
                      for old, new in ((now, after), (slopes, moves)))
         # one that has ended stays, while others go on: each turn would round it once more
@@ -72,7 +82,7 @@ def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
         return (n + 1, tuple(map(goes_on, after, now)), tuple(map(goes_on, moves, slopes)),
                 goes_on(change, left))
 
-    start, slopes = (jvp(begin, (a,), (one,)) if sloped else (begin(a), (zero,) * 4))
+    start, slopes = (_moving(begin, (a,), (one,)) if sloped else (begin(a), (zero,) * 4))
     _, (*_, h), (*_, slope), _ = while_loop(
         lambda state: ((state[3] > eps) & (state[0] < 10_000)).any(), more,
         (one, start, slopes, one))
@@ -175,7 +185,7 @@ def _slope_in_a(a: Array, x: Array, of_number: bool) -> Array:
     is_large, large_a, large_x = _large(a, x)
     is_low, low_a, low_x, high_a, high_x = _parts(a, x)
 
-    total, slope = jvp(lambda a: _series(a, low_x), (low_a,), (emitted.filled(1, a),))
+    (total,), (slope,) = _moving(lambda a: [_series(a, low_x)], (low_a,), (emitted.filled(1, a),))
     below = -(total * (analytic.log(low_x) - gamma.digamma(low_a + 1)) + slope) / low_a
     fraction, slope = _fraction(high_a, high_x, sloped=True)
     above = fraction * (analytic.log(high_x) - gamma.digamma(high_a)) + slope
@@ -190,75 +200,77 @@ def _slope_in_a(a: Array, x: Array, of_number: bool) -> Array:
                          emitted.filled(np.nan, x), found)
 
 
-def _of_two(name: str, formula: Callable[[Array, Array], Array], meaning: str, shown: str,
-            slopes: Callable[[Array, Array], tuple] | None = None, is_number: bool = False
-            ) -> Callable[[Any, Any], Array]:
-    """A function of a shape and a place: checked, in one shape, 16-bit floats in 32 bits.
+# ── The blocks ───────────────────────────────────────────────────────────────────────────────
 
-    Args:
-      slopes: its derivatives; None: there is no rule for it.
-      is_number: whether it is of a random number, which is never weak, and derived as it is summed.
-    """
-    def computed(a: Array, x: Array) -> Array:
-        wide = np.promote_types(a.dtype, np.float32)
-        return converted(formula(converted(a, wide), converted(x, wide)), a.dtype)
+def _wide(formula: Callable[..., Array]) -> Callable[..., Array]:
+    """A formula whose arguments are stretched to one shape, and 16-bit floats computed in 32."""
+    def computed(*args: Array) -> Array:
+        shape, dtype = np.broadcast_shapes(*(x.shape for x in args)), args[0].dtype
+        wide = np.promote_types(dtype, np.float32)
+        found = formula(*(converted(emitted.stretched(x, shape), wide) for x in args))
+        return converted(found, dtype, all_weak([x.aval for x in args]))
+    return computed
 
-    by_rule = custom_jvp(computed)
-    ruled = computed if is_number else by_rule
 
-    @by_rule.defjvp
-    def rule(primals: tuple, tangents: tuple) -> tuple:
-        if slopes is None:
-            raise NotImplementedError(f"Differentiation rule for '{name}' not implemented")
-        of_a, of_x = slopes(*primals)
-        return ruled(*primals), of_a * tangents[0] + of_x * tangents[1]
+def _block(name: str, count: int, formula: Callable[..., Array], jvp: Any, examples: Examples
+           ) -> Primitive:
+    """An elementwise operation that is a program with loops: it is compiled when evaluated, too."""
+    program = _wide(formula)
+    return Primitive(
+        name, impl=families.by_program(jit(program)), program=program, jvp=jvp,
+        abstract_eval=elementwise_type(name, [FLOAT] * count), transpose=NOT_LINEAR,
+        batch=emitted.batch_elementwise, examples=lambda: examples()[::3])  # each is compiled
+
+
+def _of_two(name: str, meaning: str, shown: str, formula: Callable[..., Array], jvp: Any
+            ) -> tuple[Primitive, Callable[[Any, Any], Array]]:
+    """A function of a shape and a place, and its block."""
+    p = _block(name, 2, formula, jvp, points((.5, 4.), (.3, 5.)))
 
     def function(a: Any, x: Any) -> Array:
-        a, x = core.as_value(a), core.as_value(x)
-        check_dtypes(name, [a.aval, x.aval], [FLOAT, FLOAT])
-        weak = not is_number and a.weak_type and x.weak_type
-        shape = broadcast_shapes(name, [a.shape, x.shape])
-        a, x = (converted(emitted.stretched(v, shape) if v.ndim else emitted.spread(v, (), shape),
-                          v.dtype) for v in (a, x))
-        return converted(ruled(a, x), a.dtype, weak)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{meaning}
-
-    Args:
-      a: the shape, positive: an array of a floating dtype.
-      x: where, not negative: an array of the same dtype.
-
-    >>> round(float({name}(2., 1.)), 4)
-    {shown}
-
-    Raises:
-      TypeError: for other dtypes.
-    """
-    return function
+        return p.bind(a, x)
+    return p, families.documented(
+        function, name, f"{meaning}\n\n    Args:\n      a: the shape, positive: an array of a "
+        "floating dtype.\n      x: where, not negative: an array of the same dtype.",
+        f"round(float({name}(2., 1.)), 4) -> {shown}", "TypeError: for other dtypes.")
 
 
+@_wide
 def _by_x(a: Array, x: Array) -> Array:
     is_large, _, _ = _large(a, x)
     small = (a - 1) * analytic.log(x) - x - gamma.lgamma(a)
     return choice.select(is_large, analytic.exp(_log_density(a, x)) / x, analytic.exp(small))
 
 
-igamma_grad_a = _of_two(
-    "igamma_grad_a", lambda a, x: _slope_in_a(a, x, False),
-    "The derivative of `igamma` in its first argument.", "-0.2762")
-igamma = _of_two(
-    "igamma", lambda a, x: _lower(a, x, False),
-    "The lower incomplete gamma function, divided by the whole one.", "0.2642",
-    lambda a, x: (igamma_grad_a(a, x), _by_x(a, x)))
-igammac = _of_two(
-    "igammac", lambda a, x: _lower(a, x, True),
-    "The upper incomplete gamma function, divided by the whole one.", "0.7358",
-    lambda a, x: (-igamma_grad_a(a, x), -_by_x(a, x)))
-random_gamma_grad = _of_two(
-    "random_gamma_grad", lambda a, x: _slope_in_a(a, x, True),
-    "How a gamma number x moves with the shape a of its distribution.", "0.7508",
-    is_number=True)
+igamma_grad_a_p, igamma_grad_a = _of_two(
+    "igamma_grad_a", "The derivative of `igamma` in its first argument.", "-0.2762",
+    lambda a, x: _slope_in_a(a, x, False), cannot("it is a derivative that has none"))
+igamma_p, igamma = _of_two(
+    "igamma", "The lower incomplete gamma function, divided by the whole one.", "0.2642",
+    lambda a, x: _lower(a, x, False), families.per_argument(
+        lambda t, y, a, x: t * igamma_grad_a(a, x), lambda t, y, a, x: t * _by_x(a, x)))
+igammac_p, igammac = _of_two(
+    "igammac", "The upper incomplete gamma function, divided by the whole one.", "0.7358",
+    lambda a, x: _lower(a, x, True), families.per_argument(
+        lambda t, y, a, x: -t * igamma_grad_a(a, x), lambda t, y, a, x: -t * _by_x(a, x)))
+
+
+# Itself it is derived as it is summed, in forward mode, so it is no block.
+def random_gamma_grad(a: Any, x: Any) -> Array:
+    """How a gamma number x moves with the shape a of its distribution.
+
+    Args:
+      a: the shape, positive: an array of a floating dtype.
+      x: the number: an array of the same dtype.
+
+    >>> round(float(random_gamma_grad(2., 1.)), 4)
+    0.7508
+
+    Raises:
+      TypeError: for other dtypes.
+    """
+    a, x = _alike("random_gamma_grad", a, x)
+    return converted(_wide(lambda a, x: _slope_in_a(a, x, True))(a, x), x.dtype)
 
 
 # ── The incomplete beta function ─────────────────────────────────────────────────────────────
@@ -336,33 +348,19 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     return safe(found, choice.select(is_wrong, emitted.filled(np.nan, x), end))
 
 
-def _alike(name: str, *args: Any) -> list[Array]:
-    """The arguments, of one floating dtype, in one shape."""
-    arrays = [core.as_value(x) for x in args]
-    check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
-    shape = broadcast_shapes(name, [x.shape for x in arrays])
-    return [emitted.stretched(x, shape) if x.ndim else emitted.spread(x, (), shape)
-            for x in arrays]
+def _refused(t: Array, *args: Array) -> Array:
+    raise ValueError("Betainc gradient with respect to a and b not supported.")
 
 
-def _varies(tangent: Any) -> bool:
-    return not isinstance(tangent, SymbolicZero)
+@_wide
+def _beta_density(a: Array, b: Array, x: Array) -> Array:
+    return analytic.exp((b - 1) * analytic.log1p(-x) + (a - 1) * analytic.log(x) - _log_beta(a, b))
 
 
-@custom_jvp
-def _ruled_betainc(a: Array, b: Array, x: Array) -> Array:
-    wide = np.promote_types(x.dtype, np.float32)
-    return converted(_betainc(*(converted(v, wide) for v in (a, b, x))), x.dtype)
-
-
-@functools.partial(_ruled_betainc.defjvp, symbolic_zeros=True)
-def _betainc_rule(primals: tuple, tangents: tuple) -> tuple:
-    a, b, x = primals
-    if any(map(_varies, tangents[:2])):
-        raise ValueError("Betainc gradient with respect to a and b not supported.")
-    density = analytic.exp((b - 1) * analytic.log1p(-x) + (a - 1) * analytic.log(x)
-                           - _log_beta(a, b))
-    return _ruled_betainc(*primals), density * tangents[2]
+regularized_incomplete_beta_p = _block(
+    "regularized_incomplete_beta", 3, _betainc, families.per_argument(
+        _refused, _refused, lambda t, y, *args: t * _beta_density(*args)),
+    points((.5, 4.), (.5, 4.), (.1, .9)))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Array:
@@ -379,14 +377,21 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
       TypeError: for other dtypes.
       ValueError: for its derivative in a or b.
     """
-    weak = all(core.as_value(v).weak_type for v in (a, b, x))
-    a, b, x = _alike("betainc", a, b, x)
-    return converted(_ruled_betainc(a, b, x), x.dtype, weak)
+    return regularized_incomplete_beta_p.bind(a, b, x)
 
 
 # ── The derivatives of digamma ───────────────────────────────────────────────────────────────
 
+def _alike(name: str, *args: Any) -> list[Array]:
+    """The arguments, of one floating dtype, in one shape."""
+    arrays = [core.as_value(x) for x in args]
+    check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
+    shape = broadcast_shapes(name, [x.shape for x in arrays])
+    return [emitted.stretched(x, shape) for x in arrays]
+
+
 @custom_jvp
+@_wide
 def _ruled_polygamma(m: Array, x: Array) -> Array:
     is_even = m == 2 * rounding.floor(m / 2)
     sign = choice.select(is_even, emitted.filled(-1, m), emitted.filled(1, m))
@@ -398,7 +403,7 @@ def _ruled_polygamma(m: Array, x: Array) -> Array:
 @functools.partial(_ruled_polygamma.defjvp, symbolic_zeros=True)
 def _polygamma_rule(primals: tuple, tangents: tuple) -> tuple:
     (m, x), (of_m, of_x) = primals, tangents
-    if _varies(of_m):
+    if not isinstance(of_m, SymbolicZero):
         raise ValueError("polygamma gradient with respect to m is not supported")
     return _ruled_polygamma(m, x), _ruled_polygamma(m + 1, x) * of_x
 
@@ -417,6 +422,4 @@ def polygamma(m: Any, x: Any) -> Array:
       TypeError: for other dtypes.
       ValueError: for its derivative in m.
     """
-    weak = all(core.as_value(v).weak_type for v in (m, x))
-    m, x = _alike("polygamma", m, x)
-    return converted(_ruled_polygamma(m, x), x.dtype, weak)
+    return _ruled_polygamma(*_alike("polygamma", m, x))

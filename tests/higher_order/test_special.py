@@ -81,9 +81,25 @@ def test_the_incomplete_beta_function_is_scipys_and_at_its_ends_jaxs():
 def test_derivatives_that_are_not_known_are_refused_in_jaxs_words(refused_alike):
     refused_alike(lambda lib: lib.grad(lib.lax.betainc)(2., 3., .5))
     refused_alike(lambda lib: lib.grad(lib.lax.polygamma)(2., 3.))
-    for lib in (jax, minijax):
-        with pytest.raises(NotImplementedError, match="Differentiation rule for 'zeta' not impl"):
-            lib.grad(lib.lax.zeta)(2., 3.)
+    for name in ("zeta", "igamma_grad_a"):
+        for lib in (jax, minijax):
+            with pytest.raises(NotImplementedError,
+                               match=f"Differentiation rule for '{name}' not impl"):
+                lib.grad(getattr(lib.lax, name))(2., 3.)
+
+
+def test_a_program_has_one_equation_for_each_as_in_jax(refused_alike):
+    for name, args in (("igamma", (2., 1.)), ("igammac", (np.ones(2), 1.)),
+                       ("igamma_grad_a", (2., 1.)), ("betainc", (2., 3., .5))):
+        ours, wanted = (str(lib.make_jaxpr(getattr(lib.lax, name))(*args))
+                        for lib in (minijax, jax))
+        assert ours == wanted
+    refused_alike(lambda lib: lib.lax.betainc(1, 2, 3))
+
+
+def test_a_nan_is_said_to_come_from_the_whole_operation():
+    with minijax.debug_nans(True), pytest.raises(FloatingPointError, match="countered in igamma"):
+        lax.igamma(-1., 2.)
 
 
 def test_derivatives_in_the_last_argument_are_those_of_jax():
