@@ -45,7 +45,7 @@ WITHOUT_EXAMPLES = {
     **dict.fromkeys(("pure_callback", "io_callback"), "Python computes their results"),
     "rng_uniform": "no two evaluations agree",
     "custom_lin": "it is only ever transposed",
-    **dict.fromkeys(("debug_callback", "check"), "they have no result")}
+    **dict.fromkeys(("debug_callback", "check", "dce_sink"), "they have no result")}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
             "linearize_is_jvp", "vjp_agrees_with_jvp")
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
@@ -68,6 +68,9 @@ EXEMPT = {
        for name in ("igamma", "igammac")},
     **{("regularized_incomplete_beta", law): "it has no slope in its first arguments, as in JAX"
        for law in _FORWARD},
+    **{("composite", law): "it has no rules but its meaning, as in JAX" for law in (
+        *_FORWARD, *_REVERSE, "no_examples_are_of_the_type_of_two", "vmap_is_a_python_loop",
+        "vmap_of_vmap_is_two_loops")},
     **{("custom_vmap_call", law): "it refuses reverse mode" for law in (
         "linearize_is_jvp", *_REVERSE)},
     **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "

@@ -5,6 +5,7 @@ Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 
 from minijax.dtypes import dtype
 from minijax.higher_order.associative import associative_scan
+from minijax.higher_order.composite import composite
 from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
                                                switch, while_loop)
@@ -81,6 +82,8 @@ from minijax.primitives.sort import (approx_max_k, approx_min_k, argmax, argmax_
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
+from minijax.primitives.scaled import scaled_dot
+from minijax.primitives.sinks import dce_sink, dce_sink_p
 from minijax.primitives.taking import index_take, scatter_apply
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
                                           Tolerance)

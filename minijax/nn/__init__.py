@@ -12,4 +12,6 @@ from minijax.nn.activations import (celu, elu, gelu, glu, hard_sigmoid, hard_sil
 from minijax.nn.attention import dot_product_attention
 from minijax.nn.normalisers import (log_softmax, logmeanexp, logsumexp, one_hot, softmax,
                                     standardize)
+from minijax.nn.scaled import (get_scaled_dot_general_config, scaled_dot_general,
+                               scaled_matmul)
 from minijax.numpy import tanh

@@ -73,12 +73,13 @@ NOT_HERE = {
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
     **{f"lax.{name}": f"takes functions; tests/higher_order/test_{file}.py" for name, file in (
-        ("associative_scan", "associative"), ("custom_linear_solve", "linear"),
-        ("custom_root", "linear"))},
+        ("associative_scan", "associative"), ("composite", "composite"),
+        ("custom_linear_solve", "linear"), ("custom_root", "linear"))},
     **{f"lax.{name}": "needs a named axis; tests/test_sharding.py" for name in (
         "all_to_all", "pbroadcast", "pcast", "pshuffle", "psum_scatter", "pswapaxes",
         "ragged_all_to_all")},
     "lax.rng_bit_generator": "one key draws for a batch; tests/primitives/test_bit_generators.py",
+    "nn.scaled_matmul": "JAX has it on GPUs only; tests/nn/test_scaled.py",
     "lax.rng_uniform": "no two calls agree; tests/higher_order/test_hidden_state.py",
     "lax.with_sharding_constraint": "needs devices; tests/test_sharding.py",
     **{f"random.{name}": "tells of a type; tests/random/test_keys.py" for name in (

@@ -178,6 +178,12 @@ LAX: dict[str, Maker] = {
         k, (4, 3, 2), "finite"), static=(d.choice(
             [(((2,), (1,)), ((0,), (0,))), (((1, 2), (2, 1)), ((0,), (0,))),
              (((2,), (1,)), ((), ())), (((), ()), ((0,), (0,)))]),)),
+    # of integers, for in JAX it has no derivative
+    "scaled_dot": lambda d: call(
+        d.array("i", (2, 3, 8), "unit"), d.array("i", (2, 8, 5), "unit"),
+        lhs_scale=np.arange(12, dtype=np.int32).reshape(2, 3, 2), **d.some(
+            rhs_scale=np.full((2, 1, 5), 2, np.int32), preferred_element_type=np.float32)),
+    "dce_sink": lambda d: call(d.array("fi")),
     "batch_matmul": shaped((4, 2, 3), (4, 3, 2), kinds="ffi"),
     "cond": lambda d: call(d.choice([True, False, np.bool_(True)]), first=(), static=()),
     "switch": lambda d: call(np.int32(d.choice([0, 1, 2, -1, 5])), d.array("f"), first=()),

@@ -19,6 +19,9 @@ NN: dict[str, Maker] = {
     "standardize": reduction("fff", shapes=RICH, domain="finite", epsilon=[1e-3]),
     "dot_product_attention": lambda d: call(
         *(d.array("f", (2, 3, 2, 4), "unit") for _ in range(3)), **d.some(is_causal=True)),
+    "get_scaled_dot_general_config": lambda d: call(first=("mxfp9",)),
+    "scaled_dot_general": lambda d: call(d.array("f", (2, 3, 4), "unit"), d.array(
+        "f", (2, 5, 4), "unit"), static=((((2,), (2,)), ((0,), (0,))),)),
     "one_hot": lambda d: call(d.array("iu"), static=(4,), **d.some(
         axis=0, dtype=np.float32)),
 }

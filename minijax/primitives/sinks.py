@@ -1,0 +1,62 @@
+"""Primitive dce_sink: a use of a value, for the sake of which its equations are kept.
+
+Stands on `core`.  Chapter 06, *Programs as data*, reads programs.
+In JAX: `jax/_src/lax/lax.py` (`dce_sink`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.core import Array, Axis, Effect, Primitive, Zero, cannot
+from minijax.primitives.axes import Dim, Outs
+
+
+class NoDCEEffect(Effect):
+    """A value counts as used: the equation stays, and what it needs with it."""
+
+    def __repr__(self) -> str:
+        return "NoDCE"
+
+
+no_dce_effect = NoDCEEffect()
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Outs:
+    for x in (*primals, *(t for t in tangents if not isinstance(t, Zero))):
+        dce_sink_p.bind(x, **params)
+    return [], []
+
+
+def _batch(axis: Axis, args: Sequence[Array], dims: Sequence[Dim], **params: Any) -> Outs:
+    dce_sink_p.bind(*args, **params)
+    return [], []
+
+
+dce_sink_p = Primitive(
+    "dce_sink",
+    impl=lambda *_, **__: [],
+    abstract_eval=lambda *_, **__: [],
+    jvp=_jvp,
+    transpose=cannot("it has no result, so nothing flows back through it"),
+    batch=_batch,
+    loop=lambda b, outs, operands, **_: None,
+    effects=lambda **_: frozenset([no_dce_effect]),
+    handles_keys=True,
+    examples=list,  # it has no result to hold a law to; its tests look at programs
+    multiple_results=True)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Count a value as used: a program keeps the equations that make it.
+
+    Args:
+      val: a tree of arrays.
+      prevent_mlir_dce: accepted for JAX's sake; below programs nothing asks for the value.
+
+    >>> import minijax as jax
+    >>> jax.make_jaxpr(dce_sink)(1.)
+    { lambda ; a:f32[]. let dce_sink[prevent_mlir_dce=False] a in () }
+    """
+    for leaf in tree_util.tree_leaves(val):
+        dce_sink_p.bind(leaf, prevent_mlir_dce=prevent_mlir_dce)
