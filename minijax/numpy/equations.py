@@ -260,7 +260,7 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
       rcond: an old name of `rtol`.
     """
     *_, m, n = a.shape
-    a = symmetrized(a) if hermitian else a
+    a = convert(symmetrized(a) if hermitian else a, a.dtype)  # never weak
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
     return _pinv(a, as_array("pinv", rtol))
@@ -374,7 +374,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)
-    return (x if b.ndim == 2 else x[:, 0]), residual, rank, s
+    return convert(x if b.ndim == 2 else x[:, 0], x.dtype), residual, rank, s  # x is never weak
 
 
 public(globals(), "jnp.linalg.")

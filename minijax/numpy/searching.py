@@ -387,7 +387,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     Array([5, 7], dtype=int32)
     """
     x, axis = along("compress", a, axis)
-    return _kept(condition, convert(x, x.dtype), axis, size, fill_value)
+    return _kept(condition, x, axis, size, fill_value)
 
 
 def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
@@ -399,6 +399,7 @@ def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: Array
         raise ValueError("size must be positive and not greater than the size of the array axis; "
                          f"got {size=} for a.shape[axis]={most}")
     [places] = nonzero(condition, size=size, fill_value=x.shape[axis])
+    x = x if size is None else convert(x, x.dtype)  # of a given size it is never weak
     if size is None and np.any(static_value(places, "") >= x.shape[axis]):
         raise ValueError("condition contains entries that are out of bounds")
     return take(x, places, axis, mode="fill", fill_value=fill_value)

@@ -227,6 +227,7 @@ def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[An
     if size is None:
         values = unique(x[kept])
         return values, convert(values.size, count)
+    x = convert(x, x.dtype)  # of a given size it is never weak
     if x.size == 0:
         fill = 0 if fill_value is None else fill_value
         return lax.full((size,), fill, x.dtype), convert(0, count)

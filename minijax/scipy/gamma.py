@@ -62,8 +62,8 @@ def loggamma(x: Inexact) -> Array:
 
     >>> loggamma(jnp.array([5., -0.5])).round(4)
     Array([3.1781,    nan], dtype=float32)
-    >>> loggamma(jnp.array(1 + 1j)).round(4)
-    Array(-0.6509-0.3016j, dtype=complex64)
+    >>> loggamma(jnp.array([1 + 1j])).round(4)
+    Array([-0.6509-0.3016j], dtype=complex64)
     """
     if jnp.iscomplexobj(x):
         return _complex_loggamma(x)

@@ -40,9 +40,9 @@ def test_a_ruled_heading_does_not_belong_to_what_follows() -> None:
 
 
 def test_a_block_is_found_under_the_primitive_and_under_its_function() -> None:
-    text = source.find("minijax.primitives.algebra.mul_p").text
-    assert text == source.find("minijax.primitives.algebra.mul").text
-    assert text.startswith("mul_p, mul = binary(")
+    text = source.find("minijax.primitives.algebra.sub_p").text
+    assert text == source.find("minijax.primitives.algebra.sub").text
+    assert text.startswith("sub_p, sub = binary(")
 
 
 def test_neighbours_of_one_name_are_one_definition() -> None:
