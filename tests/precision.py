@@ -92,7 +92,8 @@ OPERATIONS = {
     "var": Operation(of_numpy("var"), data=("uniform", "offset", "near")),
     "std": Operation(of_numpy("std"), data=("uniform", "offset", "near")),
     "nansum": Operation(of_numpy("nansum")),
-    "nanmean": Operation(of_numpy("nanmean")),
+    # Where vectors hold eight numbers instead of sixteen, twice as many are added in a row.
+    "nanmean": Operation(of_numpy("nanmean"), floor=6),
     "prod": Operation(of_numpy("prod"), data=("ratios",), rounds=True),
     "norm": Operation(lambda lib, x, axis: lib.numpy.sqrt((x * x).sum(axis))),
     "logsumexp": Operation(lambda lib, x, axis: lib.nn.logsumexp(x, axis), _logsumexp),
