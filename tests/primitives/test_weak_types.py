@@ -39,7 +39,7 @@ def theirs(name, avals, weak, params):
 def test_weak_types_of_results_are_those_of_jax(name):
     primitive, compared = getattr(lax, f"{name}_p"), 0
     for example in primitive.examples()[:8]:
-        avals = [core.get_aval(x) for x in example.args]
+        avals = [core.ShapedArray(np.shape(x), np.asarray(x).dtype) for x in example.args]
         if len(avals) > 4:
             continue
         for weak in itertools.product([False, True], repeat=len(avals)):
