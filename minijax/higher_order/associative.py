@@ -86,7 +86,7 @@ def _with_a_name(fn: Callable, tree: Any, values: list[Array]) -> Primitive | No
     if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
         return None
     flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
-    return _TOTALS.get(named(flat, values[0].aval))
+    return _TOTALS.get(named(flat.staged([values[0].aval] * 2)))
 
 
 # JAX: a tree of combinations, each level of which is a pass over memory. Here a loop goes along the

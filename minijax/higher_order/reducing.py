@@ -4,6 +4,7 @@ Stands on `control_flow`, and on the reductions that have names.  Chapter 09, *C
 In JAX: `jax/_src/lax/lax.py` (`reduce`), `jax/_src/lax/windowed_reductions.py`.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,75 +12,197 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import Array, ArrayImpl
+from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
+                          ShapedArray, cannot)
 from minijax.higher_order.control_flow import scan
+from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.vmap import batch_to, vmap_flat
-from minijax.primitives import emitted, reduce as reductions, sliding
-from minijax.primitives.axes import as_dims, without
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives import emitted, families, reduce as reductions, sliding
+from minijax.primitives.axes import Outs, as_dims, refuse, without
 from minijax.primitives.convert import converted
 from minijax.primitives.sliding import (in_windows, padtype_to_pads,
                                         reduce_window_max_p, reduce_window_min_p,
-                                        reduce_window_sum_p, spanned)
-from minijax.stage import FlatFunction, stage
+                                        reduce_window_shape_tuple, reduce_window_sum_p, spanned)
+from minijax.stage import FlatFunction, is_tracer, stage
 
 
-def named(join: Callable, aval: core.ShapedArray) -> str:
+def named(jaxpr: ClosedJaxpr) -> str:
     """The name of the primitive that a function of two elements is, if it is one."""
-    jaxpr = stage(join, [aval, aval]).jaxpr
-    if len(jaxpr.eqns) != 1 or jaxpr.outvars != jaxpr.eqns[0].outvars or (
-            set(jaxpr.eqns[0].invars) != set(jaxpr.invars)):
+    if len(jaxpr.eqns) != 1 or jaxpr.jaxpr.outvars != jaxpr.eqns[0].outvars or (
+            set(jaxpr.eqns[0].invars) != set(jaxpr.jaxpr.invars)):
         return ""
     return jaxpr.eqns[0].primitive.name
 
+
+_SIZES = ("window_dimensions", "window_strides", "base_dilation", "window_dilation")
+
+
+# ── The blocks ───────────────────────────────────────────────────────────────────────────────
+
+def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -> list[Array]:
+    """The rows joined one after the other, element by element."""
+    shape = rows[0].shape[1:]
+    size = math.prod(shape)
+
+    def step(carry: list, row: list) -> tuple[list, None]:
+        outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row],
+                               [0] * 2 * len(row))
+        return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
+
+    outs, _ = scan(step, [emitted.spread(x, (), (size,)) for x in inits],
+                   [emitted.reshaped(x, (x.shape[0], size)) for x in rows])
+    return [emitted.reshaped(x, shape) for x in outs]
+
+
+def _halves(args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The operands, and what each begins with."""
+    return args[:len(args) // 2], args[len(args) // 2:]
+
+
+def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computation: Any
+           ) -> list[Array]:
+    operands, inits = _halves(args)
+    kept = without(range(operands[0].ndim), dimensions)
+    turned = [emitted.transpose_p.bind(x, permutation=(*dimensions, *kept)) for x in operands]
+    size = math.prod(operands[0].shape[d] for d in dimensions)
+    return _joined([emitted.reshaped(x, (size, *x.shape[len(dimensions):])) for x in turned],
+                   inits, jaxpr)
+
+
+def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
+    rows, rank = [], args[0].ndim
+    for x, init in zip(*_halves(args), strict=True):
+        found = in_windows(x, init, **sizes)
+        turned = emitted.transpose_p.bind(found, permutation=(*range(rank, 2 * rank), *range(rank)))
+        rows.append(emitted.reshaped(turned, (math.prod(turned.shape[:rank]),
+                                              *turned.shape[rank:])))
+    return _joined(rows, _halves(args)[1], jaxpr)
+
+
+def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
+    refuse(
+        (len({x.shape for x in operands}) > 1,
+         f"{name} expected all operands to have one shape, got {[x.shape for x in operands]}."),
+        # JAX: both are found by the compiler.
+        ([x.dtype for x in operands] != [x.dtype for x in jaxpr.out_avals]
+         or any(x.shape for x in jaxpr.out_avals),
+         f"{name} expected the computation to return elements of the types that it takes, "
+         f"{[x.dtype.name for x in operands]}, but it returns "
+         f"{[x.str_short() for x in jaxpr.out_avals]}."), error=ValueError)
+
+
+def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[int],
+                 computation: Any) -> list[ShapedArray]:
+    operands, inits = _halves(args)
+    refuse((any(x.shape for x in inits),
+            f"reduce found non-scalar initial value: {[x.shape for x in inits]}"),
+           error=ValueError)
+    refuse(([x.dtype for x in operands] != [x.dtype for x in inits],
+            "reduce operand dtypes should match corresponding initial value dtypes, got "
+            f"operands={list(operands)} and initial_values={list(inits)}"))
+    _check_join("reduce", operands, jaxpr)
+    shape = tuple(without(operands[0].shape, dimensions))
+    return [ShapedArray(shape, x.dtype, x.weak_type and init.weak_type)
+            for x, init in zip(operands, inits, strict=True)]
+
+
+def _types_in_windows(*args: ShapedArray, jaxpr: ClosedJaxpr, consts: tuple,
+                      window_dimensions: Sequence[int], **sizes: Any) -> list[ShapedArray]:
+    operands, inits = _halves(args)
+    refuse(([x.dtype for x in operands] != [x.dtype for x in inits],
+            "reduce_window got inconsistent dtypes for operands and init_values: got operand "
+            f"dtypes {[x.dtype for x in operands]} and init_value dtypes "
+            f"{[x.dtype for x in inits]}."))
+    _check_join("reduce_window", operands, jaxpr)
+    shape = reduce_window_shape_tuple(operands[0].shape, tuple(window_dimensions), **sizes)
+    return [ShapedArray(shape, x.dtype) for x in operands]
+
+
+def _joining(name: str, program: Callable[..., list[Array]], types: Callable[..., list],
+             in_a_batch: Callable[[Params], Params], examples: Callable) -> Primitive:
+    """An operation that is a program of others, but for what is to be printed.
+
+    Args:
+      in_a_batch: changes parameters to those for operands with a leading axis more.
+    """
+    def jvp(primals: list, tangents: list, **params: Any) -> Outs:
+        return jvp_flat(functools.partial(program, **params), primals, tangents)
+
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
+        operands, inits = _halves(args)
+        if any(d is not None for d in _halves(dims)[1]):  # JAX: not implemented
+            return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
+        moved = [emitted.batched_in_front(x, d, axis.size)
+                 for x, d in zip(operands, dims, strict=False)]
+        return p.bind(*moved, *inits, **params | in_a_batch(params)), [0] * len(moved)
+
+    return Primitive(
+        name, impl=families.by_program(program), program=program, abstract_eval=types, jvp=jvp,
+        batch=batch, examples=examples, multiple_results=True, transpose=cannot(
+            "what it joins depends on values; its derivative is a loop, which has one."))
+
+
+def _examples(inits: Sequence[float], join: Callable, **params: Any) -> list[Example]:
+    x = np.linspace(-1., 1., 24, dtype=np.float32).reshape(2, 3, 4)
+    operands = [x + k for k in range(len(inits))]
+    program = stage(join, [ShapedArray((), np.float32)] * 2 * len(inits))
+    return [Example((*operands, *map(np.float32, inits)), {"jaxpr": program, **params})]
+
+
+reduce_p = _joining(
+    "reduce", _along, _types_along,
+    lambda params: {"dimensions": tuple(d + 1 for d in params["dimensions"])},
+    lambda: [*_examples([2.], lambda a, b: [a * b + a], dimensions=(0, 2), computation=None),
+             *_examples([1., 0.], lambda a, b, x, y: [a * x, b + a * y], dimensions=(1,),
+                        computation=None)])
+reduce_window_p = _joining(
+    "reduce_window", _in_windows, _types_in_windows,
+    lambda params: {name: (((0, 0) if name == "padding" else 1), *params[name])
+                    for name in ("padding", *_SIZES)},
+    lambda: _examples([2.], lambda a, b: [a * b + a], consts=(), padding=((0, 0), (1, 0), (0, 1)),
+                      window_dimensions=(1, 2, 2), window_strides=(1, 1, 2),
+                      base_dilation=(1, 1, 1), window_dilation=(1, 1, 1)))
+
+
+# ── As users call them ───────────────────────────────────────────────────────────────────────
 
 class _Join:
     """A function of two elements, or of two trees of them, and the values it begins with."""
 
     def __init__(self, name: str, operands: Any, init_values: Any, computation: Callable) -> None:
-        self.operands, tree = tree_util.tree_flatten(operands)
+        leaves, tree = tree_util.tree_flatten(operands)
         inits, init_tree = tree_util.tree_flatten(init_values)
         if tree != init_tree:
             raise ValueError("Operands must have the same tree structure as init_values: "
                              f"{tree} vs. {init_tree}")
-        self.operands = [core.as_value(x) for x in self.operands]
-        inits = [core.as_value(x) for x in inits]
-        if any(x.ndim for x in inits):
-            raise TypeError(f"{name} expected init_values to be scalars but init_values have shapes"
-                            f" {[x.shape for x in inits]}.")
-        if len({x.shape for x in self.operands}) > 1:
-            raise ValueError(f"{name} expected all operands to have one shape, got "
-                             f"{[x.shape for x in self.operands]}.")
-        self.inits = [converted(v, x.dtype) if v.weak_type else v
-                      for v, x in zip(inits, self.operands, strict=True)]
+        refuse((not leaves, f"{name} must have at least one operand."), error=ValueError)
+        self.operands = [core.as_value(x) for x in leaves]
+        self.inits = [core.as_value(x) for x in inits]
         self.flat = FlatFunction(computation, tree_util.tree_structure(((operands, operands), {})))
+        self.jaxpr = self.flat.staged(
+            [ShapedArray((), x.dtype) for x in (*self.operands, *self.operands)])
+        if any(map(is_tracer, self.jaxpr.consts)):
+            raise NotImplementedError(
+                "Reduction computations can't close over Tracers: make them operands, of which "
+                "there may be a tree.")
 
-    def primitive(self) -> str:
+    def named(self) -> str:
         """The name of the primitive that the function is, if it is one that begins from nothing."""
         [init, *more] = self.inits
-        if more or not isinstance(init, ArrayImpl):
+        if more or not isinstance(init, ArrayImpl) or init.ndim:
             return ""
-        dtype, start = self.operands[0].dtype, np.asarray(init)
-        name = named(self.flat, core.ShapedArray((), dtype))
-        from_nothing = {
-            "add": lambda: 0, "mul": lambda: 1, "or": lambda: 0, "xor": lambda: 0,
-            "and": lambda: True if dtype.kind == "b" else -1, "max": lambda: sliding.lowest(dtype),
-            "min": lambda: sliding.highest(dtype)}.get(name)
-        same = from_nothing and dtype.kind != "c" and (
-            start == np.array(from_nothing()).astype(dtype))
+        dtype, start, name = self.operands[0].dtype, np.asarray(init), named(self.jaxpr)
+        if name in ("max", "min"):
+            infinite, extreme = ((-np.inf, sliding.lowest) if name == "max" else
+                                 (np.inf, sliding.highest))
+            same = start == infinite or dtype.kind != "c" and start == extreme(dtype)
+        else:
+            nothing = {"add": 0, "mul": 1, "or": 0, "xor": 0,
+                       "and": True if dtype.kind == "b" else -1}
+            same = name in nothing and start == np.array(nothing[name]).astype(dtype)
         return name if same else ""
-
-    def along(self, rows: Sequence[Array]) -> Any:
-        """The rows joined one after the other, element by element."""
-        shape, [*inits] = rows[0].shape[1:], self.inits
-        size = math.prod(shape)
-
-        def step(carry: list, row: list) -> tuple[list, None]:
-            outs, dims = vmap_flat(self.flat, size, None, [*carry, *row], [0] * 2 * len(row))
-            return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
-
-        flat = [emitted.reshaped(x, (x.shape[0], size)) for x in rows]
-        outs, _ = scan(step, [emitted.spread(x, (), (size,)) for x in inits], flat)
-        return self.flat.result([emitted.reshaped(x, shape) for x in outs])
 
 
 def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
@@ -97,6 +220,8 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
       An array, or a tree of them, without these axes.
 
     Raises:
+      NotImplementedError: for a function that closes over tracers.
+      TypeError: for initial values of other dtypes.
       ValueError: for axes that are not there, and trees that do not fit.
 
     >>> reduce(np.array([[1, 2], [3, 4]]), 0, lambda x, y: x + y, (0,))
@@ -104,18 +229,14 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     """
     join, axes = _Join("reduce", operands, init_values, computation), as_dims(dimensions)
     emitted.check_axes(join.operands[0].aval, axes)
-    name = join.primitive()
+    name = join.named()
     if name:
         sums = emitted.reduce_sum_p if name == "add" else getattr(
             reductions, f"reduce_{'prod' if name == 'mul' else name}_p")
-        return sums.bind(join.operands[0], axes=axes)
-    rows = []
-    for x in join.operands:
-        kept = without(range(x.ndim), axes)
-        turned = emitted.transpose_p.bind(x, permutation=(*axes, *kept))
-        rows.append(emitted.reshaped(turned, (math.prod(x.shape[d] for d in axes),
-                                              *(x.shape[d] for d in kept))))
-    return join.along(rows)
+        found = sums.bind(join.operands[0], axes=axes)
+        return found if join.inits[0].weak_type else converted(found, found.dtype)
+    return join.flat.result(reduce_p.bind(
+        *join.operands, *join.inits, computation=computation, dimensions=axes, jaxpr=join.jaxpr))
 
 
 _POOLS = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
@@ -141,19 +262,20 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
       An array, or a tree of them, with an element for each window.
 
     Raises:
-      TypeError, ValueError: where sizes do not fit.
+      NotImplementedError: for a function that closes over tracers.
+      TypeError, ValueError: where types, trees or sizes do not fit.
 
     >>> from minijax import lax
     >>> reduce_window(np.array([1., 3., 2., 5.]), -np.inf, lax.max, (2,), (2,))
     Array([3., 5.], dtype=float32)
     """
     join = _Join("reduce_window", operand, init_value, computation)
+    refuse((any(x.ndim for x in join.inits), "reduce_window expected init_values to be scalars but "
+            f"init_values have shapes {[x.shape for x in join.inits]}."))
     shape = join.operands[0].shape
     ones = (1,) * len(shape)
-    sizes = {"window_dimensions": as_dims(window_dimensions),
-             "window_strides": as_dims(window_strides or ones),
-             "base_dilation": as_dims(base_dilation or ones),
-             "window_dilation": as_dims(window_dilation or ones)}
+    given = (window_dimensions, window_strides, base_dilation, window_dilation)
+    sizes = {name: as_dims(x or ones) for name, x in zip(_SIZES, given, strict=True)}
     sliding.check_windows(len(shape), sizes)
     around = padding
     if isinstance(padding, str):
@@ -163,14 +285,9 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
             sizes["window_strides"], padding)
     pads: Any = tuple(map(as_dims, around))
     sliding.check_windows(len(shape), {"padding": pads})
-    pool = _POOLS.get(join.primitive())
-    if pool and join.operands[0].dtype != bool:
+    pool = _POOLS.get(join.named())
+    if pool and join.operands[0].dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
         return pool.bind(join.operands[0], padding=pads, **sizes)
-    rows = []
-    for x, init in zip(join.operands, join.inits, strict=True):
-        found = in_windows(x, init, padding=pads, **sizes)
-        inner = range(x.ndim, 2 * x.ndim)
-        turned = emitted.transpose_p.bind(found, permutation=(*inner, *range(x.ndim)))
-        rows.append(emitted.reshaped(turned, (math.prod(turned.shape[:x.ndim]),
-                                              *turned.shape[x.ndim:])))
-    return join.along(rows)
+    return join.flat.result(reduce_window_p.bind(
+        *join.operands, *join.inits, consts=join.jaxpr.consts, jaxpr=join.jaxpr, padding=pads,
+        **sizes))

@@ -61,11 +61,11 @@ from minijax.primitives.index import (dynamic_index_in_dim, dynamic_slice, dynam
                                       dynamic_update_slice, dynamic_update_slice_in_dim,
                                       dynamic_update_slice_p)
 from minijax.primitives.keys import eq, ne
-from minijax.primitives.reduce import (cumlogsumexp, cummax, cummax_p, cummin, cummin_p, cumprod,
-                                       cumprod_p, cumsum, cumsum_p, reduce_and, reduce_and_p,
-                                       reduce_max, reduce_max_p, reduce_min, reduce_min_p,
-                                       reduce_or, reduce_or_p, reduce_prod, reduce_prod_p,
-                                       reduce_sum, reduce_xor, reduce_xor_p)
+from minijax.primitives.reduce import (cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin,
+                                       cummin_p, cumprod, cumprod_p, cumsum, cumsum_p, reduce_and,
+                                       reduce_and_p, reduce_max, reduce_max_p, reduce_min,
+                                       reduce_min_p, reduce_or, reduce_or_p, reduce_prod,
+                                       reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p)
 from minijax.primitives.rounding import (abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite,
                                          is_finite_p, nextafter, nextafter_p, reduce_precision,
                                          reduce_precision_p, rem, rem_p, round, round_p,
@@ -77,8 +77,8 @@ from minijax.primitives.shape import (broadcast, broadcast_in_dim, broadcast_lik
 from minijax.primitives.joining import (concatenate, concatenate_p, split, split_p, stack, stack_p,
                                         tile, tile_p, unstack, unstack_p)
 from minijax.primitives.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
-from minijax.primitives.sort import (approx_max_k, approx_min_k, argmax, argmax_p, argmin, argmin_p,
-                                     sort, sort_key_val, sort_p, top_k, top_k_p)
+from minijax.primitives.sort import (approx_max_k, approx_min_k, approx_top_k_p, argmax, argmax_p,
+                                     argmin, argmin_p, sort, sort_key_val, sort_p, top_k, top_k_p)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
@@ -97,4 +97,4 @@ from minijax.primitives.convolving import (conv, conv_general_dilated_local,
                                            conv_general_dilated_patches, conv_general_shape_tuple,
                                            conv_shape_tuple, conv_transpose,
                                            conv_transpose_shape_tuple, conv_with_general_padding)
-from minijax.higher_order.reducing import reduce, reduce_window
+from minijax.higher_order.reducing import reduce, reduce_p, reduce_window, reduce_window_p

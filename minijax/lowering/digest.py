@@ -131,7 +131,8 @@ def _program(closed: ClosedJaxpr) -> tuple:
         params = eqn.params
         if called := CALLS.get(eqn.primitive.name):
             params = {called: params.get(called)}  # what else it says, nobody hears
-        named = [(name, words(params[name])) for name in sorted(params)]
+        named = [(name, words(params[name])) for name in sorted(params)
+                 if name != "computation"]  # a function, whose program is another parameter
         return words(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
 
     given = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray
 from minijax.primitives import analytic, choice, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
@@ -21,10 +21,10 @@ from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
                                         reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
-from minijax.primitives.families import constant_in_all, kernel, per_argument
+from minijax.primitives.families import by_program, constant_in_all, kernel, per_argument
 from minijax.primitives.joining import concatenate_p
 from minijax.primitives.slicing import pad_p, part
-from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
+from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
                                       computed_in, extremum_of_nothing, in_numpy, nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
@@ -171,19 +171,23 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
         out = running(x, axis)
         return np.flip(out, axis) if reverse else out
 
+    return _along_an_axis(name, NUMBER, impl=in_numpy(impl), jvp=jvp, transpose=transpose,
+                          loop=_running_loop(op), asks_lazily=True)
+
+
+def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
         if axis < 0:
             raise ValueError("XLA operations do not allow negative axes")
         if axis >= x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
-        check_reducible(name, x, NUMBER)
+        check_reducible(name, x, accepts)
         return [x]
 
     return Primitive(
-        name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
-        batch=batch_along("axis"), loop=_running_loop(op), asks_lazily=True,
-        examples=reducible(NUMBER, lambda rank: [
-            {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
+        name, abstract_eval=abstract_eval, batch=batch_along("axis"), examples=reducible(
+            accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
+                                   for r in (False, True)]), **slots)
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -192,11 +196,15 @@ Dual = tuple[Array, Array]  # a value and its tangent
 
 
 def _by_prefixes(step: Primitive) -> ForPrimitive:
-    """The same running total, of values with tangents, which the binary primitive combines."""
+    """The derivative of running totals with which a binary primitive goes on."""
     def combined(x: Dual, y: Dual) -> Dual:
         [out], [tangent] = step.rule("jvp")([x[0], y[0]], [x[1], y[1]])
         return out, tangent
+    return _of_duals(combined)
 
+
+def _of_duals(combined: Callable[[Dual, Dual], Dual]) -> ForPrimitive:
+    """The same running total, of values with tangents."""
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         found = p.bind(*primals, **params)
@@ -205,7 +213,7 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
     return jvp
 
 
-def prefixes(combine: Callable, x: Dual, axis: int, reverse: bool = False) -> Dual:
+def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool = False) -> Any:
     """All partial results of an associative operation on tuples of arrays.
 
     Each round doubles the length of what every place has seen.
@@ -353,21 +361,36 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> cumlogsumexp(np.zeros(1))
     Array([0.], dtype=float32)
     """
-    x = as_value(operand)
-    found = prefixes(_log_add, (x,), axis, reverse)[0]  # type: ignore[arg-type]
+    return cumlogsumexp_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def _running_logs(x: Array, axis: int, reverse: bool) -> Array:
+    [found] = prefixes(lambda a, b: (_log_add(*a, *b),), (x,), axis, reverse)
     return add(found, constant(0, x))  # of a sum that begins with exp(-inf): never -0
 
 
-def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
-    [a], [b] = x, y
+def _log_add(a: Array, b: Array) -> Array:
     if a.dtype.kind == "c":
         is_first = choice.ge(real(a), real(b))
         larger, smaller = choice.select(is_first, a, b), choice.select(is_first, b, a)
         found = add(larger, analytic.log1p(analytic.exp(sub(smaller, larger))))
         angle: Any = imag(found)  # to be between -pi and pi
         turns = rounding.floor((angle + np.pi) / (2 * np.pi))
-        return (complex(real(found), angle - turns * (2 * np.pi)),)
+        return complex(real(found), angle - turns * (2 * np.pi))
     alike = choice.eq(a, b)  # infinities, too, whose difference is nan
     gap = choice.select(alike, filled(0, a), sub(a, b))
-    larger = max(a, b)
-    return (add(larger, analytic.log1p(analytic.exp(neg(rounding.abs(gap))))),)
+    return add(max(a, b), analytic.log1p(analytic.exp(neg(rounding.abs(gap)))))
+
+
+def _log_add_of_duals(x: Dual, y: Dual) -> Dual:
+    """Each tangent by its part of the sum; infinite sums have no parts."""
+    whole = _log_add(x[0], y[0])
+    finite = [choice.select(choice.eq(a, filled(np.inf, a)), filled(0, a), a)
+              for a in (x[0], y[0], whole)]
+    parts = [analytic.exp(sub(a, finite[2])) for a in finite[:2]]
+    return whole, add(mul(x[1], parts[0]), mul(y[1], parts[1]))
+
+
+cumlogsumexp_p = _along_an_axis(
+    "cumlogsumexp", INEXACT, impl=by_program(_running_logs), program=_running_logs,
+    jvp=_of_duals(_log_add_of_duals), transpose=NOT_LINEAR)

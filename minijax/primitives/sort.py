@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Primitive, ShapedArray, Zero, cannot, dtype_name,
+from minijax.core import (Array, Axis, Primitive, ShapedArray, Zero, cannot, dtype_name,
                           has_key_dtype)
 from minijax.primitives import algebra, choice, emitted, families, gather, reduce
-from minijax.primitives.axes import Axes, canonical_axis, replaced, without
+from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
@@ -263,9 +263,63 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 # ── The best, found roughly elsewhere ────────────────────────────────────────────────────────
 
+def _approx_type(x: ShapedArray, *, k: int, reduction_dimension: int, recall_target: float,
+                 reduction_input_size_override: int, aggregate_to_topk: bool, is_max_k: bool
+                 ) -> list[ShapedArray]:
+    axis = canonical_axis(reduction_dimension, x.ndim)
+    refuse((k <= 0, f"k must be positive, got {k}"),
+           (not dtypes.issubdtype(x.dtype, np.floating), "operand must be a floating type"),
+           (x.shape[axis] < k,
+            f"k must be smaller than the size of reduction_dim {x.shape[axis]}, got {k}"),
+           (not 0 < recall_target < 1,
+            f"recall_target must lie between 0 and 1, got {recall_target}"), error=ValueError)
+    size = k if aggregate_to_topk else _candidates(
+        x.shape[axis], x.ndim, k, recall_target, reduction_input_size_override)
+    return [x.update(shape=replaced(x.shape, axis, size), dtype=dtype)
+            for dtype in (x.dtype, np.dtype(np.int32))]
+
+
+def _approx_program(x: Array, **params: Any) -> list[Array]:
+    [kept, _] = _approx_type(x.aval, **params)
+    axis = canonical_axis(params["reduction_dimension"], x.ndim)
+    turned = x if params["is_max_k"] else algebra.neg(x)
+    values, places = top_k(turned, kept.shape[axis], axis=axis)
+    return [values if params["is_max_k"] else algebra.neg(values), places]
+
+
+def _approx_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    [x], [t] = primals, tangents
+    values, places = approx_top_k_p.bind(x, **params)
+    axis = canonical_axis(params["reduction_dimension"], x.ndim)
+    return [values, places], [gather.taken_along(t, places, axis),
+                              Zero(places.aval.to_tangent_aval())]
+
+
+def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
+    [x], [dim] = args, dims
+    axis = canonical_axis(params["reduction_dimension"], x.ndim - 1)
+    shifted = params | {"reduction_dimension": emitted.above((axis,), dim)[0]}
+    return approx_top_k_p.bind(x, **shifted), [dim, dim]
+
+
+approx_top_k_p = Primitive(
+    "approx_top_k",
+    multiple_results=True,
+    impl=families.by_program(_approx_program),
+    program=_approx_program,
+    abstract_eval=_approx_type,
+    jvp=_approx_jvp,
+    transpose=cannot("the order depends on the values."),
+    batch=_approx_batch,
+    examples=table(
+        "k reduction_dimension recall_target is_max_k reduction_input_size_override "
+        "aggregate_to_topk", (_FLOATS, 2, 1, .95, True, -1, True),
+        (_FLOATS, 1, 0, .95, False, -1, True), (np.tile(_FLOATS, 70), 3, -1, .5, True, -1, False)))
+
+
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
-                 ) -> tuple[Array, Array]:
+                 ) -> list[Array]:
     """The `k` largest elements along an axis, largest first, and where they stood.
 
     On accelerators JAX may miss some; on the CPU it finds all, as here.
@@ -278,41 +332,37 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     >>> import numpy as np
     >>> approx_max_k(np.array([3., 1., 4.]), 2)
-    (Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32))
+    [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
 
     Raises:
       ValueError: when `k` is not positive, or larger than the axis, or these are no floats.
 
     Source: Chern et al., *TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s* (2022).
     """
-    shape = np.shape(operand)
-    if k <= 0:
-        raise ValueError(f"k must be positive, got {k}")
-    if not dtypes.issubdtype(dtypes.dtype(operand), np.floating):
-        raise ValueError("operand must be a floating type")
-    axis = canonical_axis(reduction_dimension, len(shape))
-    if shape[axis] < k:
-        raise ValueError(f"k must be smaller than the size of reduction_dim {shape[axis]}, got {k}")
-    if not 0 < recall_target < 1:
-        raise ValueError(f"recall_target must lie between 0 and 1, got {recall_target}")
-    size = k if aggregate_to_topk else _candidates(
-        shape[axis], len(shape), k, recall_target, reduction_input_size_override)
-    values, places = top_k(operand, size, axis=axis)
-    return values, places
+    return _approx_top_k(operand, True, k, reduction_dimension, recall_target,
+                         reduction_input_size_override, aggregate_to_topk)
 
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
-                 ) -> tuple[Array, Array]:
+                 ) -> list[Array]:
     """The `k` smallest elements along an axis, smallest first; the rest as in `approx_max_k`.
 
     >>> import numpy as np
     >>> approx_min_k(np.array([3., 1., 4.]), 2)
-    (Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32))
+    [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
     """
-    values, places = approx_max_k(algebra.neg(operand), k, reduction_dimension, recall_target,
-                                  reduction_input_size_override, aggregate_to_topk)
-    return algebra.neg(values), places
+    return _approx_top_k(operand, False, k, reduction_dimension, recall_target,
+                         reduction_input_size_override, aggregate_to_topk)
+
+
+def _approx_top_k(operand: Any, is_max_k: bool, k: int, reduction_dimension: int,
+                  recall_target: float, reduction_input_size_override: int,
+                  aggregate_to_topk: bool) -> list[Array]:
+    return approx_top_k_p.bind(
+        operand, k=k, reduction_dimension=reduction_dimension, recall_target=recall_target,
+        is_max_k=is_max_k, reduction_input_size_override=reduction_input_size_override,
+        aggregate_to_topk=aggregate_to_topk)
 
 
 def _candidates(size: int, rank: int, k: int, recall_target: float, override: int) -> int:
