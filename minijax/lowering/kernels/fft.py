@@ -168,35 +168,58 @@ def roots(n: int, dtype: Any) -> np.ndarray:
 def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
     """n numbers of each of `width` columns, from ``load(i, j)`` to ``store(i, j, z)``.
 
-    After some steps, transforms of each `left`-th number lie one after the other, each of `stride`
-    numbers.  A step turns r of them and joins them to one.
+    After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th one
+    that was given.  A step turns r of the transforms and joins them to one.
     """
     steps = radices(n) or [1]
     halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
     stride, left = 1, n
+    across = width == 1
     for k, r in enumerate(steps):
         left //= r
-        _step(b, n, width, (k, r, stride, left), dtype,
+        onward = across and not _goes_along(stride, r)
+        _step(b, n, width, (k, r, stride, left), (across, onward), dtype,
               load if k == 0 else lambda at, c, k=k: read(halves, (
                   (k - 1) % 2, b.add(b.mul(at, width), c))),
               store if left == 1 else lambda at, c, z, k=k: write(halves, (
                   k % 2, b.add(b.mul(at, width), c)), z))
         stride *= r
+        across = onward
 
 
-def _step(b: Any, n: int, width: int, step: tuple[int, ...], dtype: Any, load: Callable,
-          store: Callable) -> None:
+def _goes_along(stride: int, r: int) -> bool:
+    """Whether the numbers of a transform lie side by side after a step, and not those of all
+    transforms: they fill a vector, or are shuffled easily.
+    """
+    return stride * r >= 8 or stride * r in (2, 4)
+
+
+def _step(b: Any, n: int, width: int, step: tuple[int, ...], across: tuple[bool, bool], dtype: Any,
+          load: Callable, store: Callable) -> None:
     """Transforms of r times as many numbers, of r transforms each."""
     k, r, stride, left = step
     table = b.constant(roots(n, dtype)[:, np.outer(np.arange(r), np.arange(stride)) * left])
-    with (b.loop(left, vectorize="parallel") as p, b.loop(stride, vectorize="parallel") as s,
+    loops = [(left, "p"), (stride, "s")][::-1 if across[0] else 1]
+    with (b.loop(loops[0][0], vectorize="parallel") as outer,
+          b.loop(loops[1][0], vectorize="parallel") as inner,
           b.loop(width, vectorize="parallel") as c):
-        p, s = b.index(p), b.index(s)
-        found = [load(b.add(b.mul(b.add(p, j * left), stride), s), c) for j in range(r)]
+        outer, inner = b.index(outer), b.index(inner)
+        p, s = (inner, outer) if across[0] else (outer, inner)
+
+        def given(j: int) -> Any:
+            if across[0]:
+                return b.add(b.mul(s, left * r), b.add(p, j * left))
+            return b.add(b.mul(b.add(p, j * left), stride), s)
+
+        def found(j: int) -> Any:
+            if across[1]:
+                return b.add(b.mul(b.add(s, j * stride), left), p)
+            return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
+        zs = [load(given(j), c) for j in range(r)]
         turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and k else z
-                  for j, z in enumerate(found)]
+                  for j, z in enumerate(zs)]
         for j, z in enumerate(small(b, turned)):
-            store(b.add(b.mul(b.add(b.mul(p, r), j), stride), s), c, z)
+            store(found(j), c, z)
 
 
 def times(b: Any, z: Complex, w: Complex) -> Complex:
