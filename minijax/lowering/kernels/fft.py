@@ -5,8 +5,9 @@ are transformed, then its rows.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's call of DUCC on the CPU.
 """
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from minijax.primitives.lengths import LONGEST, goes_in_steps, prime_factors
 from minijax.primitives.slots import nest
 
+WHOLE = (16, 8)  # numbers in vectors
 COLUMNS = 16  # that are transformed side by side
 
 Complex = tuple[Any, Any]
@@ -194,16 +196,30 @@ def _goes_along(stride: int, r: int) -> bool:
     return stride * r >= 8 or stride * r in (2, 4)
 
 
+@contextlib.contextmanager
+def _side_by_side(b: Any, n: int, again: bool) -> Iterator:
+    """A loop in whole vectors; where what is computed `again` is not seen, the last ones overlap."""
+    lanes = next((lanes for lanes in WHOLE if lanes < n), 0)
+    if not (again and lanes and n % WHOLE[-1]):
+        with b.loop(n, vectorize="parallel") as i:
+            yield b.index(i)
+        return
+    with b.loop(-(-n // lanes), vectorize="parallel") as i:
+        first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
+        with b.loop(lanes, vectorize="parallel") as j:
+            yield b.add(first, b.index(j))
+
+
 def _step(b: Any, n: int, width: int, step: tuple[int, ...], across: tuple[bool, bool], dtype: Any,
           load: Callable, store: Callable) -> None:
     """Transforms of r times as many numbers, of r transforms each."""
     k, r, stride, left = step
     table = b.constant(roots(n, dtype)[:, np.outer(np.arange(r), np.arange(stride)) * left])
-    loops = [(left, "p"), (stride, "s")][::-1 if across[0] else 1]
-    with (b.loop(loops[0][0], vectorize="parallel") as outer,
-          b.loop(loops[1][0], vectorize="parallel") as inner,
+    counts = (stride, left) if across[0] else (left, stride)
+    with (b.loop(counts[0], vectorize="parallel") as outer,
+          _side_by_side(b, counts[1], width == 1 and n > r) as inner,
           b.loop(width, vectorize="parallel") as c):
-        outer, inner = b.index(outer), b.index(inner)
+        outer = b.index(outer)
         p, s = (inner, outer) if across[0] else (outer, inner)
 
         def given(j: int) -> Any:
