@@ -19,6 +19,7 @@ os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
 # what compiling them costs; where it changes the last bits, a test asks for `as_users_compile`.
 os.environ["XLA_FLAGS"] = " ".join((
     "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
+    "--xla_llvm_disable_expensive_passes=true", "--xla_cpu_parallel_codegen_split_count=1",
     os.environ.get("XLA_FLAGS", "")))
 
 # A shell's background work ignores interrupts, which some tests send to themselves.
@@ -26,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MANY_MAPPINGS = 40_000  # of memory, of the 65,530 that Linux grants a process
-MUCH_MEMORY = 2 << 30  # bytes; most of them are JAX's programs, which no later file runs again
+MUCH_MEMORY = 4 << 30  # bytes; most of them are JAX's programs, which no later file runs again
 
 
 # All that the tests and JAX keep alive is searched at each full collection: fewer of them.
@@ -119,7 +120,8 @@ def as_users_compile():
     def jitted(f):
         import jax
         return jax.jit(f, compiler_options={
-            "xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True})
+            "xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True,
+            "xla_llvm_disable_expensive_passes": False})
     return jitted
 
 
@@ -213,3 +215,6 @@ def pytest_runtest_makereport():
     """
     if calls_left() < 600:
         sys.setrecursionlimit(sys.getrecursionlimit() + 400)
+
+
+from tests.oracle import agrees_with_64_bits, agrees_with_jax, oracle  # noqa: E402, F401

@@ -1,7 +1,5 @@
 """Images of another size are JAX's, by every method."""
 
-import importlib.util
-from pathlib import Path
 
 import jax.image
 import pytest
@@ -9,11 +7,6 @@ import pytest
 import minijax
 import minijax.image
 
-_path = Path(__file__).parent / "numpy" / "conftest.py"
-_spec = importlib.util.spec_from_file_location("oracle_of_numpy", _path)
-_oracle = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_oracle)
-agrees_with_jax = _oracle.agrees_with_jax
 
 METHODS = ("nearest bilinear trilinear triangle lanczos3 lanczos5 cubic tricubic cubic-pytorch area"
            ).split()

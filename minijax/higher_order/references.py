@@ -229,9 +229,13 @@ def _is_whole(idx: Any) -> bool:
 
 
 def _check_index(ref: Ref, idx: Any) -> None:
-    for place, size in zip(idx if isinstance(idx, tuple) else (idx,), ref.shape, strict=False):
+    places = idx if isinstance(idx, tuple) else (idx,)
+    for place, size in zip(places, ref.shape, strict=False):
         if isinstance(place, int) and not -size <= place < size:
             raise ValueError(f"Out of bound indexer: idx={place}, dim={size}.")
+    for place in places:
+        if isinstance(place, slice) and place.step is not None and place.step < 0:
+            raise ValueError(f"slice must have a step >= 1 (found: {place.step})")
 
 
 # ── References among arguments ───────────────────────────────────────────────────────────────

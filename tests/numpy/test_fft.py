@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import minijax
 from minijax import config, lax
 from minijax import numpy as jnp
-from tests.numpy.conftest import evaluated
+from tests.oracle import evaluated
 
 
 @pytest.mark.parametrize("expression", [

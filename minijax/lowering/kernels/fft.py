@@ -198,13 +198,13 @@ def _goes_along(stride: int, r: int) -> bool:
 
 @contextlib.contextmanager
 def _side_by_side(b: Any, n: int, again: bool) -> Iterator:
-    """A loop in whole vectors; where what is computed `again` is not seen, the last ones overlap."""
+    """A loop in whole vectors; where what is computed `again` is not seen, the last overlap."""
     lanes = next((lanes for lanes in WHOLE if lanes < n), 0)
     if not (again and lanes and n % WHOLE[-1]):
         with b.loop(n, vectorize="parallel") as i:
             yield b.index(i)
         return
-    with b.loop(-(-n // lanes), vectorize="parallel") as i:
+    with b.loop(-(-n // lanes)) as i:  # its turns write what others have written
         first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
         with b.loop(lanes, vectorize="parallel") as j:
             yield b.add(first, b.index(j))
