@@ -229,13 +229,37 @@ def _is_whole(idx: Any) -> bool:
 
 
 def _check_index(ref: Ref, idx: Any) -> None:
+    """Refuse what references do not take, though arrays do."""
+    if _is_whole(idx):
+        return
     places = idx if isinstance(idx, tuple) else (idx,)
-    for place, size in zip(places, ref.shape, strict=False):
+    if len(places) - any(x is Ellipsis for x in places) > ref.ndim:
+        raise ValueError("`indices` must not be longer than `shape`: "
+                         f"indices={idx}, shape={ref.shape}")
+    for place in places:
+        if place is None:  # JAX: fails to unpack a list
+            raise ValueError("a reference is not indexed with None: index what it holds, ref[...].")
+        if getattr(place, "ndim", 0) and place.dtype.kind == "b":  # JAX: the same error
+            raise IndexError("Too many indices: a reference is not indexed with a mask; index what "
+                             "it holds, ref[...].")
+    rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))
+    before, after = places[:rest], places[rest + 1:]
+    for place, size in [*zip(before, ref.shape, strict=False),
+                        *zip(after[::-1], ref.shape[::-1], strict=False)]:
         if isinstance(place, int) and not -size <= place < size:
             raise ValueError(f"Out of bound indexer: idx={place}, dim={size}.")
-    for place in places:
-        if isinstance(place, slice) and place.step is not None and place.step < 0:
-            raise ValueError(f"slice must have a step >= 1 (found: {place.step})")
+        if isinstance(place, slice):
+            _check_slice(place, size)
+
+
+def _check_slice(place: slice, size: int) -> None:
+    if not all(isinstance(x, int | None) for x in (place.start, place.stop, place.step)):
+        return
+    if place.step is not None and place.step < 0:
+        raise ValueError(f"slice must have a step >= 1 (found: {place.step})")
+    start, _, _ = place.indices(size)
+    if size and start >= size:
+        raise ValueError(f"Out of bound slice: start={start}, dim={size}.")
 
 
 # ── References among arguments ───────────────────────────────────────────────────────────────

@@ -134,6 +134,8 @@ REFUSED = {
     "outside": lambda lib, ref: ref[7],
     "written outside": lambda lib, ref: ref.__setitem__(7, 1.0),
     "backwards": lambda lib, ref: ref[::-1],
+    "from beyond": lambda lib, ref: ref[9:],
+    "too many": lambda lib, ref: ref[0, 0, 0],
     "no array": lambda lib, ref: lib.new_ref("a"),
     "differentiated": lambda lib, ref: lib.grad(lambda x: [ref.__setitem__(0, x), x][1])(1.0),
     "batched": lambda lib, ref: lib.vmap(lambda x: ref.__setitem__(0, x))(X),
