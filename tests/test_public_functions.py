@@ -236,6 +236,9 @@ def same_types(module: str, name: str, case: Call, given: Callable) -> None:
         assert found == wanted, case
 
 
+# Which arguments are weak, or have 64 bits: all, the first, all others.
+AMONG_OTHERS = (lambda k: True, lambda k: k == 0, lambda k: k > 0)
+
 # Where JAX's answer depends on the way that it takes: by chance, and of no use.
 WEAK_BY_CHANCE = {"numpy.diagonal": "of a square matrix strong, of another weak",
                   "numpy.logical_and": "of two scalars as weak as one of them, for some dtypes"}
@@ -250,8 +253,9 @@ WIDE_BY_CHANCE = {"scipy.special.sph_harm_y": "as wide as the widest of its whol
     row for row in NAMES if ".".join(row) not in WEAK_BY_CHANCE], ids=str)
 def test_weak_arguments_have_results_as_weak_as_those_of_jax(module, name):
     for case in cases(module, name, TABLE[module][name]):
-        same_types(module, name, case, lambda _, x: {
-            "dtype": x.dtype, "weak_type": x.dtype in (np.float32, np.int32)})
+        for which in AMONG_OTHERS:
+            same_types(module, name, case, lambda k, x, which=which: {
+                "dtype": x.dtype, "weak_type": which(k) and x.dtype in (np.float32, np.int32)})
 
 
 @pytest.fixture
@@ -268,7 +272,7 @@ def with_64_bits():
 def test_arguments_of_64_bits_among_others_have_results_of_jaxs_types(module, name, with_64_bits):
     wide = {np.dtype("int32"): np.int64, np.dtype("float32"): np.float64}
     for case in cases(module, name, TABLE[module][name]):
-        for which in (lambda k: True, lambda k: k == 0, lambda k: k > 0):
+        for which in AMONG_OTHERS:
             same_types(module, name, case, lambda k, x, which=which: {
                 "dtype": wide.get(x.dtype, x.dtype) if which(k) else x.dtype})
 

@@ -13,6 +13,7 @@ from minijax.core import Array
 from minijax.primitives import algebra, choice, emitted, reduce
 from minijax.primitives.axes import as_dims, refuse
 from minijax.primitives.contract import dot_general
+from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcasted_iota
 
 
@@ -94,13 +95,19 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
            *((rhs.shape[g] != sizes.shape[0], "expected rhs group dimension size to be "
               f"{sizes.shape[0]}, got {rhs.shape[g]}.") for g in groups))
     options = {"precision": precision, "preferred_element_type": preferred_element_type}
+
+    def product(lhs: Array) -> Array:
+        """As weak as all operands, the sizes among them."""
+        out = dot_general(lhs, rhs, ((summed, summed_right), (batch, batch_right)), **options)
+        return converted(out, out.dtype, out.weak_type and sizes.weak_type)
+
     if axis in batch:
-        return dot_general(lhs, rhs, ((summed, summed_right), (batch, batch_right)), **options)
+        return product(lhs)
     parts = _parts(lhs, sizes, axis)
     summed, batch = ([d + 1 for d in axes] for axes in (summed, batch))
     if axis + 1 not in summed:
         summed, summed_right = [0, *summed], (*groups, *summed_right)
-    out = dot_general(parts, rhs, ((summed, summed_right), (batch, batch_right)), **options)
+    out = product(parts)
     return emitted.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
 
 
