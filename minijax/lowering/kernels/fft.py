@@ -1,12 +1,14 @@
 """Fourier transforms by Stockham: radix by radix between two halves of scratch.
 
-A length with a large prime factor is a convolution (Bluestein), a long one is a matrix: its columns
-are transformed, then its rows.  Chapter 24, *Loops and Numba*.
+Columns are transformed side by side, and short rows too, woven. A length with a large prime factor
+is a convolution (Bluestein), a long one a matrix.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's call of DUCC on the CPU.
 """
 
 import contextlib
+import itertools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,10 +17,14 @@ import numpy as np
 from minijax.primitives.lengths import LONGEST, goes_in_steps, prime_factors
 from minijax.primitives.slots import nest
 
-WHOLE = (16, 8)  # numbers in vectors
+from .. import cpu
+
 COLUMNS = 16  # that are transformed side by side
+WOVEN = 4  # rows that are, if both halves of what is between their steps
+CACHED = 1 << 15  # take no more bytes
 
 Complex = tuple[Any, Any]
+Turns = Callable[[int], contextlib.AbstractContextManager[list[tuple[Any, Any]]]]
 
 
 def read(parts: Sequence, at: tuple) -> Complex:
@@ -52,8 +58,8 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     def beside(row: tuple, first: Any, width: int) -> None:
         def at(i: Any, j: Any) -> tuple:
             return (*row, i, *b.unravel(b.add(first, j), columns))
-        _by_radices(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
-                    lambda i, j, z: write(outputs, at(i, j), z))
+        _beside(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
+                lambda i, j, z: write(outputs, at(i, j), z))
 
     if math.prod(columns) > 1:
         _in_columns(b, rows, math.prod(columns), beside)
@@ -80,7 +86,7 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
             return _each(b.add, even, times(b, odd, (table((0, k)), table((1, k)))))
 
-        _by_radices(b, half, 1, x.dtype, pair, lambda i, j, z: write(found, (i,), z))
+        _woven(b, half, 1, x.dtype, pair, lambda i, j, z: write(found, (i,), z))
         total, other = read(found, (0,))
         write(outputs, (*row, 0), (b.add(total, other), 0))
         write(outputs, (*row, half), (b.sub(total, other), 0))
@@ -108,7 +114,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
             at = b.mul(b.index(i), 2)
             out.store((*row, at), z[1])
             out.store((*row, b.add(at, 1)), z[0])
-        _by_radices(b, half, 1, x.dtype, folded, put)
+        _woven(b, half, 1, x.dtype, folded, put)
 
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
@@ -117,10 +123,16 @@ def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
         _by_convolution(b, rows, n, of, dtype)
     elif n > LONGEST:
         _by_columns(b, rows, n, of, dtype)
-    else:
+    elif b.on_gpu or _has_whole_vectors(n) or 4 * n * WOVEN * dtype.itemsize > CACHED:
         with nest(b, rows, "parallel") as row:
-            _by_radices(b, n, 1, dtype, lambda i, j: of.load(row, i),
-                        lambda i, j, z: of.store(row, i, z))
+            _woven(b, n, 1, dtype, lambda i, _: of.load(row, i),
+                   lambda i, _, z: of.store(row, i, z))
+    else:
+        def take(_: Any, first: Any, width: int) -> None:
+            beside = [b.unravel(b.add(first, j), rows) for j in range(width)]
+            _woven(b, n, width, dtype, lambda i, j: of.load(beside[int(j.value)], i),
+                   lambda i, j, z: of.store(beside[int(j.value)], i, z))
+        b.in_blocks(math.prod(rows), WOVEN, take)
 
 
 def _in_columns(b: Any, rows: tuple[int, ...], count: int, take: Callable) -> None:
@@ -131,27 +143,38 @@ def _in_columns(b: Any, rows: tuple[int, ...], count: int, take: Callable) -> No
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
 
-def radices(n: int) -> list[int]:
-    """In what steps a row is transformed: eights, what is left of twos, odd primes.
+def radices(n: int, most: int = 8) -> list[int]:
+    """In what steps a row is transformed: eights or fours, what is left of twos, odd primes.
 
     The first step stores with strides, of which vectors make up to eight; all others in stretches
     as long as what has been done, so that what is small comes late. (Measured.)
 
     >>> radices(96), radices(240), radices(250), radices(1024)
     ([4, 8, 3], [8, 6, 5], [5, 5, 5, 2], [4, 8, 8, 4])
+    >>> radices(96, 4), radices(240, 4), radices(512, 4)
+    ([6, 4, 4], [5, 4, 4, 3], [4, 8, 4, 4])
     """
     primes = prime_factors(n)
-    eights, left = divmod(primes.count(2), 3)
+    count, left = divmod(primes.count(2), most.bit_length() - 1)
     odd, twos = [p for p in primes if p > 2], [1 << left] * (left > 0)
     if left <= odd.count(3):
         odd[:left], twos = [6] * left, []
-    elif left == 1 and eights:
-        eights, twos = eights - 1, [4, 4]
-    steps = sorted([8] * eights + twos + odd, key=lambda r: (r > 8, -r))
-    if 4 in twos and eights:
+    elif left == 1 and count:
+        count, twos = count - 1, [4, 4] if most == 8 else [8]
+    steps = sorted([most] * count + twos + odd, key=lambda r: (r > 8, -r))
+    if 4 in steps and 8 in steps:
         steps.remove(4)
         steps.insert(0, 4)
     return steps
+
+
+def _has_whole_vectors(n: int) -> bool:
+    """Whether after each step of a row what has been done fills vectors.
+
+    >>> [_has_whole_vectors(n) for n in (7, 240, 250, 1000)]
+    [True, True, False, True]
+    """
+    return not any(stride % 8 for stride in itertools.accumulate(radices(n)[:-1], operator.mul))
 
 
 def smooth_above(n: int) -> int:
@@ -165,28 +188,64 @@ def roots(n: int, dtype: Any) -> np.ndarray:
     return np.stack([z.real, z.imag]).astype(dtype)
 
 
-# ── One row, or columns side by side ─────────────────────────────────────────────────────────
+# ── Transforms side by side ──────────────────────────────────────────────────────────────────
 
-def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """n numbers of each of `width` columns, from ``load(i, j)`` to ``store(i, j, z)``.
+def _beside(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
+    """Columns: n numbers of each of `width`, from ``load(i, j)`` to ``store(i, j, z)``."""
+    @contextlib.contextmanager
+    def turns(count: int) -> Iterator:
+        with b.loop(count) as i, b.loop(width, vectorize="parallel") as j:
+            yield [(i, j)]
+    _by_radices(b, n, width, dtype, load, store, turns)
+
+
+def _woven(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
+    """Rows: a first step weaves them, so that they are columns; the last unweaves them."""
+    @contextlib.contextmanager
+    def turns(count: int) -> Iterator:
+        copies = count == n  # which are whole but for few: no second time is worth it
+        with (b.loop(n, vectorize="parallel") if copies else _in_vectors(b, count, dtype)) as i:
+            yield [(i, j) for j in range(width)]
+    _by_radices(b, n, width, dtype, load, store, turns, weave=width > 1)
+
+
+def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
+                ends: Turns, weave: bool = False) -> None:
+    """Transforms of n numbers, `width` of them side by side; `ends`: turns of first and last step.
 
     After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th one
-    that was given.  A step turns r of the transforms and joins them to one.
+    that was given.  A step turns r of the transforms and joins them to one.  The transforms lie
+    side by side, what is left of all; of a single row, once they are long, their numbers do.
     """
-    steps = radices(n) or [1]
+    few = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
+    steps = [1] * weave + (radices(n, 4 if few else 8) or [1])
     halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
-    stride, left = 1, n
-    across = width == 1
+    stride, left, along = 1, n, False
+
+    def place(k: int, i: Any, j: Any) -> tuple:
+        return k % 2, b.add(b.mul(i, width), j)
+
     for k, r in enumerate(steps):
         left //= r
-        onward = across and not _goes_along(stride, r)
-        _step(b, n, width, (k, r, stride, left), (across, onward), dtype,
-              load if k == 0 else lambda at, c, k=k: read(halves, (
-                  (k - 1) % 2, b.add(b.mul(at, width), c))),
-              store if left == 1 else lambda at, c, z, k=k: write(halves, (
-                  k % 2, b.add(b.mul(at, width), c)), z))
-        stride *= r
-        across = onward
+        onward = along or (width == 1 and _goes_along(stride, r))
+        with contextlib.ExitStack() as loops:
+            if k == 0 or left == 1:
+                turns = [(0, i, j) if left > 1 else (i, 0, j)
+                         for i, j in loops.enter_context(ends(n // r))]
+            elif along:
+                p = loops.enter_context(b.loop(left, vectorize="parallel"))
+                turns = [(loops.enter_context(_in_vectors(b, stride, dtype)), p, 0)]
+            else:
+                s = loops.enter_context(b.loop(stride, vectorize="parallel"))
+                beside = loops.enter_context(_in_vectors(b, left * width, dtype))
+                turns = [(s, beside, 0) if width == 1 else (s, 0, beside)]
+            powers = np.outer(np.arange(r), np.arange(stride))
+            table = b.constant(roots(r * stride, dtype)[:, powers])
+            for turn in turns:
+                _step(b, (r, stride, left), turn, (along, onward), table,
+                      load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
+                      store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
+        stride, along = stride * r, onward
 
 
 def _goes_along(stride: int, r: int) -> bool:
@@ -197,12 +256,13 @@ def _goes_along(stride: int, r: int) -> bool:
 
 
 @contextlib.contextmanager
-def _side_by_side(b: Any, n: int, again: bool) -> Iterator:
-    """A loop in whole vectors; where what is computed `again` is not seen, the last overlap."""
-    lanes = next((lanes for lanes in WHOLE if lanes < n), 0)
-    if not (again and lanes and n % WHOLE[-1]):
+def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
+    """A loop in whole vectors, the last two of which overlap: its turns may be taken twice."""
+    most = cpu.vector_registers()[1] // dtype.itemsize
+    lanes = next((lanes for lanes in (most, most // 2) if lanes < n), 0)
+    if b.on_gpu or not lanes or n % lanes == 0:
         with b.loop(n, vectorize="parallel") as i:
-            yield b.index(i)
+            yield i
         return
     with b.loop(-(-n // lanes)) as i:  # its turns write what others have written
         first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
@@ -210,32 +270,25 @@ def _side_by_side(b: Any, n: int, again: bool) -> Iterator:
             yield b.add(first, b.index(j))
 
 
-def _step(b: Any, n: int, width: int, step: tuple[int, ...], across: tuple[bool, bool], dtype: Any,
+def _step(b: Any, sizes: tuple[int, ...], turn: tuple, along: tuple[bool, bool], table: Any,
           load: Callable, store: Callable) -> None:
-    """Transforms of r times as many numbers, of r transforms each."""
-    k, r, stride, left = step
-    table = b.constant(roots(n, dtype)[:, np.outer(np.arange(r), np.arange(stride)) * left])
-    counts = (stride, left) if across[0] else (left, stride)
-    with (b.loop(counts[0], vectorize="parallel") as outer,
-          _side_by_side(b, counts[1], width == 1 and n > r) as inner,
-          b.loop(width, vectorize="parallel") as c):
-        outer = b.index(outer)
-        p, s = (inner, outer) if across[0] else (outer, inner)
+    """A transform of r times as many numbers, of r transforms."""
+    (r, stride, left), (s, p, c) = sizes, map(b.index, turn)
 
-        def given(j: int) -> Any:
-            if across[0]:
-                return b.add(b.mul(s, left * r), b.add(p, j * left))
+    def given(j: int) -> Any:
+        if along[0]:
             return b.add(b.mul(b.add(p, j * left), stride), s)
+        return b.add(b.mul(s, left * r), b.add(p, j * left))
 
-        def found(j: int) -> Any:
-            if across[1]:
-                return b.add(b.mul(b.add(s, j * stride), left), p)
+    def found(j: int) -> Any:
+        if along[1]:
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
-        zs = [load(given(j), c) for j in range(r)]
-        turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and k else z
-                  for j, z in enumerate(zs)]
-        for j, z in enumerate(small(b, turned)):
-            store(found(j), c, z)
+        return b.add(b.mul(b.add(s, j * stride), left), p)
+    zs = [load(given(j), c) for j in range(r)]
+    turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and stride > 1 else z
+              for j, z in enumerate(zs)]
+    for j, z in enumerate(small(b, turned)):
+        store(found(j), c, z)
 
 
 def times(b: Any, z: Complex, w: Complex) -> Complex:
@@ -317,13 +370,13 @@ def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> 
         def put(i: Any, j: Any, z: Complex) -> None:
             turned = times(b, z, root(b.mul(i, b.add(first, j))))
             write(between, (*row, at(i, j)), turned)
-        _by_radices(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
+        _beside(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
 
     def lines(row: tuple, first: Any, width: int) -> None:
         def load(i: Any, j: Any) -> Complex:
             at = b.add(b.mul(b.add(first, j), below), i)
             return read(between, (*row, at))
-        _by_radices(b, below, width, dtype, load, lambda i, j, z: of.store(
+        _beside(b, below, width, dtype, load, lambda i, j, z: of.store(
             row, b.add(b.add(b.mul(i, above), first), j), z))
 
     _in_columns(b, rows, below, columns)
