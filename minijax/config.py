@@ -334,6 +334,8 @@ num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
     "How many CPU devices to pretend to have; -1 means one."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(
     "Keep compiled kernels on disk for the next process."))
+disable_most_optimizations = switch("disable_most_optimizations", doc=(
+    "Compile in a tenth of the time what then runs slower: LLVM without its optimiser."))
 compilation_cache_dir = define("compilation_cache_dir", optional_text, None, doc=(
     "The directory of compiled kernels; None means the user's cache directory."))
 

@@ -39,7 +39,6 @@ cuda_visible_devices 'all'
 custom_vjp3 False
 debug_leaked_clients_on_clear_backends False
 disable_bwd_checks False
-disable_most_optimizations False
 disable_vmap_shmap_error False
 disallow_mesh_context_manager False
 distributed_debug False

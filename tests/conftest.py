@@ -108,6 +108,19 @@ def memory_that_tells():
         yield
 
 
+# Whose subject is the machine code that users run; elsewhere LLVM takes a tenth of the time.
+OF_MACHINE_CODE = ("lowering", "test_compositions.py", "test_precision.py", "test_stage.py")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_effort(request):
+    """Kernels are compiled with LLVM's optimiser where that is what a file is about."""
+    from tests.generated.running import quick_compiler
+    inside = request.path.relative_to(Path(__file__).parent)
+    with quick_compiler(inside.parts[0] not in OF_MACHINE_CODE):
+        yield
+
+
 @pytest.fixture(scope="module")
 def few_objects():
     """For a file whose tests search all objects that there are."""

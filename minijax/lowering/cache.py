@@ -98,9 +98,10 @@ def linked(text: Callable[[], str], symbols: Sequence[str], known: Mapping[str, 
 def cache_key(text: str) -> str:
     """Return what names a kernel on disk: a digest of its text, the processor and the compilers.
 
-    The text holds operations, dtypes and shapes; code for other CPU features has another key.
+    The text holds operations, dtypes and shapes; code for other CPU features, or made with less
+    effort, has another key.
     """
-    material = "\0".join((text, *cpu.host(), MAGIC.decode()))
+    material = "\0".join((text, *cpu.host(), str(cpu.effort()), MAGIC.decode()))
     return hashlib.sha256(material.encode()).hexdigest()
 
 

@@ -168,11 +168,11 @@ def compile(assembly: str, stage: str = "object") -> Any:
     """Return object code for this processor from the text that llvm.assembly printed; or, as text,
     what comes before: "llvm" after LLVM's usual passes, or "asm".
     """
-    binding, machine = _llvm(), _machine()
+    binding, machine = _llvm(), _machine(effort())
     module = binding.parse_assembly(assembly)
     module.triple, module.data_layout = host().triple, str(machine.target_data)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options = binding.create_pipeline_tuning_options(speed_level=effort())
     options.slp_vectorization = False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
@@ -186,15 +186,20 @@ def compile(assembly: str, stage: str = "object") -> Any:
         passes.detach()  # it is freed once
 
 
+def effort() -> int:
+    """How hard LLVM tries: its level, which counts as part of what a kernel is called."""
+    return 0 if config.disable_most_optimizations.value else 3
+
+
 @cache
-def _machine() -> Any:
+def _machine(level: int) -> Any:
     """What LLVM makes code for: the processor we run on."""
     triple, cpu, features, _ = host()
     # In a process full of kernels the loader may put code and constants more than 2 GB apart, which
     # the short addresses of the other models cannot span: LLVM aborts.
     model = {"reloc": "static", "codemodel": "large"} if triple.startswith("x86_64") else {}
     target = _llvm().Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, **model)
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, **model)
 
 
 # Loading

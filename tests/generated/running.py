@@ -14,7 +14,8 @@ import ml_dtypes
 import numpy as np
 
 import minijax
-from minijax.lowering import cpu, executable
+from minijax import config
+from minijax.lowering import executable
 from minijax.lowering.targets import launches
 
 from tests import sanitiser
@@ -316,26 +317,14 @@ def poisoned_memory() -> Iterator[None]:
 
 
 @contextmanager
-def quick_compiler() -> Iterator[None]:
-    """LLVM without its optimiser: a third of the time, and the mistakes of loops are the same."""
-    from llvmlite import binding
-
-    usual = cpu.compile
-
-    def compile(assembly: str) -> bytes:
-        layout = str(cpu._machine().target_data)
-        module = binding.parse_assembly(assembly)
-        module.triple, module.data_layout = cpu.host().triple, layout
-        target = binding.Target.from_triple(cpu.host().triple)
-        return target.create_target_machine(
-            cpu=cpu.host().cpu, features=cpu.host().features, opt=0, reloc="static",
-            codemodel="large").emit_object(module)
-
-    cpu.compile = compile
+def quick_compiler(on: bool = True) -> Iterator[None]:
+    """LLVM without its optimiser: a tenth of the time, and the mistakes of loops are the same."""
+    before = config.disable_most_optimizations.value
+    config.update("jax_disable_most_optimizations", on)
     try:
         yield
     finally:
-        cpu.compile = usual
+        config.update("jax_disable_most_optimizations", before)
 
 
 # ── Making programs smaller ──────────────────────────────────────────────────────────────────

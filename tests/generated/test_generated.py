@@ -15,7 +15,7 @@ from minijax.primitives import analytic
 from tests.generated import planted
 from tests.generated.programs import Input, Line, Program, generate
 from tests.generated.running import (
-    check, differs, firm, minimise, poisoned_memory, quick_compiler, run,
+    check, differs, firm, minimise, poisoned_memory, run,
 )
 
 COUNT = int(os.environ.get("GENERATED", "8")) * 3
@@ -23,7 +23,7 @@ COUNT = int(os.environ.get("GENERATED", "8")) * 3
 
 @pytest.fixture(autouse=True)
 def poison():
-    with poisoned_memory(), quick_compiler():
+    with poisoned_memory():
         yield
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import cpu, llvm
+from minijax.lowering import cache, cpu, llvm
 
 
 
@@ -90,7 +90,7 @@ def test_object_code_runs_in_a_process_that_never_imports_numba(add_one, tmp_pat
     path.write_bytes(add_one)
     program = """if True:
         import sys, numpy as np
-        from minijax.lowering import cpu, llvm
+        from minijax.lowering import cache, cpu, llvm
         x, y = np.arange(1000.0), np.zeros(1000)
         code = cpu.link(open(sys.argv[1], "rb").read(), (llvm.SYMBOL,), {})
         cpu.loaded(code, llvm.SYMBOL)([x, y])
@@ -172,6 +172,14 @@ def test_the_texts_after_optimisation_can_be_read():
     assert "kernel:" in cpu.compile(ADD_ONE, "asm")
 
 
+def test_without_most_optimizations_there_are_no_vectors_and_a_kernel_has_another_name():
+    with minijax.config.disable_most_optimizations(True):
+        assert "fadd <" not in cpu.compile(ADD_ONE, "llvm")
+        quick, name = minijax.jit(lambda x: x + 2)(np.arange(99.0)), cache.cache_key(ADD_ONE)
+    np.testing.assert_array_equal(quick, np.arange(99.0) + 2)
+    assert name != cache.cache_key(ADD_ONE)
+
+
 def test_threads_compile_load_and_call_at_once():
     failures = []
 
@@ -231,7 +239,6 @@ def test_an_interrupt_stops_the_waiting_and_not_the_work():
     ids=["product", "eigvalsh", "cholesky", "host call", "sum"])
 def test_no_kernel_has_tables_for_unwinding(program):
     """Thousands of kernels come and go; registering such tables in between ends in an abort."""
-    from minijax.lowering import cpu, llvm
 
     x = np.eye(80, dtype=np.float32)
     kernel = minijax.jit(program).lower(x)._lowered.kernel
