@@ -221,12 +221,12 @@ def calls_left():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_makereport():
+def pytest_runtest_makereport(call):
     """Give back the room for calls that JAX loses.
 
     Each time that it refuses a tree, it keeps one call open for each container around the culprit.
     """
-    if calls_left() < 600:
+    if call.when == "teardown" and calls_left() < 600:
         sys.setrecursionlimit(sys.getrecursionlimit() + 400)
 
 

@@ -124,7 +124,7 @@ def floor(module):
 FILES = sorted(PACKAGE.rglob("*.py"))
 IMPORTS = {path: imports_of(path) for path in FILES}
 ALL = [found for path in FILES for found in IMPORTS[path]]
-OURS = [found for found in ALL if found.module.split(".")[0] == "minijax"]
+OURS = dict.fromkeys(found for found in ALL if found.module.split(".")[0] == "minijax")
 OUTSIDE = [found for found in ALL if found.module.split(".")[0] not in LIGHT]
 by_path = pytest.mark.parametrize(
     "path", FILES, ids=[path.relative_to(PACKAGE).as_posix() for path in FILES]

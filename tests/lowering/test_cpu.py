@@ -239,7 +239,6 @@ def test_an_interrupt_stops_the_waiting_and_not_the_work():
     ids=["product", "eigvalsh", "cholesky", "host call", "sum"])
 def test_no_kernel_has_tables_for_unwinding(program):
     """Thousands of kernels come and go; registering such tables in between ends in an abort."""
-
     x = np.eye(80, dtype=np.float32)
     kernel = minijax.jit(program).lower(x)._lowered.kernel
     code = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(kernel)))

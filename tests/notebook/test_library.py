@@ -269,8 +269,10 @@ CASES = [("02", wave, [forward]), ("03", bent, [forward]),
 def test_mini_agrees_with_minijax_in_any_nesting(number, program, ways, monkeypatch):
     mini = kept(number, monkeypatch)
     x = np.array([0.3, -0.8, 0.5])
+    pairs = list(itertools.product(ways, repeat=2))
+    chosen = random.Random(number + program.__name__).sample(pairs, min(len(pairs), 10))
     with jax.enable_x64(True):
-        for stack in [(), *[(w,) for w in ways], *[(v, w) for v in ways for w in ways]]:
+        for stack in [(), *[(w,) for w in ways], *chosen]:
             found, wanted = (program(lib) for lib in (mini, OurNames))
             for way in stack:
                 found, wanted = way(mini, found), way(OurNames, wanted)
