@@ -58,8 +58,9 @@ def unload():
     import minijax
     minijax.clear_caches()
     jax.clear_caches()
+    gc.unfreeze()
     gc.collect()
-    gc.freeze()  # what is left stays for good: no later collection has to go through it
+    gc.freeze()
     with contextlib.suppress(OSError, AttributeError):  # the memory goes back, where glibc is
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -76,8 +77,12 @@ def is_full():
 
 @pytest.fixture(autouse=True, scope="module")
 def room_for_the_next_file():
-    """Unload compiled code after a file that left much of it: each kernel maps its own memory."""
+    """Unload compiled code after a file that left much of it: each kernel maps its own memory.
+
+    What else a file has left is set aside: no later collection of garbage goes through it.
+    """
     yield
+    gc.freeze()
     if is_full():
         unload()
 

@@ -39,8 +39,7 @@ def every_primitive():
 PRIMITIVES = every_primitive()
 LARGE = bool(os.environ.get("LARGE"))  # run every law at every size
 
-# Those whose programs take long to compile, and which of their examples do for a law. Of sizes
-# one does: their loops are those of all that goes element by element.
+# Those whose programs take long to compile, and which of their examples do for a law.
 LONG = {**dict.fromkeys(("zeta", "digamma", "lgamma"), slice(None, None, 4)),
         **dict.fromkeys(("igamma", "regularized_incomplete_beta"), slice(None, None, 3)),
         **dict.fromkeys(("igammac", "igamma_grad_a"), slice(1, None, 2))}
@@ -268,6 +267,12 @@ if LARGE:
     SIZES += [(70, "all"), (70, "last"), (300_000, "first"), (300_000, "last")]
 
 
+def sizes_of(p):
+    """All of them; one, in turn, of what has no loop of its own: all such operations share one."""
+    turn = list(PRIMITIVES).index(p.name) % len(SIZES)
+    return SIZES if LARGE or p.loop else SIZES[turn:turn + 1]
+
+
 def longer(case, size, which):
     """The example with its arrays repeated along some axes, by a factor and one; or None."""
     arrays = [numbers(x) for x in case.args]
@@ -300,7 +305,7 @@ def longer(case, size, which):
 
 
 def compiled_is_the_meaning_at_sizes_where_loops_change(p, cases):
-    for size, which in SIZES[:1] if p.name in LONG and not LARGE else SIZES:
+    for size, which in sizes_of(p):
         by_dtype = {}
         for case in cases:
             longer_case = longer(case, size, which)

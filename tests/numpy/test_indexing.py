@@ -95,7 +95,7 @@ def converted(index, to_array):
 MODES = st.sampled_from([None, "fill", "clip", "drop", "promise_in_bounds"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(operands_and_indices(), MODES, st.booleans())
 def test_what_is_read_is_what_jax_reads(case, mode, wrap):
     x, index = case
@@ -108,7 +108,7 @@ def test_what_is_read_is_what_jax_reads(case, mode, wrap):
 METHODS = st.sampled_from(["set", "add", "subtract", "multiply", "divide", "min", "max"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(operands_and_indices(), METHODS, MODES, st.booleans())
 def test_what_is_written_is_what_jax_writes(case, method, mode, wrap):
     x, index = case
