@@ -42,18 +42,27 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     """
     digest, given = digest_of(closed), [*constants_of(closed)]
     name = digest and cache_key(digest)
-    if found := name and read(name):
-        kept = pickle.loads(found)
-        run = loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel()))
-        constants = [given[x] if isinstance(x, int) else x for x in kept.constants]
-        return kept._replace(run=run, constants=constants)
+    if name and (kept := _unpickled(read(name), given)):
+        return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
     code = compile_or_load(kernel())
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(given)}
         constants = [places.get(id(x), x) for x in code.constants]
-        found = pickle.dumps(code._replace(run=None, constants=constants))
-        cpu.undisturbed(lambda: write(name, found))
+        entry = pickle.dumps(code._replace(run=None, constants=constants))
+        cpu.undisturbed(lambda: write(name, entry))
     return code
+
+
+def _unpickled(entry: bytes | None, given: Sequence[Any]) -> Code | None:
+    """What `code_of` kept of a program, with its constants; None for what is no such thing."""
+    if entry is None:
+        return None
+    try:
+        kept = Code(*pickle.loads(entry))
+        return kept._replace(constants=[given[x] if isinstance(x, int) else x
+                                        for x in kept.constants])
+    except Exception:  # a broken pickle raises whatever its bytes spell
+        return None
 
 
 def compile_or_load(kernel: Kernel) -> Code:
@@ -122,28 +131,47 @@ def directory() -> Path | None:
     given = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
     if given == "" or not config.enable_compilation_cache.value:
         return None
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    base = base if os.path.isabs(base) else "~/.cache"  # the specification ignores relative paths
     path = Path(given or os.path.join(base, "minijax")).expanduser()
+    if not given and not path.is_absolute():
+        warnings.warn("compiled kernels are not kept: HOME is no absolute path; "
+                      "set it, or MINIJAX_CACHE_DIR", stacklevel=2)
+        return None
     try:
         os.makedirs(path, 0o700, exist_ok=True)
-        if _is_private(path.stat()):
-            return path
+        open_to_others = [] if _is_private(path.stat()) else [path]
+        open_to_others += [x for x in path.resolve().parents if not _keeps_names(x.stat())]
     except OSError:
         return None
-    warnings.warn(f"compiled kernels are not kept: other users can write {path}; "
-                  "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
-    return None
+    if open_to_others:
+        warnings.warn(f"compiled kernels are not kept: other users can write {open_to_others[0]}; "
+                      "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
+        return None
+    return path
 
 
-def _is_private(found: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     """Whether no other user can change it; Windows keeps them out of the whole profile."""
     return not hasattr(os, "geteuid") or (
-        found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+        status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _keeps_names(status: os.stat_result) -> bool:
+    """Whether in this folder no other user can rename what is ours: its sticky bit is set, or only
+    root and we may write it, and the group that we log in with (many systems give each user one).
+    """
+    if not hasattr(os, "geteuid") or status.st_mode & stat.S_ISVTX:
+        return True
+    open_to = stat.S_IWOTH if status.st_gid in (0, os.getegid()) else stat.S_IWOTH | stat.S_IWGRP
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & open_to
 
 
 def _opener(path: str, flags: int) -> int:
-    """Open a file itself, not what a link in its place leads to; a new one is for us alone."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    """Open a file itself, not what a link in its place leads to, and never wait for the other end
+    of a pipe; a new file is for us alone.
+    """
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
 
 
 # An entry: MAGIC, the digest of key and code, the code. What is looked at is what is read, so that
@@ -158,7 +186,8 @@ def read(key: str) -> bytes | None:
     """Return the object code kept under a key; None for a damaged or foreign entry too."""
     folder, found = directory() or NOWHERE, b""
     with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
-        if _is_private(os.fstat(file.fileno())):
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and _is_private(status):
             found = file.read()
             os.utime(file.name)  # when it was last of use
     code = found[len(_sealed(key, b"")):]

@@ -151,6 +151,41 @@ def test_an_entry_that_cannot_be_linked_is_dropped_and_rebuilt(place):
     assert result(counting(6)) == [0, 1, 2, 3, 4, 5]
 
 
+BROKEN_PICKLES = """
+import pickle
+import minijax, numpy
+from minijax.lowering import cache
+x = numpy.arange(5.0, dtype=numpy.float32)
+program = lambda: minijax.jit(lambda x: minijax.numpy.sin(x) * 2)(x).tolist()
+before = program()
+kept = {path.stem: cache.read(path.stem) for path in cache.directory().glob("*.kernel")}
+pickled = {key: entry for key, entry in kept.items() if entry.startswith(pickle.PROTO)}
+assert pickled
+for damage in (lambda entry: entry[:-5], lambda entry: b"", lambda entry: pickle.dumps([1, 2]),
+               lambda entry: pickle.dumps((None, "key", frozenset(), 7, 0))):
+    for key, entry in pickled.items():
+        cache.write(key, damage(entry))
+    minijax.clear_caches()
+    assert program() == before
+    assert {key: cache.read(key) for key in pickled} == pickled
+"""
+
+
+def test_an_entry_of_a_program_that_cannot_be_unpickled_is_rebuilt(place):
+    """In a process of its own: here programs have no names on disk."""
+    subprocess.run([sys.executable, "-c", BROKEN_PICKLES], check=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_in_place_of_an_entry_is_not_waited_for(place, compilations):
+    cache.compile_or_load(counting(3))
+    [path] = entries(place)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert result(counting(3)) == [0, 1, 2]
+    assert len(compilations) == 2 and path.is_file()
+
+
 def test_nothing_half_written_is_ever_left(place, monkeypatch):
     def full(*args, **kwargs):
         raise OSError("no space left on device")
@@ -175,6 +210,31 @@ def test_a_directory_that_others_can_write_is_not_used(place):
         warnings.simplefilter("ignore")
         assert result(counting(3)) == [0, 1, 2]
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no modes of folders")
+def test_a_directory_that_others_can_rename_is_not_used(place):
+    """Whoever writes its parent may put another in its place; a sticky bit keeps them from it."""
+    place.mkdir(mode=0o700)
+    place.parent.chmod(0o777)
+    with pytest.warns(UserWarning, match=re.escape(f"other users can write {place.parent};")):
+        assert cache.directory() is None
+    place.parent.chmod(0o1777)
+    assert cache.directory() == place
+
+
+@pytest.mark.parametrize("cache_home", ["", "relative", "./here"])
+def test_no_folder_is_made_where_the_program_runs(monkeypatch, tmp_path, cache_home):
+    """XDG_CACHE_HOME must be absolute, or does not count; without a home nothing is kept."""
+    monkeypatch.delenv("MINIJAX_CACHE_DIR")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
+    monkeypatch.setenv("HOME", "home")
+    with pytest.warns(UserWarning, match="HOME is no absolute path"):
+        assert cache.directory() is None
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache.directory() == tmp_path / "home" / ".cache" / "minijax"
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_directory_of_another_user_is_not_used(place, monkeypatch):
