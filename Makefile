@@ -13,18 +13,21 @@
 #   make bench-cuda       programs at sizes of a GPU, beside its copy, cuBLAS and JAX
 #                         (both with DEVICE=emulator too: slow, and its times mean nothing)
 #
-# PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
+# PYTHON=python3.12 chooses the interpreter, NUMPY=2.1 NumPy's version: each such pair has an
+# environment of its own. CHAPTER=notebooks/….ipynb chooses the chapter.
 
 PYTHON  ?= python3
+NUMPY   ?=
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
 WORKERS ?= 2
 DEVICE  ?= cuda
 PARTS   ?=
 
-VENV := .venv
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))$(if $(NUMPY),-numpy$(NUMPY))
 comma := ,
 BIN  := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet $(if $(NUMPY),'numpy==$(NUMPY).*') --editable
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUNBUFFERED := 1
@@ -85,27 +88,27 @@ ifeq ($(CHECK),1)
 endif
 
 clean:
-	rm -rf $(VENV) book/_build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* book/_build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find minijax tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps make a second run quick; editing pyproject.toml makes the environment anew.
 $(VENV)/.course: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[course]'
+	$(PIP_INSTALL) '.[course]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[course,dev,libraries$(ASSEMBLER)]'
+	$(PIP_INSTALL) '.[course,dev,libraries$(ASSEMBLER)]'
 	@touch $@ $(VENV)/.course
 
 $(VENV)/.cuda: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(PIP_INSTALL) '.[cuda]'
 	@touch $@
 
 $(VENV)/.emulator: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.book: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[course,book]'
+	$(PIP_INSTALL) '.[course,book]'
 	@touch $@ $(VENV)/.course
 
 $(BIN)/python:

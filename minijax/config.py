@@ -336,6 +336,9 @@ enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc
     "Keep compiled kernels on disk for the next process."))
 disable_most_optimizations = switch("disable_most_optimizations", doc=(
     "Compile in a tenth of the time what then runs slower: LLVM without its optimiser."))
+cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
+    "The level of x86-64 to make code for; None means all that the processor here has. It is for "
+    "programs that have not been compiled yet."))
 compilation_cache_dir = define("compilation_cache_dir", optional_text, None, doc=(
     "The directory of compiled kernels; None means the user's cache directory."))
 

@@ -348,6 +348,7 @@ def test_tests_mirror_the_package():
         "compositions", "corners",
         "derivative_stacks",
         "environment",
+        "factorisations",
         "house",
         "interrupts",
         "jax_differences",

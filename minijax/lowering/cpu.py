@@ -127,24 +127,60 @@ class Host(NamedTuple):
     compiler: str
 
 
-@cache
+# What each level of x86-64 adds to the one before it, as LLVM names it.
+LEVELS = {
+    "x86-64": "cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "crc32 cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+
+
 def host() -> Host:
-    """Return the processor we run on, as LLVM names it."""
-    def found() -> Host:
+    """Return the processor that code is made for, as LLVM names it.
+
+    Raises:
+      ValueError: the flag `cpu` names a level that needs what this processor does not have.
+    """
+    return _host(config.cpu.value)
+
+
+@cache
+def _host(level: str | None) -> Host:
+    def read() -> Host:
         import llvmlite
 
         binding = _llvm()
-        triple, features = binding.get_process_triple(), binding.get_host_cpu_features().flatten()
+        triple, cpu = binding.get_process_triple(), binding.get_host_cpu_name()
+        features = binding.get_host_cpu_features().flatten()
+        if level is not None:
+            cpu, features = level, _features(level, features.split(","))
         if triple.startswith("x86_64"):  # single loads are seldom slower than theirs of vectors
             features += ",+prefer-no-gather"
-        return Host(triple, binding.get_host_cpu_name(), features, llvmlite.__version__)
-    return undisturbed(found)
+        return Host(triple, cpu, features, llvmlite.__version__)
+    return undisturbed(read)
+
+
+def _features(level: str, of_this_processor: Sequence[str]) -> str:
+    """The features of a level and of those below it."""
+    levels = [*LEVELS]
+    features = [f"+{name}" for below in levels[:levels.index(level) + 1]
+                for name in LEVELS[below].split()]
+    if missing := [name[1:] for name in features if name not in of_this_processor]:
+        raise ValueError(
+            f"jax_cpu is {level!r}, whose {', '.join(missing)} this processor does not have. "
+            "Choose a lower level, or None: all that it has.")
+    return ",".join(features)
+
+
+def vector_registers() -> tuple[int, int]:
+    """How many registers for vectors the processor has, and of how many bytes."""
+    return _vector_registers(host().features)
 
 
 @cache
-def vector_registers() -> tuple[int, int]:
-    """How many registers for vectors the processor has, and of how many bytes."""
-    has = set(host().features.split(","))
+def _vector_registers(features: str) -> tuple[int, int]:
+    has = set(features.split(","))
     if "+avx512f" in has:
         return 32, 64
     return (16, 32) if "+avx2" in has else (32 if "+neon" in has else 16, 16)
@@ -168,7 +204,7 @@ def compile(assembly: str, stage: str = "object") -> Any:
     """Return object code for this processor from the text that llvm.assembly printed; or, as text,
     what comes before: "llvm" after LLVM's usual passes, or "asm".
     """
-    binding, machine = _llvm(), _machine(effort())
+    binding, machine = _llvm(), _machine(effort(), host())
     module = binding.parse_assembly(assembly)
     module.triple, module.data_layout = host().triple, str(machine.target_data)
     module.verify()
@@ -192,9 +228,9 @@ def effort() -> int:
 
 
 @cache
-def _machine(level: int) -> Any:
-    """What LLVM makes code for: the processor we run on."""
-    triple, cpu, features, _ = host()
+def _machine(level: int, processor: Host) -> Any:
+    """What LLVM makes code for."""
+    triple, cpu, features, _ = processor
     # In a process full of kernels the loader may put code and constants more than 2 GB apart, which
     # the short addresses of the other models cannot span: LLVM aborts.
     model = {"reloc": "static", "codemodel": "large"} if triple.startswith("x86_64") else {}

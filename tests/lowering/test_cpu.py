@@ -152,7 +152,7 @@ def test_nothing_of_llvm_happens_in_the_callers_thread(monkeypatch):
         return take(self)
 
     monkeypatch.setattr(ffi._LLVMLock, "__enter__", watched)
-    cpu.host.cache_clear()
+    cpu._host.cache_clear()
     f = minijax.jit(lambda x: x * 12345.5)
     f(np.ones(3, np.float32))
     assert seen and threading.get_ident() not in seen
@@ -263,3 +263,27 @@ def test_threads_go_on_when_the_functions_of_atexit_ran_early():
                "thread.start(); thread.join(60)\n"
                "assert not thread.is_alive()")
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+LEVELS = [*cpu.LEVELS] if cpu.host().triple.startswith("x86_64") else []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_code_for_a_level_uses_the_vectors_of_that_level(level):
+    x = np.linspace(-3, 3, 1000, dtype=np.float32)
+    try:
+        with minijax.config.cpu(level):
+            program = minijax.jit(lambda x: minijax.numpy.tanh(x) * 2).lower(x).compile()
+            text = program.as_text("asm")
+    except minijax.errors.JaxRuntimeError as error:
+        pytest.skip(str(error).partition("ValueError: ")[2])
+    np.testing.assert_allclose(program(x), np.tanh(x) * 2, rtol=1e-6)
+    wide = any(name in text for name in ("ymm", "zmm"))  # registers of 256 and 512 bits
+    assert wide == (level in ("x86-64-v3", "x86-64-v4"))
+
+
+def test_a_level_that_the_processor_does_not_have_is_refused_by_what_is_missing():
+    with pytest.raises(ValueError, match="jax_cpu is 'x86-64-v3', whose fma this processor does"):
+        cpu._features("x86-64-v3", [
+            f"+{name}" for level in cpu.LEVELS for name in cpu.LEVELS[level].split()
+            if name != "fma"])
