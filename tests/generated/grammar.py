@@ -18,7 +18,13 @@ def part(d: Writer, n: int) -> str:
     k = d.randrange(n) if n else 0
     return d.choice([":", ":", f"{k}:", f":{k + 1}", "::-1", "::2", f"{k}:{k + 1}",
                      *([str(k), str(k - n), f"jnp.array([{k}])", f"np.array([{n - 1}, {k}])",
-                        f"{place(d)} % {n}"] if n else [])])
+                        f"{place(d)} % {n}", integer(d, k)] if n else [])])
+
+
+def integer(d: Writer, k: int) -> str:
+    """A number as an index of any type."""
+    return d.choice(["jnp.int32({})", "jnp.uint8({})", "np.int64({})", "np.int8({})",
+                     "jnp.asarray({})", "jnp.uint32({})", "jnp.array([{}], 'int16')"]).format(k)
 
 
 def place(d: Writer) -> str:
@@ -52,7 +58,7 @@ def like(d: Writer, x: Named) -> Named:
 
 
 def starts(d: Writer, x: Named) -> str:
-    return "".join(f"{d.choice([0, n - 1, 1]) if d.random() < 0.5 else place(d)}, "
+    return "".join(f"{d.choice([0, n - 1, 1, integer(d, 0)]) if d.random() < 0.5 else place(d)}, "
                    for n in x.shape)
 
 
@@ -274,6 +280,28 @@ def with_jit(d: Writer) -> str:
     return f"{around.format(g)}({', '.join(map(str, xs))})"
 
 
+def with_depth(d: Writer) -> str:
+    """Functions in functions, and trees in trees."""
+    xs = values(d, d.choice([1, 2]))
+    args = ", ".join(map(str, xs))
+    if d.random() < 0.5:
+        around = d.choice(["jax.jit", "jax.jit", "jax.checkpoint", "jax.named_call"])
+        return f"nested({d.function(xs)}, {d.choice([2, 7, 20])}, {around})({args})"
+    tree = f"boxed({xs[0]}, {d.choice([3, 60, 300])})"
+    return d.choice([f"jax.tree.leaves(jax.jit(lambda t: t)({tree}))[0]",
+                     f"jax.tree.leaves(jax.tree.map(lambda a, b: (a, b), {tree}, {tree}))[1]",
+                     f"jax.tree.leaves(lax.cond(True, lambda t: t, lambda t: t, {tree}))[0]"])
+
+
+def with_donation(d: Writer) -> str:
+    """Arguments that are given away: new ones, what is read later, one that is given twice."""
+    x = d.pick(where=lambda x: x.size < 300)
+    y = d.choice([f"{x}", f"{x}", f"{like(d, x)}", f"{x} * 1" if x.dtype != bool else f"~{x}"])
+    g = d.function([x, x])
+    given = d.choice(["0", "0", "(0, 1)"])
+    return f"jax.jit({g}, donate_argnums={given})(jnp.array({x}), {y})"
+
+
 COLLECTIVES = [*[f"lax.{name}(a, 'k')" for name in ("psum", "pmax", "pmin", "pmean", "all_gather")],
                "a * lax.axis_index('k')", "lax.all_gather(a, 'k', axis=-1, tiled=True)",
                "lax.ppermute(a, 'k', [(i, (i + 1) % {n}) for i in range({n})])",
@@ -447,6 +475,9 @@ def with_key(d: Writer) -> str:
     key = d.choice([key, f"jax.random.fold_in({key}, {i})", f"jax.random.split({key}, 3)[1]"])
     drawn = d.choice(["normal({}, {})", "uniform({}, {})", "randint({}, {}, 0, 9)", "bits({}, {})",
                       "bernoulli({}, 0.3, {})", "exponential({}, {})", "gumbel({}, {})"])
+    if d.prints and d.random() < 0.4:
+        batch = d.choice(["", f"jax.vmap(lambda k: printed(k))(jax.random.split({key}, 2))[0]"])
+        key = batch or f"printed({d.choice([key, f'jax.random.split({key}, (2, 1))[1, 0]'])})"
     return d.choice([
         f"jax.random.{drawn.format(key, shape)}",
         f"jax.vmap(lambda k: jax.random.{drawn.format('k', shape)})(jax.random.split({key}, 2))",
@@ -461,7 +492,8 @@ FUNCTIONS: dict[str, tuple[int, Row]] = {
     "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
     "derivative": (3, with_derivative), "rule": (2, with_rule), "combining": (2, with_combining),
-    "reference": (2, with_reference), "callback": (1, with_callback), "key": (2, with_key),
+    "reference": (2, with_reference), "callback": (1, with_callback), "key": (3, with_key),
+    "depth": (2, with_depth), "donation": (2, with_donation),
 }
 
 

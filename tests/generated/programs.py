@@ -142,6 +142,11 @@ HELPERS = {
                  "g, [0 if a else None for a in axes])(*xs), True))\n    return h\n"),
     "kept": ("def kept(x, change):\n    ref = jax.new_ref(x)\n    change(ref)\n"
              "    return jax.freeze(ref)\n"),
+    "boxed": ("def boxed(x, depth):\n    for _ in range(depth):\n        x = [x]\n"
+              "    return x\n"),
+    "nested": ("def nested(g, depth, around):\n    for _ in range(depth):\n"
+               "        g = around(lambda *a, g=g: g(*a))\n    return g\n"),
+    "printed": "def printed(key):\n    jax.debug.print('{}', key)\n    return key\n",
     "named": "def named(x):\n    return jax.ad_checkpoint.checkpoint_name(x, 'kept')\n",
 }
 
@@ -216,7 +221,8 @@ class Writer(Draw):
         self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"]) + (
             "cc" if self.complex_numbers else "")
         self.large = self.random() < 0.06
-        self.x64 = self.random() < 0.05
+        self.x64 = self.random() < 0.08
+        self.prints = True
         self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
         self.depth = 0
         self.count = 0
@@ -445,6 +451,7 @@ def generate(seed: int, against: str = "eager") -> Program:
 
     d = Writer(seed)
     d.large &= against not in ("sanitiser", "gpu")
+    d.prints = against in ("eager", "jax")
     d.complex_numbers = seed % 20 == 0
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:

@@ -6,7 +6,8 @@ import signal
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,13 +86,17 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 def run(program: Program, lib: Any = minijax, jit: bool = False, text: str | None = None,
         **names: Any) -> Any:
-    """The leaves of the program's result in one library."""
+    """The leaves of the program's result in one library, and the lines that it printed."""
     def call() -> list:
-        with lib.enable_x64(program.x64):
+        with lib.enable_x64(program.x64), redirect_stdout(StringIO()) as printed:
             f = program.load(lib, text, **names)
             xs, ns = program.arguments()
             x, n = [lib.numpy.asarray(y) for y in xs], [lib.numpy.asarray(y) for y in ns]
-            return lib.tree.leaves((lib.jit(f) if jit else f)(x, n))
+            leaves = lib.tree.leaves((lib.jit(f) if jit else f)(x, n))
+            lib.effects_barrier()
+        # Their order is open, and a transformation may run a print several times.
+        lines = "\n".join(sorted(set(printed.getvalue().splitlines())))
+        return leaves + [np.frombuffer(lines.encode(), np.uint8)] * bool(lines)
     return outcome(call)
 
 
