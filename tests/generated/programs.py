@@ -174,6 +174,9 @@ class Named(np.ndarray):
             raise Rejected
         return self.name
 
+    def __str__(self) -> str:
+        return format(self)
+
 
 def named(name: str, x: Any) -> Named:
     found = np.asarray(x).view(Named)

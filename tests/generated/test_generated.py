@@ -4,6 +4,7 @@
 more of them.
 """
 
+import contextlib
 import os
 
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 import minijax
 from minijax.lowering.targets import team
 from minijax.primitives import analytic
-from tests.generated import planted
-from tests.generated.programs import Input, Line, Program, generate
+from tests.generated import grammar, planted
+from tests.generated.programs import Input, Line, Program, Rejected, Writer, generate
 from tests.generated.running import (
     check, differs, firm, minimise, poisoned_memory, run,
 )
@@ -48,6 +49,21 @@ def test_the_same_seed_gives_the_same_program_and_its_text_runs():
     found = minijax.tree.leaves(names["program"](names["x"], names["n"]))
     for x, y in zip(found, run(program), strict=True):
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+@pytest.mark.parametrize("name", [*grammar.LINES, *grammar.FUNCTIONS])
+def test_every_row_of_the_table_is_written(name):
+    """A row whose text never runs would be left out in silence."""
+    rows = grammar.LINES | grammar.FUNCTIONS
+    for seed in range(200):
+        d = Writer(seed)
+        for kind in "ffibhepu":
+            d.input(kind)
+        d.write("n3 > 1" if d.values[3].ndim else "jnp.array([True])")
+        with contextlib.suppress(Rejected, IndexError, ValueError, TypeError):
+            assert d.write(rows[name][1](d))
+            return
+    raise AssertionError(f"{name} wrote nothing that runs")
 
 
 X = Input("x0", "float32", (3,), 1)
