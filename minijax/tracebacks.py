@@ -134,7 +134,7 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
     def boundary(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if is_whole and getattr(error, "settle", None) is not None:
                 settled = error.settle(fun, args, kwargs)  # type: ignore[attr-defined]
                 if settled is not None:

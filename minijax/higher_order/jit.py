@@ -190,7 +190,7 @@ class JitFunction:
                     except Miss:
                         pass
             return self._call_anew(args, kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             hide_internal_frames(error)
             raise
 

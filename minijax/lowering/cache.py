@@ -25,11 +25,12 @@ from minijax.jaxpr import ClosedJaxpr
 from . import cpu, host, llvm, pool
 from .digest import constants_of, digest_of
 from .executable import Code
+from .interrupts import equations_of
 from .library import blas
 from .loops import Kernel
 from .memory import ALIGNMENT
 
-MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
+MAGIC = b"minijax kernel 4\n"  # counts the changes to how cpu.py compiles a text
 EXTERNAL = r"@((?:blas|minijax)_\w+)"  # what a kernel's text calls besides its own
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
@@ -44,7 +45,8 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     name = digest and cache_key(digest)
     if name and (kept := _unpickled(read(name), given)):
         return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
-    code = compile_or_load(kernel())
+    loops = kernel()
+    code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(given)}
         constants = [places.get(id(x), x) for x in code.constants]
@@ -79,7 +81,7 @@ def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
-            known = {name: pool.symbols(linked)[name] if name.startswith("minijax_")
+            known = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
                      else blas(name.removeprefix("blas_")) for name in externals}
             run = cpu.loaded(linked(text, (llvm.SYMBOL,), known, key), llvm.SYMBOL)
             _loaded[key] = run

@@ -24,20 +24,24 @@ class Code(NamedTuple):
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
     workspace: int  # bytes
+    loops: Sequence[int] = ()  # for each of its loops the place of the equation that it is from
 
 
-def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray]
-                ) -> Callable[..., list[np.ndarray]]:
-    """The call as Python text without a loop: half a microsecond sooner than with one."""
+def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray],
+                where: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
+    """The call as Python text without a loop: half a microsecond sooner than with one.
+
+    `where` says which loop it was, by its number, that an interrupt has ended.
+    """
     inputs = [f"x{k}" for k in range(takes)]
     outputs = [f"o{k}" for k in range(len(gives))]
     constants = {f"c{k}": value for k, value in enumerate(code.constants)}
     names: dict[str, Any] = constants | {
         "ndarray": np.ndarray, "asarray": np.asarray, "run": code.run, "reraise": host.reraise,
-        "asleep": pool.asleep, "wake": pool.wake}
+        "where": where, "asleep": pool.asleep, "wake": pool.wake}
     # Anything but an array has no address to pass on: machine code would read elsewhere.
     lines = [f"if type({x}) is not ndarray: {x} = asarray({x})" for x in inputs]
-    if any(x.startswith("minijax_") for x in code.externals):
+    if not code.externals.isdisjoint(pool.SHARING):
         lines.append("if asleep: wake()")
     new = {x: (aval.shape, np.dtype(aval.dtype)) for x, aval in zip(outputs, gives, strict=True)}
     if code.workspace:
@@ -48,6 +52,6 @@ def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray]
                   f"new_{x}": recycling.empty if large else np.empty}
         lines.append(f"{x} = new_{x}(shape_{x}, dtype_{x})")
     passed = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
-    lines += [f"if run([{passed}]): reraise()", f"return [{', '.join(outputs)}]"]
+    lines += [f"status = run([{passed}])", "if status: reraise(status, where)", f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
     return caches.written(source, "call", names)

@@ -1,7 +1,7 @@
-"""Calls from machine code back into Python: one trampoline for every host function.
+"""Calls from machine code back into Python: of an object that takes the address of its arguments.
 
-Stands on NumPy. A kernel finds the trampoline's address in a constant buffer, so its code
-does not depend on the process. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
+Stands on NumPy. A kernel finds the object's address in a constant buffer, so its code does not
+depend on the process; interrupts.py has the machine code of the call. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
 """
 
 import ctypes
@@ -16,17 +16,16 @@ import numpy as np
 from minijax.errors import JaxRuntimeError
 
 CALL = "host_call"  # the external that is given a table, and what its function takes
-RAISED = 1  # what a kernel returns whose host function raised; the error itself is kept here
-
-
-PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_raised = threading.local()  # its `error`: what a host function raised in this thread's kernel
+# What a kernel returns whose host function raised; and, with the number of a loop added, one in which
+# a handler of signals did.
+RAISED, INTERRUPTED = 1, 2
+raised: dict[int, BaseException] = {}  # what ended a thread's kernel, by the thread's number
 
 
 class Table(np.ndarray):
-    """A constant buffer with the address of a trampoline; it, and each view, keeps that alive."""
+    """A constant buffer with the address of an object; it, and each view, keeps that alive."""
 
-    trampoline: Any
+    function: Callable[[int], None]
 
 
 def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], np.dtype]],
@@ -40,19 +39,19 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
     """
     def run(pointers: int) -> None:
         # Before the arrays stands an integer, which says to the kernel that the function raised.
-        raised, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
+        flag, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
         arrays = [_array_at(place, *kind) for place, kind in zip(places, types, strict=True)]
         try:
             found = function(*[x.copy() for x in arrays[:count]])
             for out, x in zip(arrays[count:], found, strict=True):
                 out[...] = x
         except BaseException as error:  # nothing may unwind through machine code
-            _raised.error = _as_runtime_error(error)
-            ctypes.c_int32.from_address(raised or 0).value = RAISED
+            raised[threading.get_ident()] = _as_runtime_error(error)
+            ctypes.c_int32.from_address(flag or 0).value = RAISED
 
     made = Table((1,), np.uint64)
-    made.trampoline = PROTOTYPE(run)
-    made[0] = ctypes.cast(made.trampoline, ctypes.c_void_p).value
+    made.function = run
+    made[0] = id(run)
     return made
 
 
@@ -72,6 +71,16 @@ def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.
     return np.ndarray(shape, dtype, memory)
 
 
-def reraise() -> None:
-    """Raise what a host function raised in this thread: a kernel has ended for it."""
-    raise vars(_raised).pop("error")
+def reraise(status: int = RAISED, where: Callable[[int], str] = str) -> None:
+    """Raise what was raised in this thread: a kernel has ended for it, with a status.
+
+    Of what a signal's handler raised `where` says in which loop, by its number, it was.
+    """
+    error = raised.pop(threading.get_ident())
+    if status >= INTERRUPTED:
+        said = where(status - INTERRUPTED)
+        if type(error) is KeyboardInterrupt and not error.args:
+            error.args = (said,)
+        else:
+            error.add_note(said)
+    raise error

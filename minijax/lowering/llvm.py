@@ -16,6 +16,7 @@ from minijax.primitives.infix import Number
 from . import host
 from .arithmetic import Arithmetic
 from .elementary import FORMULAS
+from .interrupts import Questions, sites, turns_between
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
@@ -106,6 +107,7 @@ class ModuleText:
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
+        self.sites = sites(kernel)
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
         """What prints one function."""
@@ -123,33 +125,39 @@ class ModuleText:
         wanted = dict.fromkeys(x for each in walk(body) for x in touched(each))
         inner = self.printer(wanted)
         inner.point_at_buffers(self.kernel, wanted)
+        inner.questions = Questions(inner, "minijax_ask")
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
         status = "i32 %status" if following else "i32 0"
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
-    def function(self, loop: For, how: Outlined) -> str:
-        """The name of the function that a loop is; of equal ones there is one."""
+    def function(self, loop: For, how: Outlined, ask: str) -> tuple[str, bool]:
+        """The name of the function that a loop is, and whether it says that it was interrupted; of
+        equal ones there is one.
+        """
         inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
+        inner.questions = Questions(inner, ask)
+        inner.is_outlined, inner.is_shared = True, bool(how.blocks)
         for position, thing in enumerate(how.taken):
             inner.names[thing] = inner.found("%frame", WORD * position, _passed_as(thing))
-        own = inner.own(how.private)
-        start, stop = loop.start, loop.stop
+        inner.own(how.private)
+        start, stop, turns = loop.start, loop.stop, how.step or loop.turns
         if how.blocks:
             b, number = Arithmetic(), Scalar("", INT64)
             inner.names[number] = "%block"
             start = b.mul(number, how.step)
             stop = b.min(b.add(start, how.step), stop)
             inner.body(b.scopes[0].statements)
-        inner.turns(loop, start, stop)
-        if own:
-            inner.emit(inner.call("void", "PyMem_RawFree", f"ptr {own}"))
-        text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
+        inner.turns(loop, start, stop, turns)
+        inner.free()
+        says = inner.leaves and not inner.is_shared
+        kind, status = ("i32", "i32 0") if says else ("void", "void")
+        text = inner.text(f"internal {kind} @loop(ptr noundef %frame, i64 %block) noinline", status)
         if text not in self.printed:
             name = self.printed[text] = f"@loop.{len(self.printed) + 1}"
             self.functions[name] = text.replace("@loop", name, 1)
-        return self.printed[text]
+        return self.printed[text], says
 
     def function_of(self, f: Function) -> tuple[str, str]:
         """The names of an elementary function of one number, and of vectors of them.
@@ -221,6 +229,12 @@ class FunctionText:
         self.numbers = count()
         self.parallel: tuple[str, ...] = ()
         self.joined: set[Operand] = set()  # what a reduction assigns, in any order
+        self.questions: Questions | None = None  # those of long loops, where there are any
+        self.is_outlined = self.is_shared = self.leaves = False
+        self.memory = ""  # which is given back at the end
+        self.alone = 0  # how often the library was told to use one thread
+        # The loops around whose turns come in order, and how many they have made.
+        self.around: list[tuple[Statement, str]] = []
 
     def text(self, signature: str, result: str = "void") -> str:
         """What has been printed, as a function that gives a result."""
@@ -386,9 +400,17 @@ class FunctionText:
         if loop in self.module.outlined:
             self.outline(loop, self.module.outlined[loop])
         else:
-            self.turns(loop, loop.start, loop.stop)
+            self.turns(loop, loop.start, loop.stop, loop.turns)
 
-    def turns(self, loop: For, start: Operand, stop: Operand) -> None:
+    def turns(self, loop: For, start: Operand, stop: Operand, count: int | None) -> None:
+        """The turns of a loop from start to stop, with questions between those of a long one."""
+        size = turns_between(loop, count) if self.questions else 0
+        if self.questions and size:
+            self.questions.strips(loop, start, stop, size)
+        else:
+            self.some_turns(loop, start, stop)
+
+    def some_turns(self, loop: For, start: Operand, stop: Operand) -> None:
         """The turns of a loop from start to stop. If functions are called, those turns come first
         that fill vectors: LLVM would write the others out, with a call for each element.
         """
@@ -421,28 +443,40 @@ class FunctionText:
         variable, again = Variable("", INT64), Scalar("", BOOL)
         following, one = Scalar("", INT64), Constant(np.int64(1), INT64)
         self.print_declare(Declare(variable, start))
-        self.print_while(While(
+        self.around += [(loop, self.names[variable])] * (not loop.vectorize)
+        self.as_long_as(While(
             (Read(loop.index, variable), Let(again, "lt", (loop.index, stop))), again,
             (*loop.body, Let(following, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
              Assign(variable, following))), facts)
         self.parallel = before
+        del self.around[len(self.around) - (not loop.vectorize):]
 
-    def own(self, temps: Sequence[Buffer]) -> str:
+    def own(self, temps: Sequence[Buffer]) -> None:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
         if not temps:
-            return ""
+            return
         *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
         memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
-        own = self.at_entry(memory)
-        self.place_temps(own, dict(zip(temps, starts, strict=True)))
-        return own
+        self.memory = self.at_entry(memory)
+        self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
+
+    def free(self) -> None:
+        """Give that memory back."""
+        if self.memory:
+            self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
-        name = self.module.function(loop, how)
+        ask = "minijax_ask_sharing" if how.blocks or not self.questions else self.questions.name
+        name, says = self.module.function(loop, how, ask)
         frame = self.frame(list(map(self.typed, how.taken)))[0]
-        self.emit(self.call("void", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
-                  if how.blocks else f"call void {name}({frame}, i64 0)")
+        call = (self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
+                if how.blocks else f"call {'i32' if says else 'void'} {name}({frame}, i64 0)")
+        if not (how.blocks or says):
+            return self.emit(call)
+        status = self.fresh("%status")
+        self.emit(f"{status} = {call}")
+        self.leave_if(status, loop)
 
     def frame(self, given: Sequence[str]) -> list[str]:
         """The addresses of things that are now in memory, a word each, one behind the other."""
@@ -459,7 +493,16 @@ class FunctionText:
         self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
         return f"call {result} @{name}({', '.join(given)})"
 
-    def print_while(self, loop: While, facts: Sequence[str] = ()) -> None:
+    def print_while(self, loop: While) -> None:
+        counter = self.at_entry("alloca i64") if self.questions else ""
+        if counter:
+            self.emit(f"store i64 0, ptr {counter}")
+        self.around.append((loop, counter))
+        self.as_long_as(loop, counter=counter)
+        self.around.pop()
+
+    def as_long_as(self, loop: While, facts: Sequence[str] = (), counter: str = "") -> None:
+        """A loop, with questions if its turns are counted."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
         self.begin(label)
@@ -467,6 +510,8 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.begin(f"{label}.body")
         self.body(loop.body)
+        if self.questions and counter:
+            self.questions.spend(loop, counter)
         self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
         self.begin(f"{label}.end")
 
@@ -483,15 +528,43 @@ class FunctionText:
         label = self.fresh("check")
         self.emit(f"br i1 {self.value(check.ok)}, label %{label}.passed, label %{label}.failed")
         self.begin(f"{label}.failed")
-        self.emit(f"ret i32 {check.code}")
+        self.leave(f"i32 {check.code}")
         self.begin(f"{label}.passed")
+
+    def leave_if(self, status: str, loop: Statement, turns: str = "-1") -> None:
+        """Leave the function, if a handler of signals has raised; the kernel says in which loop, and
+        after how many turns.
+        """
+        label, test, self.leaves = self.fresh("told"), self.fresh("%told"), True
+        self.emit(f"{test} = icmp ne i32 {status}, 0")
+        self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
+        self.begin(f"{label}.leave")
+        if self.is_outlined:
+            self.leave("void" if self.is_shared else "i32 1")
+        else:
+            if self.around and not isinstance(loop, While):
+                (loop, counter), turns = self.around[-1], self.fresh("%turns")
+                self.emit(f"{turns} = load i64, ptr {counter}")
+            self.emit(self.call("void", "minijax_turns", f"i64 {turns}"))
+            self.leave(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
+        self.begin(f"{label}.on")
+
+    def leave(self, status: str) -> None:
+        """Return from within, and leave things as they were."""
+        if self.alone:
+            self.emit(self.call("void", ALONE, f"i64 {-self.alone}"))
+        self.free()
+        self.emit(f"ret {status}")
 
     def print_call(self, call: Call) -> None:
         given = list(map(self.typed, call.args))
         if call.external == host.CALL:
             function = self.fresh("%function")
             self.emit(f"{function} = load ptr, {given[0]}")
-            return self.emit(f"call void {function}({self.frame(given[1:])[0]})")
+            frame = self.frame(given[1:])[0]
+            return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
+        if call.external == ALONE:
+            self.alone += int(call.args[0].value)  # type: ignore[union-attr]
         if is_library_call(call.external):
             slots = zip(given, self.frame(given), strict=True)
             given = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]

@@ -4,6 +4,7 @@ Stands on every other module of this folder; only `higher_order.compiled` calls 
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from minijax.core import physical_aval
 from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import cached_property
 
-from . import cache, cpu, executable, llvm
+from . import cache, cpu, executable, llvm, pool
 from .costs import CompiledMemoryStats, costs_of, memory_of
+from .interrupts import said_of
 from .loops import Kernel
 from .schedule import lower_to_kernel
 from .simplify import simplify
@@ -82,7 +84,11 @@ class Lowered:
         """A call of machine code, which is from the cache on disk where it has been made before."""
         gives = list(map(physical_aval, self.jaxpr.out_avals))
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
-        return executable.callable_of(code, len(self.jaxpr.in_avals), gives)
+        program = weakref.ref(self.jaxpr)  # which keeps the executable
+
+        def where(loop: int) -> str:
+            return said_of(loop, pool.turns(), code.loops, program())
+        return executable.callable_of(code, len(self.jaxpr.in_avals), gives, where)
 
     def compile_for(self, processor: Any) -> Callable[..., list]:
         """A call of launches on a GPU, of memory there."""

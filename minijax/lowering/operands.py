@@ -92,6 +92,7 @@ class ProgramBuilder(Builder):
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.others: list[tuple[Any, Any]] = []  # the same, of those that hold several
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
+        self.loops: dict[Any, str] = {}  # those of an operation that is loops → its line
 
     def value(self, x: Value | Buffer | Variable) -> Value:
         """An operand as it is now: the elements of a buffer, what a variable holds."""

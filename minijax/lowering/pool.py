@@ -7,10 +7,11 @@ In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Set
 from typing import Any
 
-from . import cpu
+from . import cpu, host, interrupts
 from .library import thread_setting
 
 # A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
@@ -25,14 +26,47 @@ from .library import thread_setting
 # with the next loop: it looks for one for a while, and then sleeps on a lock, the bell. Whoever
 # comes to take blocks rings, which wakes one of the sleepers, who comes and rings in turn. The bell
 # remembers one ring that nobody heard.
+#
+# The caller asks for signals (interrupts.py) while it waits and before each block. When a handler
+# has raised, the blocks that are left are taken and not run, and the caller is told. A handler may
+# itself run a kernel: its loops are not shared.
 SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
+declare i32 @PyThread_acquire_lock_timed(ptr, i64, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @YIELD()
 
-define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
+define i32 @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
+  %me = call IDENT @PyThread_get_thread_ident()
+  %caller = load IDENT, ptr @pool.caller
+  %is_nested = icmp eq IDENT %me, %caller
+  br i1 %is_nested, label %nested, label %enter
+nested:
+  store IDENT 0, ptr @pool.caller
+  br label %each
+each:
+  %block = phi i64 [ 0, %nested ], [ %following, %each ]
+  call void %part(ptr %frame, i64 %block)
+  %following = add i64 %block, 1
+  %more = icmp slt i64 %following, %blocks
+  br i1 %more, label %each, label %resume
+resume:
+  store IDENT %me, ptr @pool.caller
+  ret i32 0
+enter:
   %busy = load ptr, ptr @pool.busy
-  call i32 @PyThread_acquire_lock(ptr %busy, i32 1)
+  %taken = call i32 @PyThread_acquire_lock_timed(ptr %busy, i64 20000, i32 0)
+  %is_ours = icmp eq i32 %taken, 1
+  br i1 %is_ours, label %begin, label %ask
+ask:
+  %raised = call i32 @minijax_ask()
+  %never = icmp ne i32 %raised, 0
+  br i1 %never, label %leave, label %enter
+leave:
+  ret i32 1
+begin:
+  store IDENT %me, ptr @pool.caller
+  store atomic i64 0, ptr @pool.stopped seq_cst, align 8
   store ptr %part, ptr @pool.part
   store ptr %frame, ptr @pool.frame
   store i64 %blocks, ptr @pool.blocks
@@ -44,29 +78,37 @@ wait:
   %done = icmp eq i64 %active, 0
   br i1 %done, label %end, label %yield
 yield:
+  call i32 @minijax_ask_sharing()
   call i32 @YIELD()
   br label %wait
 end:
+  store IDENT 0, ptr @pool.caller
+  %stopped = load atomic i64, ptr @pool.stopped seq_cst, align 8
+  %status = trunc i64 %stopped to i32
   call void @PyThread_release_lock(ptr %busy)
-  ret void
+  ret i32 %status
 }
 
 define internal void @take_blocks() nounwind {
   %bell = load ptr, ptr @pool.bell
   call i32 @PyThread_acquire_lock(ptr %bell, i32 0)
   call void @PyThread_release_lock(ptr %bell)
-  br label %next
-next:
+  br label %take
+take:
   %left = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
   %any = icmp sgt i64 %left, 0
-  br i1 %any, label %run, label %end
+  br i1 %any, label %ask, label %end
+ask:
+  %stopped = call i32 @minijax_ask_sharing()
+  %is_over = icmp ne i32 %stopped, 0
+  br i1 %is_over, label %take, label %run
 run:
   %part = load ptr, ptr @pool.part
   %frame = load ptr, ptr @pool.frame
   %blocks = load i64, ptr @pool.blocks
   %block = sub i64 %blocks, %left
   call void %part(ptr %frame, i64 %block)
-  br label %next
+  br label %take
 end:
   ret void
 }
@@ -92,7 +134,8 @@ sleep:
   call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
   br label %look
 }
-""".replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield")
+""".replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield").replace(
+    "IDENT", interrupts.IDENT)
 
 # BLAS has threads of its own, which would fight with these: while a kernel calls it for much it is
 # told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
@@ -123,29 +166,41 @@ define void @minijax_blas(i64 %change) nounwind {
 """
 NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 
-NAMES = ("minijax_share", "minijax_blas", "minijax_help")
+SHARING = ("minijax_share", "minijax_blas")  # which ask for the helpers
+NAMES = (*SHARING, "minijax_help", "minijax_ask", "minijax_ask_sharing", "minijax_turns",
+         "minijax_host")
 LOCKS = ("busy", "bell", "blas_lock")
 
 # What the text calls @pool and the name.
 _state = {name: ctypes.c_int64() for name in (
-    "left", "active", "part", "frame", "blocks", "blas_users", "blas_saved", *LOCKS)}
+    "left", "active", "part", "frame", "blocks", "blas_users", "blas_saved", "caller", "stopped",
+    "main", "next", "turns", *LOCKS)}
 _code: list[Any] = []  # the text as machine code, once it is loaded
 asleep = [True]  # not empty until there are helpers; and in a forked child, which has none
 
 
-def symbols(linked: Callable[..., Any]) -> Any:
-    """Where the pool's functions are; the first call loads them and starts the helpers.
+def symbols(linked: Callable[..., Any], asked: Set[str] = frozenset(SHARING)) -> Any:
+    """Where the pool's functions are; the first call loads them, and starts the helpers if they are
+    asked for.
 
     May be called only where machine code may be made: within cpu.undisturbed.
     """
     if not _code:
         fields = {f"pool.{name}": ctypes.addressof(x) for name, x in _state.items()}
+        fields["pool.raised"] = id(host.raised)
         settings = thread_setting()
-        text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
-        text += BLAS if settings else NO_BLAS
+        text = "".join(f"@{name} = external global i8\n" for name in fields)
+        text += interrupts.TEXT + SHARE + (BLAS if settings else NO_BLAS)
+        _state["main"].value = threading.main_thread().ident
         _code.append(linked(lambda: text, NAMES, fields | settings))
-    _start_helpers()
+    if not asked.isdisjoint(SHARING):
+        _start_helpers()
     return _code[0]
+
+
+def turns() -> int:
+    """How many turns the loop had made in which a handler raised; -1: they were not counted."""
+    return _state["turns"].value
 
 
 def wake() -> None:
@@ -170,11 +225,18 @@ def _start_helpers() -> None:
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     for name, x in _state.items():
         x.value = python.PyThread_allocate_lock() if name in LOCKS else 0
+    _state["main"].value = threading.main_thread().ident
     python.PyThread_acquire_lock(ctypes.c_void_p(_state["bell"].value), 1)
     helper = ctypes.CFUNCTYPE(None)(_code[0]["minijax_help"])
     all(cpu.started(helper) for _ in range(wanted() - 1))  # or as many as the system gives
     asleep.clear()
 
 
+def _forked() -> None:
+    """A child has no helpers, and its only thread is the main one."""
+    asleep.append(True)
+    _state["main"].value = threading.get_ident()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: asleep.append(True))
+    os.register_at_fork(after_in_child=_forked)

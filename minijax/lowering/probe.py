@@ -160,6 +160,12 @@ _known: dict[Any, Probe] = {}
 cleared_by(_known.clear)
 
 
+def note_of(eqn: JaxprEqn) -> str:
+    """The user's line that made an equation, with its place."""
+    source = eqn.source_info
+    return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
+
+
 def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
     """What an element rule does; `in_types` have a shape and a dtype each.

@@ -22,7 +22,7 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_beside, turned_reads
-from .probe import Pattern, identity, longer
+from .probe import Pattern, identity, longer, note_of
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
@@ -35,12 +35,6 @@ WARP = 32     # the side on a GPU
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
-
-
-def note_of(eqn: JaxprEqn) -> str:
-    """The user's line that made an equation, with its place."""
-    source = eqn.source_info
-    return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
 
 
 def _stretch(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
@@ -435,9 +429,12 @@ class Run:
         for v, out in zip(eqn.outvars, outputs, strict=True):
             b.origin(out.buffer, v)
             b.touch(out.buffer)  # it may hold the operand that the rule is going to change
+        begun = len(b.scopes[-1].statements)
         with self._noting(task):
             task.rule(b, outputs if anywhere else [out.buffer for out in outputs], given,
                       **eqn.params)
+        for statement in b.scopes[-1].statements[begun:]:
+            b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):
             b.freeze(out.buffer)
             self.env[v] = Stored(b, out.buffer, out.prefix, out.suffix)
@@ -490,7 +487,7 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
-             "finals": b.finals}
+             "finals": b.finals, "loops": b.loops}
     return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
                   notes)
 

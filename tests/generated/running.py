@@ -308,14 +308,16 @@ def poisoned_memory() -> Iterator[None]:
     """Kernels find a pattern in their outputs and workspaces, never what happens to be right."""
     written = executable.callable_of
 
-    def poisoned(code: executable.Code, takes: int, gives: Sequence) -> Callable:
+    def poisoned(code: executable.Code, *rest: Any) -> Callable:
+        takes, gives, *_ = rest
+
         def run(arrays: list[np.ndarray]) -> int:
             work = arrays[-1:] if code.workspace else []
             for x in (*arrays[takes:takes + len(gives)], *work):
                 x.reshape(-1).view(np.uint8).fill(POISON)
             return code.run(arrays)
 
-        return written(code._replace(run=run), takes, gives)
+        return written(code._replace(run=run), *rest)
 
     executable.callable_of = poisoned
     try:

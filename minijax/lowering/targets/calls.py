@@ -57,4 +57,4 @@ def _product(x: np.ndarray, *rest: Any) -> None:
 
 def _python(table: np.ndarray, *arrays: np.ndarray) -> None:
     row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
-    host.PROTOTYPE(int(table[0]))(ctypes.addressof(row))
+    ctypes.cast(int(table[0]), ctypes.py_object).value(ctypes.addressof(row))

@@ -1,0 +1,304 @@
+"""How a compiled program is stopped: at the back edge of long loops it asks Python for signals.
+
+Stands on probe.py. llvm.py prints the questions, pool.py loads the answers. Chapter 26.
+JAX has nothing for this: its programs run to their end.
+"""
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+
+from .arithmetic import Arithmetic
+from .loops import BOOL, INT64, For, Kernel, Let, Operand, Scalar, Statement, While, bodies, walk
+from .probe import cost_of, note_of
+
+# Simple operations: a loop that does fewer is over before anyone notices; so many are done from
+# question to question, of turns whose number is known and of those whose number is not.
+LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
+STRIP = 64  # turns, of which there is a multiple between two questions: full vectors
+UNKNOWN = 16  # turns, as probe.py has it
+
+# Python's handlers run in its main thread alone, so no other asks. It looks at the clock, and takes
+# the lock of the interpreter only now and then, for another thread may hold it for a while: then
+# handlers run as they would between two lines of Python, and a loop goes on unless one raises. What
+# was raised is kept in a dict, by the thread.
+#
+# Where threads share a loop, the one that called for it asks, and says `stopped` to all.
+PAUSE = 50_000_000  # nanoseconds between two takings of the lock
+IDENT = "i32" if sys.platform == "win32" else "i64"  # an unsigned long of C
+NOW = """
+declare i64 @GetTickCount64()
+define internal i64 @now() nounwind {
+  %milliseconds = call i64 @GetTickCount64()
+  %now = mul i64 %milliseconds, 1000000
+  ret i64 %now
+}
+""" if sys.platform == "win32" else f"""
+declare i32 @clock_gettime(i32, ptr)
+define internal i64 @now() nounwind {{
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
+  %seconds = load i64, ptr %time
+  %behind = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %behind
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  ret i64 %now
+}}
+"""
+ASK = NOW + """
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_NormalizeException(ptr, ptr, ptr)
+declare i32 @PyException_SetTraceback(ptr, ptr)
+declare ptr @PyLong_FromUnsignedLong(IDENT)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
+declare void @Py_DecRef(ptr)
+declare IDENT @PyThread_get_thread_ident()
+
+define i32 @minijax_ask() nounwind {
+  %me = call IDENT @PyThread_get_thread_ident()
+  %main = load IDENT, ptr @pool.main
+  %is_main = icmp eq IDENT %me, %main
+  br i1 %is_main, label %look, label %go_on
+look:
+  %now = call i64 @now()
+  %next = load i64, ptr @pool.next
+  %is_due = icmp sge i64 %now, %next
+  br i1 %is_due, label %ask, label %go_on
+ask:
+  %later = add i64 %now, PAUSE
+  store i64 %later, ptr @pool.next
+  %lock = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  %any = icmp ne i32 %raised, 0
+  br i1 %any, label %keep, label %release
+keep:
+  call void @keep_error()
+  br label %release
+release:
+  call void @PyGILState_Release(i32 %lock)
+  ret i32 %raised
+go_on:
+  ret i32 0
+}
+
+define void @minijax_turns(i64 %turns) nounwind {
+  store i64 %turns, ptr @pool.turns
+  ret void
+}
+
+define i32 @minijax_ask_sharing() nounwind {
+  %stopped = load atomic i64, ptr @pool.stopped seq_cst, align 8
+  %is_over = icmp ne i64 %stopped, 0
+  br i1 %is_over, label %over, label %look
+look:
+  %me = call IDENT @PyThread_get_thread_ident()
+  %caller = load IDENT, ptr @pool.caller
+  %is_caller = icmp eq IDENT %me, %caller
+  br i1 %is_caller, label %ask, label %go_on
+ask:
+  %raised = call i32 @minijax_ask()
+  %any = icmp ne i32 %raised, 0
+  br i1 %any, label %stop, label %go_on
+stop:
+  store atomic i64 1, ptr @pool.stopped seq_cst, align 8
+  br label %over
+over:
+  ret i32 1
+go_on:
+  ret i32 0
+}
+
+define internal void @keep_error() nounwind {
+  %type.at = alloca ptr
+  %error.at = alloca ptr
+  %traceback.at = alloca ptr
+  call void @PyErr_Fetch(ptr %type.at, ptr %error.at, ptr %traceback.at)
+  call void @PyErr_NormalizeException(ptr %type.at, ptr %error.at, ptr %traceback.at)
+  %type = load ptr, ptr %type.at
+  %error = load ptr, ptr %error.at
+  %traceback = load ptr, ptr %traceback.at
+  %none = icmp eq ptr %traceback, null
+  br i1 %none, label %keep, label %trace
+trace:
+  call i32 @PyException_SetTraceback(ptr %error, ptr %traceback)
+  br label %keep
+keep:
+  %me = call IDENT @PyThread_get_thread_ident()
+  %key = call ptr @PyLong_FromUnsignedLong(IDENT %me)
+  call i32 @PyDict_SetItem(ptr @pool.raised, ptr %key, ptr %error)
+  call void @Py_DecRef(ptr %key)
+  call void @Py_DecRef(ptr %type)
+  call void @Py_DecRef(ptr %error)
+  call void @Py_DecRef(ptr %traceback)
+  ret void
+}
+"""
+
+# A Python function is called as an object, not as a function of C that ctypes makes of it: a signal
+# may come before its first line, and ctypes would drop what the handler raises.
+HOST = """
+define void @minijax_host(ptr %function, ptr %frame) nounwind {
+  %lock = call i32 @PyGILState_Ensure()
+  %number = call ptr @PyLong_FromVoidPtr(ptr %frame)
+  %result = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %function, ptr %number, ptr null)
+  call void @Py_DecRef(ptr %number)
+  call void @Py_DecRef(ptr %result)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %keep, label %release
+keep:
+  %flag = load ptr, ptr %frame
+  store i32 1, ptr %flag
+  call void @keep_error()
+  br label %release
+release:
+  call void @PyGILState_Release(i32 %lock)
+  ret void
+}
+"""
+TEXT = (ASK + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
+# It touches nothing that the kernel does, which loads what does not change before its loops.
+ASKED = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
+
+
+# -- which loops ask -------------------------------------------------------------------------------
+
+
+def turns_between(loop: For, turns: int | None) -> int:
+    """How many turns a loop makes from question to question; 0: it is not long, and asks none."""
+    cost = cost_of(loop.body) + 1
+    if (UNKNOWN if turns is None else turns) * cost < LONG:
+        return 0
+    most = max(int(EACH // cost), 1)
+    return -(-most // STRIP) * STRIP if most > STRIP else most
+
+
+def cost_of_turn(loop: While) -> int:
+    """About how many simple operations a turn is."""
+    return int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
+
+
+class Questions:
+    """Those of one function that llvm.py prints, by `text`.
+
+    What loops without a bound do is taken from one budget, in a register: their turns may be so
+    short that looking at the clock takes longer.
+    """
+
+    def __init__(self, text: Any, ask: str) -> None:
+        self.text, self.name = text, ask
+        self.budget = ""  # where it is, once it is needed
+
+    def ask(self, loop: Statement, turns: str) -> None:
+        """Ask, and leave if a handler has raised."""
+        text = self.text
+        text.module.functions.setdefault(self.name, ASKED.format(self.name))
+        status = text.fresh("%status")
+        text.emit(f"{status} = call i32 @{self.name}()")
+        text.leave_if(status, loop, turns)
+
+    def spend(self, loop: While, counter: str) -> None:
+        """At the end of a turn: count it, take it from the budget, and ask when nothing is left."""
+        text = self.text
+        if not self.budget:
+            self.budget = text.at_entry("alloca i64")
+            text.entry.append(f"  store i64 {BUDGET}, ptr {self.budget}")
+        turns, before, left, spent, label = map(
+            text.fresh, ("%turns", "%before", "%left", "%spent", "ask"))
+        text.emit(f"{turns}.before = load i64, ptr {counter}")
+        text.emit(f"{turns} = add nuw nsw i64 {turns}.before, 1")
+        text.emit(f"store i64 {turns}, ptr {counter}")
+        text.emit(f"{before} = load i64, ptr {self.budget}")
+        text.emit(f"{left} = sub nsw i64 {before}, {cost_of_turn(loop)}")
+        text.emit(f"store i64 {left}, ptr {self.budget}")
+        text.emit(f"{spent} = icmp slt i64 {left}, 0")
+        text.emit(f"br i1 {spent}, label %{label}, label %{label}.on")
+        text.begin(label)
+        text.emit(f"store i64 {BUDGET}, ptr {self.budget}")
+        self.ask(loop, turns)
+        text.emit(f"br label %{label}.on")
+        text.begin(f"{label}.on")
+
+    def strips(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
+        """The turns of a loop, so many at a time, and a question after each time."""
+        text, label, counter = self.text, self.text.fresh("strip"), self.text.at_entry("alloca i64")
+        first, again, b = Scalar("", INT64), Scalar("", BOOL), Arithmetic()
+        last = b.min(b.add(first, size), stop)
+        text.emit(f"store {text.typed(start)}, ptr {counter}")
+        text.emit(f"br label %{label}")
+        text.begin(label)
+        text.define(first, f"load i64, ptr {counter}")
+        text.print_let(Let(again, "lt", (first, stop)))
+        text.emit(f"br i1 {text.value(again)}, label %{label}.body, label %{label}.end")
+        text.begin(f"{label}.body")
+        text.body(b.scopes[0].statements)
+        text.emit(f"store {text.typed(last)}, ptr {counter}")
+        text.some_turns(loop, first, last)
+        self.ask(loop, text.value(last))
+        text.emit(f"br label %{label}")
+        text.begin(f"{label}.end")
+
+
+# -- how a loop is named ---------------------------------------------------------------------------
+
+
+def sites(kernel: Kernel) -> dict[Statement, int]:
+    """The loops of a kernel, numbered from 0."""
+    loops = (each for each in walk(kernel.body) if isinstance(each, For | While))
+    return {loop: number for number, loop in enumerate(loops)}
+
+
+def lines_of(kernel: Kernel) -> list[str]:
+    """For each loop of a kernel the user's line: of the operation that it is, or of what it does."""
+    operations, lines = kernel.notes["loops"], kernel.notes["lines"]
+
+    def own(statement: Statement) -> str:
+        return (operations.get(statement) or getattr(statement, "note", "")
+                or lines.get(statement, ""))
+
+    def search(body: Sequence[Statement], before: str) -> Iterator[str]:
+        for each in body:
+            before = own(each) or before
+            if isinstance(each, For | While):
+                yield (before or next(filter(None, map(own, walk((each,)))), "")).split("\n")[0]
+            for inner in bodies(each):
+                yield from search(inner, before)
+    return list(search(kernel.body, ""))
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """All equations of a program, at any depth."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for closed in subjaxprs(eqn.params):
+            yield from _equations(closed.jaxpr)
+
+
+def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
+    """For each loop of a kernel the place of an equation that has its line; -1: there is none.
+
+    Places are the same in all programs that are this kernel, and their lines need not be.
+    """
+    places: dict[str, int] = {}
+    for place, eqn in enumerate(_equations(closed.jaxpr)):
+        places.setdefault(note_of(eqn), place)
+    return tuple(places.get(line, -1) if line else -1 for line in lines_of(kernel))
+
+
+def said_of(loop: int, turns: int, equations: Sequence[int], closed: ClosedJaxpr | None) -> str:
+    """What a user is told whose program was interrupted in a loop, after some turns of it."""
+    place = equations[loop] if loop < len(equations) else -1
+    eqn = None if closed is None or place < 0 else next(
+        itertools.islice(_equations(closed.jaxpr), place, None))
+    line = note_of(eqn) if eqn is not None else ""
+    return ("interrupted in a loop" + (f" after {turns:,} turns" if turns >= 0 else "")
+            + (f": {line}" if line else ""))
