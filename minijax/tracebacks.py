@@ -136,7 +136,7 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
             return fun(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
             if is_whole and getattr(error, "settle", None) is not None:
-                settled = error.settle(fun, args, kwargs)  # type: ignore[attr-defined]
+                settled = error.settle(fun, args, kwargs)  # type: ignore[union-attr]
                 if settled is not None:
                     return settled[0]
             hide_internal_frames(error)

@@ -52,6 +52,7 @@ def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray],
                   f"new_{x}": recycling.empty if large else np.empty}
         lines.append(f"{x} = new_{x}(shape_{x}, dtype_{x})")
     passed = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
-    lines += [f"status = run([{passed}])", "if status: reraise(status, where)", f"return [{', '.join(outputs)}]"]
+    lines += [f"status = run([{passed}])", "if status: reraise(status, where)",
+              f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
     return caches.written(source, "call", names)

@@ -1,7 +1,8 @@
 """Calls from machine code back into Python: of an object that takes the address of its arguments.
 
 Stands on NumPy. A kernel finds the object's address in a constant buffer, so its code does not
-depend on the process; interrupts.py has the machine code of the call. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
+depend on the process; interrupts.py has the machine code of the call. Chapter 26. In JAX:
+`xla_python_gpu_callback` and its CPU kin.
 """
 
 import ctypes
@@ -16,8 +17,8 @@ import numpy as np
 from minijax.errors import JaxRuntimeError
 
 CALL = "host_call"  # the external that is given a table, and what its function takes
-# What a kernel returns whose host function raised; and, with the number of a loop added, one in which
-# a handler of signals did.
+# What a kernel returns whose host function raised; and, with the number of a loop added, one in
+# which a handler of signals did.
 RAISED, INTERRUPTED = 1, 2
 raised: dict[int, BaseException] = {}  # what ended a thread's kernel, by the thread's number
 

@@ -258,7 +258,7 @@ def sites(kernel: Kernel) -> dict[Statement, int]:
 
 
 def lines_of(kernel: Kernel) -> list[str]:
-    """For each loop of a kernel the user's line: of the operation that it is, or of what it does."""
+    """For each loop of a kernel the user's line: of the operation it is, or of what it does."""
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
     def own(statement: Statement) -> str:

@@ -103,6 +103,7 @@ class ModuleText:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
         self.printed: dict[str, str] = {}  # the texts of those loops → their names
+        self.saying: set[str] = set()  # those that say whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
@@ -132,10 +133,8 @@ class ModuleText:
         status = "i32 %status" if following else "i32 0"
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
-    def function(self, loop: For, how: Outlined, ask: str) -> tuple[str, bool]:
-        """The name of the function that a loop is, and whether it says that it was interrupted; of
-        equal ones there is one.
-        """
+    def function(self, loop: For, how: Outlined, ask: str) -> str:
+        """The name of the function that a loop is, which asks for signals by this name."""
         inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
         inner.questions = Questions(inner, ask)
         inner.is_outlined, inner.is_shared = True, bool(how.blocks)
@@ -157,7 +156,8 @@ class ModuleText:
         if text not in self.printed:
             name = self.printed[text] = f"@loop.{len(self.printed) + 1}"
             self.functions[name] = text.replace("@loop", name, 1)
-        return self.printed[text], says
+            self.saying |= {name} if says else set()
+        return self.printed[text]
 
     def function_of(self, f: Function) -> tuple[str, str]:
         """The names of an elementary function of one number, and of vectors of them.
@@ -468,7 +468,8 @@ class FunctionText:
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
         ask = "minijax_ask_sharing" if how.blocks or not self.questions else self.questions.name
-        name, says = self.module.function(loop, how, ask)
+        name = self.module.function(loop, how, ask)
+        says = name in self.module.saying
         frame = self.frame(list(map(self.typed, how.taken)))[0]
         call = (self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
                 if how.blocks else f"call {'i32' if says else 'void'} {name}({frame}, i64 0)")
@@ -497,9 +498,9 @@ class FunctionText:
         counter = self.at_entry("alloca i64") if self.questions else ""
         if counter:
             self.emit(f"store i64 0, ptr {counter}")
-        self.around.append((loop, counter))
+        self.around += [(loop, counter)] * bool(counter)
         self.as_long_as(loop, counter=counter)
-        self.around.pop()
+        del self.around[len(self.around) - bool(counter):]
 
     def as_long_as(self, loop: While, facts: Sequence[str] = (), counter: str = "") -> None:
         """A loop, with questions if its turns are counted."""
@@ -532,7 +533,7 @@ class FunctionText:
         self.begin(f"{label}.passed")
 
     def leave_if(self, status: str, loop: Statement, turns: str = "-1") -> None:
-        """Leave the function, if a handler of signals has raised; the kernel says in which loop, and
+        """Leave the function, if a signal's handler has raised; the kernel says in which loop, and
         after how many turns.
         """
         label, test, self.leaves = self.fresh("told"), self.fresh("%told"), True
@@ -564,7 +565,7 @@ class FunctionText:
             frame = self.frame(given[1:])[0]
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:
-            self.alone += int(call.args[0].value)  # type: ignore[union-attr]
+            self.alone += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
         if is_library_call(call.external):
             slots = zip(given, self.frame(given), strict=True)
             given = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]

@@ -191,7 +191,7 @@ def symbols(linked: Callable[..., Any], asked: Set[str] = frozenset(SHARING)) ->
         settings = thread_setting()
         text = "".join(f"@{name} = external global i8\n" for name in fields)
         text += interrupts.TEXT + SHARE + (BLAS if settings else NO_BLAS)
-        _state["main"].value = threading.main_thread().ident
+        _state["main"].value = threading.main_thread().ident or 0
         _code.append(linked(lambda: text, NAMES, fields | settings))
     if not asked.isdisjoint(SHARING):
         _start_helpers()
@@ -225,7 +225,7 @@ def _start_helpers() -> None:
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     for name, x in _state.items():
         x.value = python.PyThread_allocate_lock() if name in LOCKS else 0
-    _state["main"].value = threading.main_thread().ident
+    _state["main"].value = threading.main_thread().ident or 0
     python.PyThread_acquire_lock(ctypes.c_void_p(_state["bell"].value), 1)
     helper = ctypes.CFUNCTYPE(None)(_code[0]["minijax_help"])
     all(cpu.started(helper) for _ in range(wanted() - 1))  # or as many as the system gives

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax.caches import cleared_by
+from minijax.jaxpr import JaxprEqn
 from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS

@@ -286,8 +286,8 @@ class LocatedModule(llvm.ModuleText):
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> LocatedFunction:
         return LocatedFunction(self, buffers, lanes)
 
-    def function(self, loop: For, how: Outlined) -> str:
-        name = super().function(loop, how)
+    def function(self, loop: For, how: Outlined, ask: str) -> str:
+        name = super().function(loop, how, ask)
         _, *own = self.behind.pop("@loop")
         others = self.behind.get(name) or [()] * (1 + len(own))
         self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
