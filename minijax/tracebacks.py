@@ -134,9 +134,9 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
     def boundary(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)
-        except (Exception, KeyboardInterrupt) as error:
+        except Exception as error:
             if is_whole and getattr(error, "settle", None) is not None:
-                settled = error.settle(fun, args, kwargs)  # type: ignore[union-attr]
+                settled = error.settle(fun, args, kwargs)  # type: ignore[attr-defined]
                 if settled is not None:
                     return settled[0]
             hide_internal_frames(error)

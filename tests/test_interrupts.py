@@ -200,15 +200,6 @@ def test_a_loop_around_what_threads_share_is_the_users():
     assert "fori_loop" in str(interrupted(f, *long, after=0.3))
 
 
-def test_the_traceback_of_an_interrupt_shows_the_users_lines_alone():
-    error, files = interrupted(jax.jit(endless), 1), []
-    entry = error.__traceback__
-    while entry is not None:
-        files.append(entry.tb_frame.f_code.co_filename)
-        entry = entry.tb_next
-    assert not any(file.startswith(PACKAGE) for file in files)
-
-
 @contextlib.contextmanager
 def handling(signum, handler):
     before = signal.signal(signum, handler)

@@ -190,7 +190,7 @@ class JitFunction:
                     except Miss:
                         pass
             return self._call_anew(args, kwargs)
-        except (Exception, KeyboardInterrupt) as error:
+        except Exception as error:
             hide_internal_frames(error)
             raise
 

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import minijax
 from minijax import jit, lax
 from minijax.lowering import cache, llvm
 from minijax.lowering.loops import (
@@ -398,3 +399,20 @@ def test_vectors_of_integers_are_divided_without_an_error(dtype):
     y = np.concatenate([y, others, small, small, small]).astype(dtype)
     for divide in (lax.div, lax.rem):
         np.testing.assert_array_equal(jit(divide)(x, y), divide(x, y))
+
+
+def test_loops_that_may_be_long_ask_for_signals_and_others_do_not():
+    def asks(f, *args):
+        return "@minijax_ask" in assembly_of(f, *args)
+    few, many = np.ones(1000, np.float32), np.ones(1 << 22, np.float32)
+
+    def turns(n):
+        return lambda x: minijax.lax.fori_loop(0, n, lambda i, y: y * 0.5 + i, x)
+    assert asks(lambda x: minijax.lax.while_loop(lambda y: y < 9, lambda y: y * 2, x), 1.0)
+    assert asks(turns(10_000_000), 1.0) and not asks(turns(1000), 1.0)
+    assert asks(minijax.numpy.sort, many) and not asks(minijax.numpy.sort, few)
+    assert not asks(minijax.numpy.tanh, few)
+
+
+def assembly_of(f, *args):
+    return llvm.assembly(minijax.jit(f).lower(*args)._lowered.kernel)
