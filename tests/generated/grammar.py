@@ -345,7 +345,7 @@ def with_two_carries(d: Writer) -> str:
     a = carry(d)
     b = d.choice([carry(d), like(d, a)])
     g = d.function([a, b, d.run(f"{xs}[0]")], like=[a, b], lines=d.choice([1, 2, 3, 4]))
-    return f"lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs})"
+    return f"jax.tree.leaves(lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs}))"
 
 
 def with_changed_carry(d: Writer) -> str:
