@@ -294,7 +294,9 @@ def with_depth(d: Writer) -> str:
 
 
 def with_donation(d: Writer) -> str:
-    """Arguments that are given away: new ones, what is read later, one that is given twice."""
+    """Arguments that are donated: new ones, what is read later, one that is given twice."""
+    if not d.donates:
+        raise Rejected
     x = d.pick(where=lambda x: x.size < 300)
     y = d.choice([f"{x}", f"{x}", f"{like(d, x)}", f"{x} * 1" if x.dtype != bool else f"~{x}"])
     g = d.function([x, x])
