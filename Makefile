@@ -14,10 +14,12 @@
 #                         (both with DEVICE=emulator too: slow, and its times mean nothing)
 #
 # PYTHON=python3.12 chooses the interpreter, NUMPY=2.1 NumPy's version: each such pair has an
-# environment of its own. CHAPTER=notebooks/….ipynb chooses the chapter.
+# environment of its own. CPU=x86-64-v2, -v3 or -v4 has LLVM, NumPy and OpenBLAS make do with that
+# level of x86-64 in tests. CHAPTER=notebooks/….ipynb chooses the chapter.
 
 PYTHON  ?= python3
 NUMPY   ?=
+CPU     ?=
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
 WORKERS ?= 2
@@ -39,6 +41,8 @@ LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--
 # NVIDIA's assembler has no wheel for a Mac: there its tests are skipped.
 ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
+SIMULATED = $(if $(CPU),env $$($(BIN)/python -m tests.processors $(CPU)))
+
 .PHONY: learn test test-cuda fuzz lint bench bench-cuda notebooks grade book clean
 .DEFAULT_GOAL := learn
 
@@ -51,7 +55,7 @@ endif
 
 # One pytest run: two workers share its files, doctests and notebooks alike.
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 \
+	$(SIMULATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 \
 	  --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
 	  minijax tests notebooks
 
