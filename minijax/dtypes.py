@@ -43,6 +43,38 @@ FLOATS = [*SMALL_FLOATS, BFLOAT16, *_dtypes("float16", "float32", "float64")]
 COMPLEX = _dtypes("complex64", "complex128")
 NUMERIC = SIGNED + UNSIGNED + FLOATS + COMPLEX
 
+# What is stored as it is, and computed in a wider dtype.
+_WIDE = {**dict.fromkeys([*_dtypes("float16"), BFLOAT16, *SMALL_FLOATS], np.dtype("float32")),
+         **dict.fromkeys(SMALL_SIGNED, np.dtype("int8")),
+         **dict.fromkeys(SMALL_UNSIGNED, np.dtype("uint8"))}
+
+
+def is_narrow(dtype: Any) -> bool:
+    """Return whether arithmetic on `dtype` is done in a wider one and then rounded.
+
+    >>> is_narrow(BFLOAT16), is_narrow(np.dtype("int4")), is_narrow(np.dtype("int8"))
+    (True, True, False)
+    """
+    return dtype in _WIDE
+
+
+def computed_in(dtype: Any) -> Any:
+    """Return the dtype in which numbers of `dtype` are added up and multiplied.
+
+    >>> computed_in(BFLOAT16), computed_in(np.dtype("uint4")), computed_in(np.dtype("float64"))
+    (dtype('float32'), dtype('uint8'), dtype('float64'))
+    """
+    return _WIDE.get(dtype, dtype)
+
+
+def kind(dtype: Any) -> str:
+    """Return "b", "i", "u", "f" or "c", NumPy's letter, for narrow dtypes too; "V" for others.
+
+    >>> kind(np.dtype("int4")), np.dtype("int4").kind
+    ('i', 'V')
+    """
+    return computed_in(dtype).kind
+
 
 # -- no numbers: the tangents of integers, and keys ----------------------------------------------
 

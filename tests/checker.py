@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.dtypes import computed_in
 from minijax.lowering import schedule
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
 )
-from minijax.lowering.scalars import BOOL, FLOAT32, INT64, OPS, kind_of, result_dtype
+from minijax.lowering.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
 
 class _Checker:
@@ -79,8 +80,7 @@ class _Checker:
         dtypes = tuple([self.use(arg) for arg in let.args])
         given = result_dtype(let.op, dtypes, let.target.dtype)
         both = {*dtypes, given}
-        if let.op == "convert" and len(both) > 1 and FLOAT32 not in both and (
-                "h" in map(kind_of, both)):
+        if let.op == "convert" and len(both) > 1 and any(computed_in(x) not in both for x in both):
             self.fail(f"{let.target.name} is rounded twice, or not at all")
         if given != let.target.dtype:
             self.fail(f"{let.target.name} = {let.op}(…) gives {given}")

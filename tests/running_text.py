@@ -45,7 +45,7 @@ def runtime(externals: Iterable[str] = ()) -> dict[str, Any]:
     s = NumpyScalars()
     names: dict[str, Any] = {NUMPYS.get(name, name): getattr(s, name) for name in OPS}
     for name in CONVERTERS:
-        dtype = np.dtype(getattr(ml_dtypes if name == "bfloat16" else np, name))
+        dtype = np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
         names[name] = partial(s.convert, dtype=dtype)
     names |= {
         "inf": float("inf"), "nan": float("nan"),

@@ -21,6 +21,7 @@ from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import emitted, families, reduce as reductions, sliding
 from minijax.primitives.axes import Outs, as_dims, refuse, without
 from minijax.primitives.convert import converted
+from minijax.primitives.slots import extremum_of_nothing
 from minijax.primitives.sliding import (in_windows, padtype_to_pads,
                                         reduce_window_max_p, reduce_window_min_p,
                                         reduce_window_shape_tuple, reduce_window_sum_p, spanned)
@@ -195,9 +196,8 @@ class _Join:
             return ""
         dtype, start, name = self.operands[0].dtype, np.asarray(init), named(self.jaxpr)
         if name in ("max", "min"):
-            infinite, extreme = ((-np.inf, sliding.lowest) if name == "max" else
-                                 (np.inf, sliding.highest))
-            same = start == infinite or dtype.kind != "c" and start == extreme(dtype)
+            infinite = -np.inf if name == "max" else np.inf
+            same = start == infinite or start == extremum_of_nothing(name, dtype)
         else:
             nothing = {"add": 0, "mul": 1, "or": 0, "xor": 0,
                        "and": True if dtype.kind == "b" else -1}

@@ -1,7 +1,7 @@
 """Scalar arithmetic of the builder: shared, hoisted, folded.
 
 Stands on loops.py. Equal pure expressions are emitted once, outside of the loops they do not
-depend on; 16-bit floats are computed in float32; positions are divided out only when used.
+depend on; narrow numbers are computed in wide ones; positions are divided out only when used.
 Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR emitter.
 """
 
@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from minijax.dtypes import BFLOAT16, computed_in, iinfo
+
 from .loops import INT64, OPS, Constant, Let, Operand, Scalar, Statement
-from .scalars import BFLOAT16, FLOAT16, FLOAT32, Scalars, result_dtype
+from .scalars import FLOAT32, Scalars, kind_of, result_dtype
 
 # By kind of dtype ("i": signed or not): the constant on the right, or on the left of what commutes,
 # that leaves the other operand as it is, and the constant that is the result itself. Only what is
@@ -170,19 +172,28 @@ class Arithmetic(Scalars):
         self.scopes[-1].table[key] = value
 
     def convert(self, x: Operand, dtype: Any) -> Operand:
-        """x in another dtype; 16-bit floats go through float32, rounded once."""
+        """x in another dtype; narrow numbers go through the wide ones, floats are rounded once."""
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
             return x
-        if dtype == FLOAT16 and x.dtype == np.float64:
-            return self.let("convert", (self._float32_to_odd(x),), FLOAT16)
-        both = {x.dtype, dtype}
-        if not both.isdisjoint({FLOAT16, BFLOAT16}) and FLOAT32 not in both:
-            return self.convert(self.convert(x, FLOAT32), dtype)
+        for narrow in (x.dtype, dtype):
+            wide = computed_in(narrow)
+            if narrow is not wide and wide not in (x.dtype, dtype):
+                return self.convert(self._to_wide(x, wide, dtype), dtype)
         return self.let("convert", (x,), dtype)
 
+    def _to_wide(self, x: Operand, wide: np.dtype, dtype: np.dtype) -> Operand:
+        """x in the wide dtype from which, or to which, it is converted: as narrow as is to be."""
+        if x.dtype == np.float64 and wide == FLOAT32 and dtype != BFLOAT16:
+            return self._float32_to_odd(x)
+        found = self.convert(x, wide)
+        if wide == computed_in(dtype) != FLOAT32 and kind_of(computed_in(x.dtype)) == "f":
+            limits = iinfo(dtype)
+            return self.clamp(found, limits.min, limits.max)
+        return found
+
     def _float32_to_odd(self, x: Operand) -> Operand:
-        """A float64 as float32 rounded to odd: rounding that again to 16 bits is exact."""
+        """A float64 as float32 rounded to odd: rounding that again to fewer bits is exact."""
         near = self.convert(x, FLOAT32)
         back = self.convert(near, np.float64)
         bits = self.bitcast(near, np.int32)

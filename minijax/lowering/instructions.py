@@ -6,15 +6,14 @@ In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play 
 
 import operator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
+from minijax.dtypes import BFLOAT16, finfo, is_narrow, itemsize_bits
 from minijax.primitives.infix import Number, on_numbers, select
 
 FLOAT16 = np.dtype(np.float16)
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 # By kind of the operand and of the result: an instruction; to a narrower, and to a wider type.
 WORDS = {"bi": "zext", "bu": "zext", "bf": "uitofp", "if": "sitofp", "uf": "uitofp"}
@@ -24,13 +23,14 @@ CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "ze
 
 @cache
 def kind_of(dtype: np.dtype) -> str:
-    """The class of a dtype: "b" bool, "i" signed, "u" unsigned, "h" 16-bit float, "f" float.
+    """The class of a dtype: "b" bool, "i" signed, "u" unsigned, "f" float; "n" narrow: stored as
+    its bits, and computed in a wider dtype.
 
     >>> kind_of(np.dtype("float32")), kind_of(BFLOAT16), kind_of(np.dtype("uint8"))
-    ('f', 'h', 'u')
+    ('f', 'n', 'u')
     """
-    if dtype in (FLOAT16, BFLOAT16):
-        return "h"
+    if is_narrow(dtype):
+        return "n"
     if dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.isbuiltin == 1:
         return dtype.kind
     raise NotImplementedError(f"the loop tree has no scalars of dtype {dtype}")
@@ -111,8 +111,8 @@ def converted(x: Any, dtype: np.dtype) -> Any:
     kinds, wider = given + wanted, dtype.itemsize - x.dtype.itemsize
     if x.dtype == dtype or not wider and {given, wanted} <= {"i", "u"}:
         return x.bits(dtype)
-    if "h" in kinds:
-        return _to_half(x, dtype) if wanted == "h" else _from_half(x, dtype)
+    if "n" in kinds:
+        return _to_narrow(x, dtype) if wanted == "n" else _from_narrow(x, dtype)
     if wanted == "b":
         return x != 0
     if kinds in ("fi", "fu"):
@@ -133,21 +133,124 @@ def _saturated(x: Any, dtype: np.dtype) -> Any:
     return select(x != x, 0, limited)
 
 
-# LLVM has float16 as `half`: on all but very old processors a conversion is one instruction.
-# bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
-# where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
+# -- narrow numbers --------------------------------------------------------------------------------
 
 
-def _from_half(x: Any, dtype: np.dtype) -> Any:
+def _from_narrow(x: Any, dtype: np.dtype) -> Any:
+    """The wide number; of a small integer, the bits of its byte that it does not use are dropped.
+
+    LLVM has float16 as `half`: on all but very old processors a conversion is one instruction.
+    bfloat16 is the upper half of a float32.
+    """
+    if dtype.kind in "iu":
+        spare = 8 - itemsize_bits(x.dtype)
+        return x.bits(dtype) << spare >> spare
     if x.dtype == FLOAT16:
         return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
-    return (x.bits("u2").to("u4") << 16).bits(dtype)
+    if x.dtype == BFLOAT16:
+        return (x.bits("u2").to("u4") << 16).bits(dtype)
+    how = layout(x.dtype)
+    return _from_byte(x, how) if how.mantissa else _from_exponent(x)
 
 
-def _to_half(x: Any, dtype: np.dtype) -> Any:
+def _to_narrow(x: Any, dtype: np.dtype) -> Any:
+    """The nearest narrow number, of two as near the even one.
+
+    For bfloat16 add 0x7fff, and one more where the kept part is odd. A nan must not round up to
+    infinity: it gets a quiet bit instead.
+    """
+    if x.dtype.kind in "iu":
+        return (x.bits("u1") & (1 << itemsize_bits(dtype)) - 1).bits(dtype)
     if dtype == FLOAT16:
         return plain("bitcast half {x} to i16", plain("fptrunc {s} {x} to half", x), dtype=dtype)
+    if dtype == BFLOAT16:
+        bits = x.bits("u4")
+        kept = bits >> 16
+        return select(x != x, kept | 64, _rounded_off(bits, 16)).to("u2").bits(dtype)
+    how = layout(dtype)
+    code = _to_byte(x, how) if how.mantissa else _to_exponent(x)
+    return code.to("u1").bits(dtype)
+
+
+class Layout(NamedTuple):
+    """How floats of a byte or less are laid out: sign, exponent, mantissa.
+
+    A code is the bits as an integer. Up to `most`, codes are numbers in their order.
+    """
+
+    mantissa: int  # how many bits it has
+    least: int  # the exponent of the smallest normal number
+    sign: int  # the code of a sign alone: of -0, or, where there is no -0, of nan
+    most: int  # the codes of the largest number, of what is above it, and of nan
+    above: int
+    nan: int
+
+    @property
+    def lifted(self) -> int:
+        """What is added to an exponent to be that of a float32."""
+        return self.least + 126
+
+
+@cache
+def layout(dtype: np.dtype) -> Layout:
+    """That of a dtype.
+
+    >>> layout(np.dtype("float8_e5m2"))
+    Layout(mantissa=2, least=-14, sign=128, most=123, above=124, nan=126)
+    """
+    info = finfo(dtype)
+    values = np.array([-1, 1, info.max, np.inf, np.nan], np.float32).astype(dtype)
+    minus_one, one, *codes = map(int, values.view(np.uint8))
+    return Layout(info.nmant, int(info.minexp), minus_one ^ one, *codes)
+
+
+def _from_byte(x: Any, how: Layout) -> Any:
+    """The same number as a float32, where subnormal ones are normal."""
+    code = x.bits("u1").to("u4")
+    size, sign = code & how.sign - 1, code & how.sign
+    normal = ((size << 23 - how.mantissa) + (how.lifted << 23)).bits("f4")
+    number = select(size < 1 << how.mantissa,
+                    size.to("f4") * 2.**(how.least - how.mantissa), normal)
+    if how.above not in (how.most, how.nan):
+        number = select(size == how.above, np.inf, number)
+        number = select(size > how.above, np.nan, number)
+    elif how.above == how.sign:
+        number = select(code == how.nan, np.nan, number)
+    elif how.above != how.most:
+        number = select(size > how.most, np.nan, number)
+    return (number.bits("u4") ^ sign << 32 - how.sign.bit_length()).bits("f4")
+
+
+def _to_byte(x: Any, how: Layout) -> Any:
+    """The code of a float32, rounded once: to a subnormal number by the sum with a large one."""
     bits = x.bits("u4")
-    kept = bits >> 16
-    number = (bits + ((kept & 1) + 0x7FFF)) >> 16
-    return select(x != x, kept | 64, number).to("u2").bits(dtype)
+    size, sign = bits & 0x7FFFFFFF, bits >> 31 << how.sign.bit_length() - 1
+    large = x.const(2.**(how.least - how.mantissa + 23))
+    small = (size.bits("f4") + large).bits("u4") - large.bits("u4")
+    normal = _rounded_off(size, 23 - how.mantissa) - (how.lifted << how.mantissa)
+    code = select(size.bits("f4") < 2.**how.least, small, normal)
+    code = select(x != x, how.nan, select(code > how.most, how.above, code))
+    if how.above == how.sign:  # neither 0 nor nan has a sign
+        sign = select(code & how.sign - 1 == 0, 0, sign)
+    return code ^ sign
+
+
+# float8_e8m0fnu has neither sign nor mantissa nor zero: it is the exponent of a float32.
+
+
+def _from_exponent(x: Any) -> Any:
+    code = x.bits("u1").to("u4")
+    number = select(code == 0, 2.**-127, (code << 23).bits("f4"))
+    return select(code == 255, np.nan, number)
+
+
+def _to_exponent(x: Any) -> Any:
+    """Half-way it is rounded up, and what is no positive number is nan."""
+    bits = x.bits("u4")
+    code = select(bits < 1 << 23, (bits > 1 << 22).to("u4"), (bits + (1 << 22)) >> 23)
+    return select(x > 0, code, 255)
+
+
+def _rounded_off(bits: Any, count: int) -> Any:
+    """Unsigned bits without the last ones; of two as near, the even one."""
+    return (bits + ((bits >> count & 1) + ((1 << count - 1) - 1))) >> count

@@ -67,7 +67,7 @@ def assembly(kernel: Kernel) -> str:
 
 
 def llvm_type(dtype: np.dtype) -> str:
-    """The LLVM type of a scalar in a register; 16-bit floats travel as their bits.
+    """The LLVM type of a scalar in a register; narrow numbers travel as their bits.
 
     >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"))
     ('float', 'i8', 'i1')
@@ -88,7 +88,7 @@ def _literal(constant: Constant) -> str:
     kind, value = kind_of(constant.dtype), constant.value
     if kind == "f":
         return "0x" + struct.pack(">d", value).hex().upper()
-    return str(int(value.view(np.uint16) if kind == "h" else value))
+    return str(int(value.view(f"u{value.itemsize}") if kind == "n" else value))
 
 
 def _passed_as(x: Operand | Variable | Buffer | Address) -> str:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.dtypes import iinfo, issubdtype
+from minijax.dtypes import computed_in, iinfo, issubdtype
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
 from .instructions import (
-    BFLOAT16 as BFLOAT16, FLOAT16 as FLOAT16, converted, div, extremum, kind_of as kind_of, rem,
-    shifted,
+    FLOAT16 as FLOAT16, converted, div, extremum, kind_of as kind_of, rem, shifted,
 )
 from .library import c_library, symbol_in
 
@@ -192,10 +191,10 @@ _op("le", 2, np.less_equal, "bool", i="icmp sle", bu="icmp ule", f="fcmp ole")
 _op("gt", 2, np.greater, "bool", i="icmp sgt", bu="icmp ugt", f="fcmp ogt")
 _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge")
 _op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
-    biufh="select i1 {x}, {t} {y}, {t} {z}")
-_op("convert", 1, _convert, "target", biufh=converted)
+    biufn="select i1 {x}, {t} {y}, {t} {z}")
+_op("convert", 1, _convert, "target", biufn=converted)
 _op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
-    iufh="bitcast {s} {x} to {t}")
+    iufn="bitcast {s} {x} to {t}")
 
 
 @cache
@@ -219,7 +218,7 @@ def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: Any = None) ->
 class Scalars:
     """How rules write the operations, whoever runs them: a bare number takes its neighbour's dtype.
 
-    16-bit floats are computed in float32 and rounded once.
+    Narrow numbers are computed in wide ones and rounded once.
     """
 
     operands: Any  # the types of what is not a bare number
@@ -263,10 +262,14 @@ class Scalars:
     def operation(self, op: str, args: tuple) -> Any:
         """An operation of that name on operands and bare numbers."""
         operands = self._alike(args)
-        if kind_of(operands[0].dtype) != "h":
+        dtype = operands[0].dtype
+        if kind_of(dtype) != "n":
             return self.let(op, tuple(operands))
-        wide = self.let(op, tuple(self.convert(x, FLOAT32) for x in operands))
-        return wide if wide.dtype == BOOL else self.convert(wide, operands[0].dtype)
+        sign = {"shr_logical": "u", "shr_arithmetic": ""}.get(op)  # of what fills up the bits
+        bits = dtype if sign is None else np.dtype(sign + dtype.name.removeprefix("u"))
+        wide = self.let(op, tuple(self.convert(self.bitcast(x, bits), computed_in(bits))
+                                  for x in operands))
+        return wide if wide.dtype == BOOL else self.bitcast(self.convert(wide, bits), dtype)
 
 
 class NumpyScalars(Scalars):

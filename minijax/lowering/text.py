@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from minijax import dtypes
 from minijax.printing import Names
 
 from .loops import (
@@ -34,8 +35,7 @@ _OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not
 # The names that a text calls: NumPy's words where that of an operation is Python's already, and
 # each dtype converts what it is called with.
 NUMPYS = {"min": "minimum", "max": "maximum"}
-CONVERTERS = [*"bool bfloat16 float16 float32 float64".split(),
-              *(f"{sign}int{8 << k}" for sign in ("", "u") for k in range(4))]
+CONVERTERS = ["bool", *(dtype.name for dtype in dtypes.FLOATS + dtypes.SIGNED + dtypes.UNSIGNED)]
 CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
          "inf", "nan", "at", "range", "empty"}
 

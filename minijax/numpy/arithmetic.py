@@ -101,7 +101,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Array:
     >>> float(fmod(-5., 3.))
     -2.0
     """
-    if x1.dtype.kind in "iu":
+    if dtypes.kind(x1.dtype) in "iu":
         x2 = choose(x2 == 0, 1, x2)
     return lax.rem(*promote_dtypes_numeric(x1, x2))
 
@@ -136,9 +136,9 @@ def floor_divide(x1: Numeric, x2: Numeric, /) -> Array:
     """
     if x1.dtype.kind == "c":
         raise TypeError("floor_divide does not support complex-valued inputs")
-    if x1.dtype.kind == "u":
+    if dtypes.kind(x1.dtype) == "u":
         return lax.div(x1, x2)
-    if x1.dtype.kind in "iu":
+    if dtypes.kind(x1.dtype) in "iu":
         quotient = lax.div(x1, x2)
         inexact = lax.ne(lax.rem(x1, x2), like(0, x1))
         lower = lax.bitwise_and(lax.ne(lax.sign(x1), lax.sign(x2)), inexact)
@@ -163,7 +163,7 @@ def remainder(x1: Numeric, x2: Numeric, /) -> Array:
     >>> remainder(np.array([7, -7]), 4)
     Array([3, 1], dtype=int32)
     """
-    if x1.dtype.kind in "iu":
+    if dtypes.kind(x1.dtype) in "iu":
         x2 = choose(x2 == 0, 1, x2)
     rest, zero = lax.rem(x1, x2), like(0, x1)
     wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(x2, zero)),
@@ -180,7 +180,7 @@ def divmod(x1: Numeric, x2: Numeric, /) -> tuple[Array, Array]:
     >>> [int(part) for part in divmod(7, 4)]
     [1, 3]
     """
-    if x1.dtype.kind in "iu":
+    if dtypes.kind(x1.dtype) in "iu":
         return floor_divide(x1, x2), remainder(x1, x2)
     return _float_divmod(x1, x2)
 
@@ -203,14 +203,14 @@ def power(x1: Any, x2: Any, /) -> Array:
         [base] = promote_dtypes_numeric(x1)
         return lax.integer_pow(base, exponent)
     x, y = promote_shapes("power", as_value(x1), as_value(x2))
-    if y.dtype.kind in "biu" and dtypes.issubdtype(x.dtype, np.inexact):
+    if dtypes.kind(y.dtype) in "biu" and dtypes.issubdtype(x.dtype, np.inexact):
         # left as it is: the derivative by x then holds at x = 0
         dtype, weak = result_dtype(x, y)
         if dtype == x.dtype:
             y = convert(y, np.dtype("int32")) if y.dtype == bool else y
             return lax.pow(convert(x, dtype, weak), y)
     x, y = promote_args_numeric("power", x, y)
-    return (_integer_power if x.dtype.kind in "iu" else lax.pow)(x, y)
+    return (_integer_power if dtypes.kind(x.dtype) in "iu" else lax.pow)(x, y)
 
 
 def _known_integer(x: Any) -> int | None:
@@ -355,7 +355,7 @@ def _within_32_bits(n: Any) -> Any:
     """An exponent as int32; one that does not fit is more than enough anyway."""
     if n.dtype.itemsize >= 4:
         far = 1 << 24
-        n = lax.clamp(like(0 if n.dtype.kind == "u" else -far, n), n, like(far, n))
+        n = lax.clamp(like(0 if dtypes.kind(n.dtype) == "u" else -far, n), n, like(far, n))
     return convert(n, np.dtype(np.int32))
 
 

@@ -118,7 +118,7 @@ def lcm(x1: Operand, x2: Operand) -> Array:
 
 
 def _check_integers(name: str, x: Any) -> None:
-    if x.dtype.kind not in "iu":
+    if dtypes.kind(x.dtype) not in "iu":
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
 
 
@@ -148,7 +148,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
     """
-    if a.dtype.kind not in "biu":
+    if dtypes.kind(a.dtype) not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
     places = _places_of_bits(bitorder)
     x, at = along("packbits", a, axis)

@@ -200,7 +200,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     places = as_arrays("ravel_multi_index", *multi_index)
     wanted = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
     for each in (*(x.dtype for x in places), np.dtype(wanted)):
-        if each.kind not in "iu":
+        if dtypes.kind(each) not in "iu":
             raise ValueError(f"dtype={each!r} is not an integer type.")
     sizes = [operator.index(size) for size in dims]
     if math.prod(sizes) - 1 > np.iinfo(wanted).max:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
@@ -384,7 +384,8 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
     for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
         margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,
                                    keepdims=True)
-        margin = convert(round(margin) if a.dtype.kind in "biu" else margin, a.dtype, a.weak_type)
+        margin = round(margin) if dtypes.kind(a.dtype) in "biu" else margin
+        margin = convert(margin, a.dtype, a.weak_type)
         margins.append(broadcast_to_shape(margin, replaced(a.shape, axis, width)))
     return lax.concatenate([margins[0], a, margins[1]], axis)
 

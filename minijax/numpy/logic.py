@@ -52,7 +52,8 @@ def right_shift(x1: Numeric, x2: Numeric, /) -> Array:
     >>> int(right_shift(-8, 1))
     -4
     """
-    return (lax.shift_right_logical if x1.dtype.kind == "u" else lax.shift_right_arithmetic)(x1, x2)
+    is_unsigned = dtypes.kind(x1.dtype) == "u"
+    return (lax.shift_right_logical if is_unsigned else lax.shift_right_arithmetic)(x1, x2)
 
 
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift

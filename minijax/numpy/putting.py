@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arguments
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays,
@@ -111,7 +111,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
     places: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
                    else as_array("insert", obj))
-    if places.ndim > 1 or places.dtype.kind not in "iu":
+    if places.ndim > 1 or dtypes.kind(places.dtype) not in "iu":
         raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
                          f"dimension; got {obj}")
     if places.ndim == 0:
@@ -157,7 +157,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     Args:
       mode: of numbers outside: "raise", which needs known ones, "wrap" or "clip".
     """
-    if a.dtype.kind not in "iu":
+    if dtypes.kind(a.dtype) not in "iu":
         raise ValueError("`a` array must be integer typed")
     which, arrays = a, as_arrays("choose", *choices)
     if mode == "raise":

@@ -98,9 +98,9 @@ def _wide(dtype: Any) -> Any:
 
 def _promoted_integer(dtype: Any) -> Any:
     """The dtype in which integers are summed: at least as wide as the default."""
-    if dtype.kind not in "biu":
+    if dtypes.kind(dtype) not in "biu":
         return dtype
-    wide = dtypes.default_uint_dtype() if dtype.kind == "u" else dtypes.default_int_dtype()
+    wide = dtypes.default_uint_dtype() if dtypes.kind(dtype) == "u" else dtypes.default_int_dtype()
     return dtype if dtype.itemsize > wide.itemsize else wide
 
 
@@ -431,7 +431,9 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         if function.__name__ in ("var", "std"):
             given["where"] = _known(a, given.get("where"))
         is_nan = isnan(a)
-        found = function(choose(is_nan, convert(instead, a.dtype), a), **given)
+        filler = (convert(instead, a.dtype) if np.isfinite(instead) else
+                  extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
+        found = function(choose(is_nan, filler, a), **given)
         if nothing is None or given.get("initial") is not None:
             return found
         are_nan = all(is_nan, given.get("axis"), keepdims=bool(given.get("keepdims")))

@@ -179,7 +179,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     Args:
       length: the size of the result; needed where `x` is traced. Larger numbers are dropped.
     """
-    if x.dtype.kind not in "biu":
+    if dtypes.kind(x.dtype) not in "biu":
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
@@ -320,7 +320,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       ValueError: when the places are not integers; booleans count as such, but for "clip".
       IndexError: when the axis is empty, and some place is asked for.
     """
-    if indices.dtype.kind not in ("iu" if mode == "clip" else "biu"):  # JAX clips no booleans
+    kinds = "iu" if mode == "clip" else "biu"  # JAX clips no booleans
+    if dtypes.kind(indices.dtype) not in kinds:
         raise ValueError("indices must have an integer type")
     if indices.dtype == bool:
         indices = convert(indices, _INT)
@@ -355,7 +356,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
            [3]], dtype=int32)
     """
     places = indices
-    if places.dtype.kind not in "iu":
+    if dtypes.kind(places.dtype) not in "iu":
         raise TypeError("take_along_axis indices must be of integer type, "
                         f"got {places.dtype.name}")
     if axis is None and places.ndim != 1:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays,
@@ -111,7 +111,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
     """
     p, period = promoted("unwrap", promote_dtypes, p, period)
     steps = diff(p, axis=axis)
-    whole = p.dtype.kind in "iu"
+    whole = dtypes.kind(p.dtype) in "iu"
     half = period // 2 if whole else period / 2
     low = -half
     nearest = arithmetic.remainder(steps - low, period) + low

@@ -230,7 +230,7 @@ class ufunc:
         if self._parts.reduceat is not None:
             return self._parts.reduceat(x, indices, axis=axis, dtype=dtype)
         starts = as_array(f"{self.__name__}.reduceat", indices)
-        if starts.dtype.kind not in "iu":
+        if dtypes.kind(starts.dtype) not in "iu":
             raise ValueError("indices must have an integer type")
         if not x.ndim:
             raise ValueError(f"reduceat: a must have 1 or more dimension, got a.shape={x.shape}")
@@ -296,7 +296,7 @@ def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
 
 
 def _bits(x: Any) -> Any:
-    if x.dtype.kind not in "biu":
+    if dtypes.kind(x.dtype) not in "biu":
         raise ValueError(f"integer argument required; got dtype={x.dtype}")
     return x
 

@@ -110,7 +110,7 @@ def absolute(x: ArrayLike, /) -> Array:
     >>> absolute(np.array([-1.5, 2]))
     Array([1.5, 2. ], dtype=float32)
     """
-    return x if x.dtype.kind in "bu" else lax.abs(x)
+    return x if dtypes.kind(x.dtype) in "bu" else lax.abs(x)
 
 
 abs = absolute
@@ -135,9 +135,9 @@ def signbit(x: ArrayLike, /) -> Array:
     >>> signbit(np.array([-0.0, 0.0]))
     Array([ True, False], dtype=bool)
     """
-    if x.dtype.kind in "bu":
+    if dtypes.kind(x.dtype) in "bu":
         return _everywhere(x, False)
-    if x.dtype.kind in "iu":
+    if dtypes.kind(x.dtype) in "iu":
         return x < convert(0, x.dtype)
     if x.dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
@@ -153,7 +153,7 @@ def floor(x: ArrayLike, /) -> Array:
     >>> float(floor(-1.5))
     -2.0
     """
-    return x if x.dtype.kind in "biu" else lax.floor(x)
+    return x if dtypes.kind(x.dtype) in "biu" else lax.floor(x)
 
 
 def ceil(x: ArrayLike, /) -> Array:
@@ -162,7 +162,7 @@ def ceil(x: ArrayLike, /) -> Array:
     >>> float(ceil(1.2))
     2.0
     """
-    return x if x.dtype.kind in "biu" else lax.ceil(x)
+    return x if dtypes.kind(x.dtype) in "biu" else lax.ceil(x)
 
 
 def trunc(x: ArrayLike) -> Array:
@@ -171,7 +171,7 @@ def trunc(x: ArrayLike) -> Array:
     >>> float(trunc(-1.5))
     -1.0
     """
-    if x.dtype.kind in "biu":
+    if dtypes.kind(x.dtype) in "biu":
         return x
     return lax.select(lax.lt(x, like(0, x)), lax.ceil(x), lax.floor(x))
 
@@ -182,7 +182,7 @@ def rint(x: ArrayLike, /) -> Array:
     >>> float(rint(2.5))
     2.0
     """
-    return convert(x, dtypes.default_float_dtype()) if x.dtype.kind in "biu" else round(x)
+    return convert(x, dtypes.default_float_dtype()) if dtypes.kind(x.dtype) in "biu" else round(x)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -192,7 +192,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Array([2., 4.], dtype=float32)
     """
     decimals = operator.index(decimals)
-    if a.dtype.kind in "biu":
+    if dtypes.kind(a.dtype) in "biu":
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return a
@@ -335,7 +335,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Array(1.57, dtype=float32, weak_type=True)
     """
     x, y = real(z), imag(z)
-    if z.dtype.kind in "biu" or z.ndim == 0 and z.dtype.kind != "c":
+    if dtypes.kind(z.dtype) in "biu" or z.ndim == 0 and z.dtype.kind != "c":
         x, y = (convert(part, dtypes.default_float_dtype()) for part in (x, y))
     result = lax.atan2(y, x)
     return rad2deg(result) if deg else result

@@ -100,7 +100,6 @@ def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
-    y = y.astype(x.dtype)
     found = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
         return found
@@ -111,7 +110,7 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
 
 pow_p = elementwise(
     "pow",
-    impl=in_numpy(_pow_impl),
+    impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
     abstract_eval=_pow_type,
     derivatives=(_pow_in_x, _pow_in_y),
     element=lambda s, x, y: s.pow(x, s.convert(y, x.dtype)),

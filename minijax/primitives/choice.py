@@ -43,8 +43,10 @@ ge_p, ge = comparison("ge", "Whether ``x >= y``.", np.greater_equal, ORDERED, Fa
 
 def _placed(x: Any) -> Any:
     """The place of a number among all of its dtype: of floats, in the order of their bits."""
-    if x.dtype.kind != "f" and x.dtype != dtypes.bfloat16:
+    if dtypes.kind(x.dtype) != "f":
         return x
+    if x.dtype.itemsize == 1:  # not every such float has a bit for the sign
+        x = x.to(np.float32)
     bits = x.bits()
     return bits ^ ((bits >> 8 * bits.dtype.itemsize - 1) & np.iinfo(bits.dtype).max)
 
@@ -103,10 +105,11 @@ def _ones(x: Any) -> Any:
 
 def _leading_zeros(x: Any) -> Any:
     """The bits that stay clear when the highest one is smeared downwards."""
+    size = 8 * x.dtype.itemsize
     u = x.bits(f"u{x.dtype.itemsize}")
-    for k in range((8 * x.dtype.itemsize).bit_length() - 1):
+    for k in range(size.bit_length() - 1):
         u |= u >> (1 << k)
-    return _ones(~u).to(x.dtype)
+    return (_ones(~u) - (size - dtypes.itemsize_bits(x.dtype))).to(x.dtype)
 
 
 population_count_p, population_count = unary(

@@ -179,24 +179,31 @@ def _bitcast_type(x: ShapedArray, *, new_dtype: Any) -> list[ShapedArray]:
 
 
 def _bitcast_impl(x: np.ndarray, new_dtype: Any) -> list[np.ndarray]:
-    longer = x.dtype.itemsize - new_dtype.itemsize
-    found = (x[..., None] if longer > 0 else x).view(new_dtype)
-    return [found[..., 0] if longer < 0 else found]
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    if old == new:
+        return [x.view(new_dtype)]
+    few, whole = min(old, new), np.dtype(f"u{max(x.dtype.itemsize, new_dtype.itemsize)}")
+    places = np.arange(0, max(old, new), few, dtype=whole)
+    if old > new:
+        pieces = x.view(whole)[..., None] >> places & (1 << few) - 1
+        return [pieces.astype(f"u{new_dtype.itemsize}").view(new_dtype)]
+    pieces = x.view(f"u{x.dtype.itemsize}").astype(whole) << places
+    return [np.bitwise_or.reduce(pieces, -1).view(new_dtype)]
 
 
 def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
-    old, new = x.dtype.itemsize, new_dtype.itemsize
-    piece, whole = f"u{min(old, new)}", f"u{max(old, new)}"
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if old == new:
         return s.bitcast(x(index), new_dtype)
+    piece, whole = (np.dtype(f"uint{bits}") for bits in sorted((old, new)))
     if old > new:  # the last axis counts the pieces of an element, the lowest first
-        places = s.convert(s.mul(index[-1], 8 * new), whole)
+        places = s.convert(s.mul(index[-1], new), whole)
         found = s.shr_logical(s.bitcast(x(index[:-1]), whole), places)
         return s.bitcast(s.convert(found, piece), new_dtype)
     found = s.const(0, whole)
     for k in range(new // old):
         part = s.bitcast(x((*index, s.const(k, np.int64))), piece)
-        found = s.or_(found, s.shl(s.convert(part, whole), 8 * old * k))
+        found = s.or_(found, s.shl(s.convert(part, whole), old * k))
     return s.bitcast(found, new_dtype)
 
 

@@ -17,8 +17,8 @@ from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below
                                      inverse, keeping, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, all_weak, at_each,
-                                      broadcast_shapes, check_reducible, computed_in, in_numpy,
-                                      widened)
+                                      broadcast_shapes, check_reducible, computed_in,
+                                      extremum_of_nothing, in_numpy, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -243,10 +243,21 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
                          lambda *inner: widened(s, x(keeping(index, axes, inner))),
-                         lambda total: s.convert(total, x.dtype))
+                         lambda total: s.const(of_nothing(x), x.dtype) if has_none(x, axes)
+                         else s.convert(total, x.dtype))
 
-    return Primitive(name, impl=in_numpy(lambda x, axes: impl(x, axes)),
-                     abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
+    def has_none(x: Any, axes: Axes) -> bool:
+        return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)
+
+    def of_nothing(x: Any) -> Any:
+        return extremum_of_nothing(op, x.dtype)  # not infinite where x could not be
+
+    def meaning(x: np.ndarray, axes: Axes) -> list:
+        if has_none(x, axes):
+            return [np.full(without(x.shape, axes), of_nothing(x))]
+        return in_numpy(lambda x: impl(x, axes))(x)
+
+    return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
                      examples=reducible(accepts, axes_of))
 

@@ -20,7 +20,7 @@ from minijax.primitives.emitted import (add_cotangents, batch_in_front, filled, 
                                         transposed)
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import (INEXACT, SHORT_FLOATS, check_dtypes, check_same_dtypes,
+from minijax.primitives.slots import (INEXACT, check_dtypes, check_same_dtypes, is_narrow,
                                       nest)
 
 
@@ -31,11 +31,11 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
 
     Raises:
       TypeError: for other dtypes and ranks below two.
-      NotImplementedError: for 16-bit floats.
+      NotImplementedError: for floats of fewer than 32 bits.
       ValueError: for matrices that have to be square and are not.
     """
     check_dtypes(name, [x, x], [INEXACT, INEXACT])
-    if x.dtype in SHORT_FLOATS:
+    if is_narrow(x.dtype):
         raise NotImplementedError(f"Unsupported dtype {dtype_name(x.dtype)}.")
     if x.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
@@ -427,7 +427,7 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     """
     a, b = as_value(a), as_value(b)
     dtype = a.dtype
-    if dtype == b.dtype and dtype in SHORT_FLOATS:
+    if dtype == b.dtype and is_narrow(dtype):
         a, b = (convert_element_type(x, np.float32) for x in (a, b))
     is_vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else max(b.ndim - 1, 0)

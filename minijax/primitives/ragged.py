@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
-from minijax import core
+from minijax import core, dtypes
 from minijax.core import Array
 from minijax.primitives import algebra, choice, emitted, reduce
 from minijax.primitives.axes import as_dims, refuse
@@ -88,7 +88,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     summed, summed_right, batch, batch_right, groups = map(
         as_dims, (summed, summed_right, batch, batch_right, groups))
     lhs, rhs, sizes = map(core.as_value, (lhs, rhs, group_sizes))
-    refuse((sizes.dtype.kind not in "iu",
+    refuse((dtypes.kind(sizes.dtype) not in "iu",
             "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
            (sizes.ndim != 1, f"ragged_dot_general takes one row of group_sizes, not {sizes.shape}; "
                              "for more, jax.vmap it."),

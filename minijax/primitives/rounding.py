@@ -19,8 +19,8 @@ from minijax.primitives.axes import Outs, refuse
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
-from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, numpy_scalars,
-                                      real_dtype, wide)
+from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
+                                      numpy_scalars, real_dtype, wide)
 
 # ── Sign and size ────────────────────────────────────────────────────────────────────────────
 
@@ -38,9 +38,9 @@ def _sign(x: Any) -> Any:
 
 
 def _sign_of_one(x: Any) -> Any:
-    if x.dtype.kind == "u":
+    if dtypes.kind(x.dtype) == "u":
         return where(x == 0, x, x.const(1))
-    if x.dtype.kind == "i":
+    if dtypes.kind(x.dtype) == "i":
         return where(x == 0, x, x >> x.dtype.itemsize * 8 - 1 | 1)
     # Zeros keep their sign, nan stays nan.
     return where(builtins.abs(x) > 0, copysign(x.const(1), x), x)
@@ -54,6 +54,14 @@ sign_p, sign = unary(
     shows="-2.5 -> -1.")
 
 
+def _real_dtype_of_size(dtype: Any) -> Any:
+    if dtype in dtypes.SMALL_SIGNED:  # the size of the least of them is none of them
+        raise TypeError(f"abs does not accept dtype {dtype.name}. Support for narrow-width "
+                        "integers is platform-dependent and limited to a few specific operations, "
+                        "e.g. basic arithmetic and type casting.")
+    return real_dtype(dtype)
+
+
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
         away = choice.select(choice.eq(z, emitted.constant(0, z)), emitted.filled(1, z), z)
@@ -62,8 +70,8 @@ def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
 
 
 abs_p, abs = unary(
-    "abs", "Elementwise absolute value.", accepts=SIGNED + FLOAT + COMPLEX, shows="-2.5 -> 2.5",
-    impl=_size, result=real_dtype,
+    "abs", "Elementwise absolute value.", accepts=FLOAT + COMPLEX + SIGNED, shows="-2.5 -> 2.5",
+    impl=_size, result=_real_dtype_of_size,
     derivative=_abs_tangent,
     examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"])
 
@@ -96,16 +104,16 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
-def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> list[np.ndarray]:
+def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> np.ndarray:
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return [np.rint(x)]
+        return np.rint(x)
     whole = np.trunc(x)
-    return [np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)]
+    return np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)
 
 
 round_p = elementwise(
     "round",
-    impl=_rounded_by_numpy,
+    impl=in_numpy(_rounded_by_numpy),
     accepts=[FLOAT],
     element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
@@ -137,6 +145,8 @@ rem_p, rem = binary(
 
 def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """The mantissa is rounded to even; what the exponent is too short for is infinite, or zero."""
+    if x.dtype.itemsize == 1:
+        return _reduced(x.to(np.float32), exponent_bits, mantissa_bits).to(x.dtype)
     info = dtypes.finfo(x.dtype)
     bits, dropped = x.bits(), info.nmant - mantissa_bits
     if dropped > 0:

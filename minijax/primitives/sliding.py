@@ -4,6 +4,7 @@ Stands on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function o
 In JAX: `jax/_src/lax/windowed_reductions.py`.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
-                                      computed_in)
+                                      computed_in, extremum_of_nothing)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
@@ -275,7 +276,7 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
         found = windows_impl(surrounded(
-            x.astype(wide), identity(wide), padding, base_dilation), **params)
+            x.astype(wide), identity(x.dtype), padding, base_dilation), **params)
         return [join(found, _inner(x.ndim)).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
@@ -286,7 +287,7 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
             inside, places = places_in(s, index, offset, x.shape, window_strides, padding,
                                        base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
-                            lambda: s.const(identity(wide), wide))
+                            lambda: s.const(identity(x.dtype), wide))
         return Reduction(op, wide, window_dimensions, term, lambda found: s.convert(found, x.dtype))
 
     examples = table(
@@ -321,12 +322,7 @@ reduce_window_sum_p = _pooling(
     kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
 
 
-def lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
-
-
-def highest(dtype: Any) -> Any:
-    return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
+lowest, highest = (functools.partial(extremum_of_nothing, op) for op in ("max", "min"))
 
 
 # ── Where the extremum of a window stands, and what stands there in another array ────────────
@@ -369,8 +365,9 @@ def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, p
 def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilation: Shape,
            **params: Shape) -> np.ndarray:
     rank, is_max = x.ndim, select_prim is choice.ge_p
-    found = windows_impl(surrounded(x, (lowest if is_max else highest)(x.dtype), padding,
-                                     base_dilation), **params)
+    found = windows_impl(surrounded(
+        x.astype(computed_in(x.dtype)), (lowest if is_max else highest)(x.dtype), padding,
+        base_dilation), **params)
     flat = found.reshape(*found.shape[:rank], math.prod(found.shape[rank:]))
     place = (np.argmax if is_max else np.argmin)(flat, rank)
     return (np.arange(flat.shape[-1]) == place[..., None]).reshape(found.shape)
@@ -378,9 +375,10 @@ def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilatio
 
 def _gather_impl(t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
                  base_dilation: Shape, **params: Shape) -> list[np.ndarray]:
-    values = windows_impl(surrounded(t, 0, padding, base_dilation), **params)
-    return [np.where(_which(x, select_prim, padding, base_dilation, **params), values, 0).sum(
-        _inner(x.ndim), dtype=t.dtype)]
+    values = windows_impl(surrounded(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
+                          **params)
+    inside = _which(x, select_prim, padding, base_dilation, **params)
+    return [np.where(inside, values, 0).sum(_inner(x.ndim), dtype=values.dtype).astype(t.dtype)]
 
 
 def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
@@ -388,7 +386,7 @@ def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, 
     ones = (1,) * x.ndim
     params = {**params, "window_dilation": ones}
     inside = _which(x, select_prim, padding, ones, **params)
-    kept = np.where(inside, np.expand_dims(source, _inner(x.ndim)), 0).astype(source.dtype)
+    kept = np.where(inside, np.expand_dims(source, _inner(x.ndim)), source.dtype.type(0))
     [back] = _overlap_impl(kept, tuple(
         n + sum(around) for n, around in zip(x.shape, padding, strict=True)), **params)
     inverse = tuple((-before, -after) for before, after in padding)

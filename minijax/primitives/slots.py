@@ -10,11 +10,11 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
+from minijax.dtypes import computed_in, is_narrow
 from minijax.lazily import importing
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
@@ -34,33 +34,26 @@ NOT_DIFFERENTIABLE = cannot("its result does not vary smoothly with its argument
 
 # ── impl: the meaning, in NumPy ──────────────────────────────────────────────────────────────
 
-SHORT_FLOATS = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-
-
-def computed_in(dtype: Any) -> np.dtype:
-    """The dtype in which numbers are added up and multiplied."""
-    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
-
-
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the parts of complex numbers; any other itself."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
-    """A meaning from a NumPy function; 16-bit floats are computed in float32, rounded once."""
+    """A meaning from a NumPy function; narrow numbers are computed in wide ones, rounded once."""
     def impl(*arrays: np.ndarray, **params: Any) -> list:
-        if arrays[0].dtype not in SHORT_FLOATS:
+        dtype = arrays[0].dtype
+        wide = computed_in(dtype)
+        if wide is dtype:
             return [f(*arrays, **params)]
-        wide = [x.astype(np.float32) if x.dtype in SHORT_FLOATS else x for x in arrays]
-        out = np.asarray(f(*wide, **params))
-        return [out.astype(arrays[0].dtype) if out.dtype == np.float32 else out]
+        out = np.asarray(f(*(x.astype(computed_in(x.dtype)) for x in arrays), **params))
+        return [out.astype(dtype) if out.dtype == wide else out]
     return impl
 
 
 def by_formula(f: Formula) -> Callable[..., list]:
     """A meaning that is the formula of one element, run over whole arrays."""
-    return in_numpy(lambda *arrays, **params: f(numpy_scalars(), *arrays, **params))
+    return lambda *arrays, **params: [wide(f)(numpy_scalars(), *arrays, **params)]
 
 
 @functools.cache
@@ -70,10 +63,16 @@ def numpy_scalars() -> Any:
 
 
 def wide(formula: Formula) -> Formula:
-    """A formula whose 16-bit arguments are computed in float32 and rounded once."""
+    """A formula whose narrow floats are computed in float32 and rounded once.
+
+    Integers stay: the operations know their width, and wrap around.
+    """
     def computed(s: Any, *scalars: Any, **params: Any) -> Any:
+        dtype = scalars[0].dtype
+        if computed_in(dtype) != np.float32 or dtype == np.float32:
+            return formula(s, *scalars, **params)
         result = formula(s, *(widened(s, x) for x in scalars), **params)
-        return s.convert(result, scalars[0].dtype) if scalars[0].dtype in SHORT_FLOATS else result
+        return s.convert(result, dtype) if result.dtype == np.float32 else result
     return computed
 
 
@@ -85,10 +84,16 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
 
 
 def extremum_of_nothing(op: str, dtype: Any) -> Any:
-    """What no element is beyond: for a maximum -inf, the least integer, or False."""
-    if dtypes.issubdtype(dtype, np.integer):
-        return dtype.type(getattr(dtypes.iinfo(dtype), "min" if op == "max" else "max"))
-    return dtype.type(op == "min" if dtype.kind == "b" else -np.inf if op == "max" else np.inf)
+    """What no element is beyond: for a maximum -inf, the least number where there is no infinity,
+    or False.
+    """
+    if dtype.kind == "b":
+        return dtype.type(op == "min")
+    is_integer = dtypes.issubdtype(dtype, np.integer)
+    if not is_integer and np.isinf(infinite := dtype.type(-np.inf if op == "max" else np.inf)):
+        return infinite
+    limits = (dtypes.iinfo if is_integer else dtypes.finfo)(dtype)
+    return dtype.type(limits.min if op == "max" else limits.max)
 
 
 class Reduction(NamedTuple):
@@ -172,7 +177,7 @@ def check_same_dtypes(name: str, *avals: ShapedArray) -> None:
 
 
 def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
-    if accepts == BITS and not any(dtypes.issubdtype(x.dtype, kind) for kind in BITS):
+    if accepts == BITS and x.dtype.kind not in "biu":  # not the small integers, either
         raise TypeError("logical reduction requires operand dtype bool or int, got "
                         f"{dtype_name(x.dtype)}.")
     if accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number):
@@ -225,8 +230,8 @@ def elementwise_type(name: str, accepts: Sequence[tuple],
 
 
 def widened(s: Any, x: Any) -> Any:
-    """A 16-bit float as float32, in which it is accumulated."""
-    return s.convert(x, np.float32) if x.dtype in SHORT_FLOATS else x
+    """A narrow number as a wide one, in which it is accumulated."""
+    return s.convert(x, computed_in(x.dtype)) if is_narrow(x.dtype) else x
 
 
 def ordered_bits(s: Any, x: Any) -> Any:
@@ -245,6 +250,8 @@ def ordered_bits(s: Any, x: Any) -> Any:
 
 def falling_bits(s: Any, x: Any) -> Any:
     """An integer for every value, in falling order; zeros and nans have signs: -0 is below +0."""
+    if x.dtype.itemsize == 1:
+        x = widened(s, x)
     if not dtypes.issubdtype(x.dtype, np.floating):
         return s.not_(s.convert(x, np.int8) if x.dtype == np.bool_ else x)
     word = np.dtype(f"i{x.dtype.itemsize}")

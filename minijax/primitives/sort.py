@@ -41,12 +41,12 @@ def _keys(x: np.ndarray) -> list[np.ndarray]:
     """What NumPy sorts as XLA does: nan last, the zeros equal, complex numbers by their parts."""
     if x.dtype.kind == "c":
         return [np.ascontiguousarray(x.real), np.ascontiguousarray(x.imag)]
-    return [x if x.dtype.kind in "biuf" else x.astype(np.float32)]
+    return [x.astype(dtypes.computed_in(x.dtype), copy=False)]
 
 
 def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
                num_keys: int) -> list[np.ndarray]:
-    if len(xs) == 1 and xs[0].dtype.kind in "biuf":
+    if len(xs) == 1 and not dtypes.is_narrow(xs[0].dtype) and xs[0].dtype.kind != "c":
         return [np.sort(xs[0], dimension, kind="stable")]
     keys = [key for x in xs[:num_keys] for key in _keys(x)]
     order = np.lexsort(keys[::-1], dimension)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import jit, lax
+from minijax import dtypes, jit, lax
 from minijax.lowering import cache, llvm
 from minijax.lowering.loops import (
     BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
@@ -21,7 +21,8 @@ F32 = np.dtype(np.float32)
 BF16 = np.dtype(ml_dtypes.bfloat16)
 INTEGERS = [np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("", "u")]
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
-HALVES = [np.dtype(np.float16), BF16]
+SHORT = [np.dtype(np.float16), BF16, *dtypes.SMALL_FLOATS]
+NARROW = [*SHORT, *dtypes.SMALL_INTEGERS]
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +66,8 @@ def elementwise(op, dtypes, result, size):
 
 def edges(dtype):
     """Values where operations go wrong, and a few others."""
+    if dtype in dtypes.SMALL_INTEGERS:
+        return every(dtype)
     match kind_of(dtype):
         case "b":
             return np.array([False, True])
@@ -80,13 +83,21 @@ def edges(dtype):
             return np.array(values + [-value for value in values]).astype(dtype)
 
 
-def combinations(dtypes):
-    columns = zip(*itertools.product(*map(edges, dtypes)), strict=True)
-    return [np.array(column, d) for column, d in zip(columns, dtypes, strict=True)]
+def every(dtype):
+    """All the numbers of a narrow dtype."""
+    codes = np.arange(1 << dtypes.itemsize_bits(dtype)).astype(f"u{dtype.itemsize}")
+    return codes.view(dtype)
+
+
+def combinations(kinds):
+    columns = zip(*itertools.product(*map(edges, kinds)), strict=True)
+    return [np.array(column, d) for column, d in zip(columns, kinds, strict=True)]
 
 
 def assert_same(got, expected):
     assert got.dtype == expected.dtype
+    if got.dtype.itemsize == 1:  # NumPy finds no sign in a float of fewer than eight bits
+        got, expected = got.view(np.uint8), expected.view(np.uint8)
     if got.dtype.kind in "biu":
         return np.testing.assert_array_equal(got, expected)
     with np.errstate(invalid="ignore"):  # some 16-bit nans are signalling
@@ -96,8 +107,8 @@ def assert_same(got, expected):
 
 
 def dtypes_of(kinds):
-    every = {"b": [BOOL], "i": INTEGERS[::2], "u": INTEGERS[1::2], "f": FLOATS, "h": HALVES}
-    return [dtype for kind in kinds for dtype in every[kind]]
+    of_kind = {"b": [BOOL], "i": INTEGERS[::2], "u": INTEGERS[1::2], "f": FLOATS, "n": NARROW}
+    return [dtype for kind in kinds for dtype in of_kind[kind]]
 
 
 CASES = [(op, dtype) for op in OPS.values() if op.result != "target"
@@ -106,17 +117,18 @@ CASES = [(op, dtype) for op in OPS.values() if op.result != "target"
 
 @pytest.mark.parametrize(("op", "dtype"), CASES, ids=[f"{op.name}-{d}" for op, d in CASES])
 def test_an_operation_compiled_gives_its_numpy_meaning_at_every_edge(op, dtype):
-    dtypes = ([BOOL] if op.name == "select" else []) + [dtype] * (op.arity - (op.name == "select"))
-    arrays = combinations(dtypes)
+    kinds = ([BOOL] if op.name == "select" else []) + [dtype] * (op.arity - (op.name == "select"))
+    arrays = combinations(kinds)
     result = BOOL if op.result == "bool" else dtype
-    made = elementwise(op.name, dtypes, result, len(arrays[0]))
+    made = elementwise(op.name, kinds, result, len(arrays[0]))
     status, [got] = run(made, *arrays)
     assert status == 0
     assert_same(got, np.asarray(op.meaning(*arrays)))
 
 
 CONVERSIONS = [(a, b) for a in dtypes_of("biuf") for b in dtypes_of("biuf")] + [
-    (a, b) for h in HALVES for a, b in ((h, F32), (F32, h))]
+    pair for narrow in NARROW for wide in [dtypes.computed_in(narrow)]
+    for pair in ((narrow, wide), (wide, narrow))]
 
 
 @pytest.mark.parametrize(("given", "wanted"), CONVERSIONS,
@@ -130,24 +142,26 @@ def test_a_conversion_compiled_gives_its_numpy_meaning_at_every_edge(given, want
     assert_same(got, np.asarray(OPS["convert"].meaning(x, wanted)))
 
 
-@pytest.mark.parametrize("half", HALVES, ids=str)
-def test_every_16_bit_float_survives_the_way_through_float32(half):
-    x = np.arange(2**16, dtype=np.uint16).view(half)
-    _, [wide] = run(elementwise("convert", [half], F32, x.size), x)
-    assert_same(wide, x.astype(np.float32))
-    _, [back] = run(elementwise("convert", [F32], half, x.size), wide)
+@pytest.mark.parametrize("narrow", NARROW, ids=str)
+def test_every_narrow_number_survives_the_way_through_a_wide_one(narrow):
+    x, dtype = every(narrow), dtypes.computed_in(narrow)
+    _, [wide] = run(elementwise("convert", [narrow], dtype, x.size), x)
+    assert_same(wide, x.astype(dtype))
+    _, [back] = run(elementwise("convert", [dtype], narrow, x.size), wide)
     assert_same(back, x)
 
 
-@pytest.mark.parametrize("half", HALVES, ids=str)
-def test_rounding_to_16_bits_is_to_nearest_even(half):
+@pytest.mark.parametrize("short", SHORT, ids=str)
+def test_floats_are_rounded_as_ml_dtypes_rounds_them(short):
     x = np.random.default_rng(0).integers(0, 2**32, 200_000, np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
-        exact = np.arange(2**16, dtype=np.uint16).view(half).astype(np.float64)
+        exact = np.sort(every(short).astype(np.float64))
         ties = ((exact[:-1] + exact[1:]) / 2).astype(np.float32)
-        x = np.concatenate([x, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.inf)])
-        rounded = x.astype(half)
-    _, [got] = run(elementwise("convert", [F32], half, x.size), x)
+        x = np.concatenate([x, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.inf),
+                            np.ravel(2.**np.arange(-130, 128)[:, None] * [.7, 1.4, -1.4, -2.4])])
+        x = x.astype(np.float32)
+        rounded = x.astype(short)
+    _, [got] = run(elementwise("convert", [F32], short, x.size), x)
     assert_same(got, rounded)
 
 
@@ -160,7 +174,7 @@ def test_a_bitcast_keeps_the_bits(given, wanted):
 
 
 @pytest.mark.parametrize("value", [1.1, -0.0, np.inf, np.nan, 1e-45], ids=str)
-@pytest.mark.parametrize("dtype", [*FLOATS, *HALVES], ids=str)
+@pytest.mark.parametrize("dtype", [*FLOATS, *SHORT], ids=str)
 def test_a_float_literal_arrives_bit_for_bit(dtype, value):
     output = Buffer("y", dtype, (), "output")
     with np.errstate(all="ignore"):
@@ -169,7 +183,7 @@ def test_a_float_literal_arrives_bit_for_bit(dtype, value):
     assert_same(got, np.asarray(literal))
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, BOOL], ids=str)
+@pytest.mark.parametrize("dtype", [*INTEGERS, *dtypes.SMALL_INTEGERS, BOOL], ids=str)
 def test_an_integer_literal_arrives(dtype):
     for value in edges(dtype):
         output = Buffer("y", dtype, (), "output")
