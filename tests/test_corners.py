@@ -20,7 +20,8 @@ import minijax
 EVERY = 1 if os.environ.get("CORNERS") else 10
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 SIGNED, UNSIGNED = ([f"{u}int{n}" for n in (8, 16, 32, 64)] for u in ("", "u"))
-DTYPES = ["bool", *SIGNED, *UNSIGNED, *FLOATS, "complex64"]
+NARROW = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e3m4"]
+DTYPES = ["bool", *SIGNED, *UNSIGNED, *FLOATS, "complex64", *NARROW]
 
 
 def dtype_of(name):
@@ -28,7 +29,7 @@ def dtype_of(name):
 
 
 def is_float(dtype):
-    return ml_dtypes.finfo(dtype).bits > 0 if dtype.kind in "fV" else False
+    return "float" in dtype.name
 
 
 # ── The corners ──────────────────────────────────────────────────────────────────────────────
@@ -69,6 +70,9 @@ def corners(name, subnormal=False):
     dtype = dtype_of(name)
     if name == "bool":
         return np.array([False, True])
+    if name in NARROW:
+        codes = np.arange(1 << ml_dtypes.iinfo(dtype).bits if "int" in name else 256)
+        return codes.astype(np.uint8).view(dtype)
     if dtype.kind in "iu":
         return corners_of_integers(dtype)
     if dtype.kind != "c":
@@ -87,6 +91,8 @@ def arguments(name, subnormal=False):
     some = values
     if name == "complex64":  # the largest numbers alone: products and quotients overflow inside
         some = values[~(np.isfinite(values) & (np.abs(values) > 1e38))][::2]
+    if len(values) > 99:
+        some = values[::5]
     x, y = (grid.ravel() for grid in np.meshgrid(some, some))
     return values, x, y, np.stack([x, y]), np.stack([x, y], 1)
 
@@ -176,6 +182,19 @@ SKIPPED = {
     ("complex64", "clamp"): "XLA lacks it",
     ("bool", "numpy.round"): "a row of jax_differences.toml",
     ("bfloat16", "lax.exp2"): "XLA takes exp of x log(2), a number of three digits"}
+for _name in NARROW:
+    _ops = {"float": {"lax.erfc": "XLA lacks it", **dict.fromkeys((
+        "numpy.signbit", "numpy.copysign", "ldexp by int8", "ldexp by int32", "ldexp by uint8"),
+        "JAX knows the bits of longer floats only"), **dict.fromkeys((
+            "numpy.mean of pairs", "numpy.nanmean of pairs", "lax.cumlogsumexp of pairs",
+            "numpy.nanargmax of pairs", "numpy.nanargmin of pairs", "lax.exp2", "lax.logistic",
+            "numpy.logaddexp2"),
+            "a row of jax_differences.toml")},
+        "int": {"top_k of pairs": "XLA lacks it", "lax.cumlogsumexp of pairs": "both refuse it", **dict.fromkeys((
+            "numpy.sum of pairs", "numpy.prod of pairs", "numpy.nansum of pairs",
+            "numpy.nanprod of pairs", "numpy.power", "numpy.right_shift", "lax.population_count"),
+            "a row of jax_differences.toml")}}["int" if "int" in _name else "float"]
+    SKIPPED |= {(_name, _op): why for _op, why in _ops.items()}
 
 # Units in the last place that rounded functions may be apart, four unless said; XLA is the one
 # that is far from the truth. Where two numbers cancel, the units are those of 1.
@@ -184,6 +203,7 @@ ROUNDED = set(
     "acosh atanh erf erfc erf_inv lgamma digamma log2 log10 deg2rad angle sinc pow atan2 power "
     "float_power arctan2 hypot logaddexp logaddexp2 xlogy xlog1py ** cumlogsumexp mean nanmean "
     "integer_pow".split())
+ROUNDED_TWICE = {"sqrt", "xlog1py"}  # floats of a byte, by XLA: to float16 before
 UNITS = {"exp2": 40, "cbrt": 100, "sinh": 20, "cosh": 20, "digamma": 20, "logaddexp2": 20}
 CANCELLING = {"lgamma", "digamma", "logaddexp", "logaddexp2", "cumlogsumexp", "log2"}
 KEEPS_SIGN_OF_NAN = {"lax.neg", "lax.abs", "numpy.copysign", "where", "numpy.signbit"}
@@ -258,7 +278,7 @@ def differences(op, ours, theirs, *, of_jax=True):
         return [([(x.dtype, x.shape) for x in out] for out in (ours, theirs))]
     found = []
     for a, b in zip(ours, theirs, strict=True):
-        for x, y in zip(parts_of(a), parts_of(b), strict=True):
+        for x, y in zip(*(map(np.atleast_1d, parts_of(z)) for z in (a, b)), strict=True):
             size = np.abs(b) if b.dtype.kind == "c" else None
             bad = ~(alike_floats(op, x, y, of_jax, size) if is_float(x.dtype) else x == y)
             found += [(str(p), str(q)) for p, q in zip(x[bad], y[bad], strict=True)]
@@ -269,16 +289,18 @@ def differences(op, ours, theirs, *, of_jax=True):
 def alike_floats(op, x, y, of_jax, size=None):
     limits, word = ml_dtypes.finfo(x.dtype), np.dtype(f"u{x.dtype.itemsize}")
     x, y = np.atleast_1d(x), np.atleast_1d(y)
-    same = x.view(word) == y.view(word)
-    if op not in KEEPS_SIGN_OF_NAN:
+    same, is_short = x.view(word) == y.view(word), x.dtype.itemsize == 1
+    if op not in KEEPS_SIGN_OF_NAN or is_short:
         same |= np.isnan(x) & np.isnan(y)
-    if of_jax and x.dtype != np.float16:  # XLA's smallest number is `tiny`
+    if is_short and not of_jax:
+        return same
+    if of_jax and x.dtype != np.float16 and not is_short:  # XLA's smallest number is `tiny`
         tiny = float(limits.tiny)
         p, q = x.astype(np.float64), y.astype(np.float64)
         same |= (abs(p) <= tiny) & (abs(q) <= tiny) & (
             (np.signbit(p) == np.signbit(q)) | (p != 0) & (size is not None))
     words = words_of(op)
-    if words & ROUNDED or size is not None:
+    if words & ROUNDED or is_short and words & ROUNDED_TWICE or size is not None:
         units = max([UNITS.get(word, 4) for word in words])
         p, q = (z.astype(np.longdouble) for z in (x, y))
         with np.errstate(all="ignore"):
@@ -295,8 +317,9 @@ def of_jax(name, every):
     """What JAX gives; of pairs few at a time: XLA loses nans in extrema of many (a row of
     jax_differences.toml)."""
     ops, (v, x, y, p, q) = chosen(name), arguments(name)
-    places = {op: f for op, f in ops.items() if not op.endswith("pairs")}
-    if name == "complex64":  # each by itself and as for users: signs of zeros depend on it
+    places = {op: f for op, f in ops.items() if name in NARROW or not op.endswith("pairs")}
+    if name in ("complex64", *NARROW):  # each by itself and as for users: signs of zeros depend on
+        # it, and so does what is above the largest float of a byte
         parts = [run(jax, {op: f}, (v, x, y, p, q), True, compiler_options={
             "xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True})
             for op, f in places.items()]
@@ -321,7 +344,7 @@ def found_at(name):
         for op in ours:
             if bad := differences(op, ours[op], theirs[op]):
                 yield op, way, bad
-    if name in FLOATS:
+    if name in FLOATS + NARROW:
         one, other = (run(minijax, ops, arguments(name, subnormal=True), jitted)
                       for jitted in (False, True))
         for op in one:
@@ -333,6 +356,31 @@ def found_at(name):
 def test_operations_agree_at_the_corners_of(name):
     found = [f"{op}, {way}: {len(bad)} places, as {bad[:3]}" for op, way, bad in found_at(name)]
     assert not found, "\n".join(found)
+
+
+# What is made of bits, of which a narrow number has fewer.
+OF_BITS = {"population_count", "clz", "nextafter", "shift_left", "shift_right_logical",
+           "shift_right_arithmetic"}
+
+
+@pytest.mark.parametrize("name", [
+    *NARROW, "int2", "uint2", "float4_e2m1fn", "float8_e4m3", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "float8_e4m3b11fnuz", "float8_e8m0fnu"])
+def test_narrow_numbers_are_computed_in_wide_ones_and_rounded_once(name):
+    dtype = dtype_of(name)
+    wide = minijax.dtypes.computed_in(dtype)
+    codes = np.arange(1 << minijax.dtypes.itemsize_bits(dtype)).astype(np.uint8).view(dtype)
+    x, y = (grid.ravel() for grid in np.meshgrid(codes, codes[::len(codes) // 16 or 1]))
+    for i, op in enumerate([op for home in (UNARY, BINARY) for op in home["lax"].split()
+                            if op not in OF_BITS]):
+        args = (codes,) if op in UNARY["lax"].split() else (x, y)
+        f = getattr(minijax.lax, op)
+        try:
+            found = (minijax.jit(f) if i % 4 == 0 else f)(*args)
+        except TypeError:
+            continue
+        rounded = f(*(a.astype(wide) for a in args)).astype(found.dtype)
+        assert not differences(op, [np.asarray(found)], [np.asarray(rounded)], of_jax=False), op
 
 
 PLANTED = {  # right but at the corners

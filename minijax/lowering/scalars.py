@@ -103,7 +103,7 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     if dtype == BOOL:
         return np.not_equal(x, 0)
     if not (issubdtype(x.dtype, np.floating) and issubdtype(dtype, np.integer)):
-        return x.astype(dtype)[()]
+        return x.astype(computed_in(x.dtype), copy=False).astype(dtype)[()]
     limits = iinfo(dtype)
     x = np.nan_to_num(np.maximum(x.astype(np.float64), float(limits.min)))
     # float(limits.max) may round up to limits.max + 1, so the comparison decides, not a clip.
