@@ -22,7 +22,8 @@ LIBRARY = "blas_"  # before the name of a routine
 LENGTHS = ["i64 1"] * 4
 BLOCK = r"block_(float\d\d)_(\d+)x(\d+)"  # of so many rows and columns
 # Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
-PRODUCT = r"product_(\w+?)_(\w+?)_(\w+?)(_tf32)?"
+_DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
+PRODUCT = rf"product_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
 
 

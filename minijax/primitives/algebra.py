@@ -21,7 +21,7 @@ from minijax.primitives.examples import (anything, each_with, integers, points,
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
-                                      numpy_scalars, real_dtype)
+                                      numpy_scalars, real_dtype, wide)
 
 
 def is_complex(x: Any) -> bool:
@@ -228,7 +228,7 @@ rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.", shows="4.0 -> 0.5", accurate=True,
     impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
     derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
-    element=lambda s, x: s.div(1, s.sqrt(x)),
+    element=wide(lambda s, x: s.div(1, s.sqrt(x))),
     examples=points((.5, 2.)))
 
 cbrt_p, cbrt = unary(

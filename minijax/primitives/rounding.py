@@ -49,7 +49,7 @@ def _sign_of_one(x: Any) -> Any:
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
     impl=_sign,
-    element=infix(_sign_of_one),
+    element=wide(infix(_sign_of_one)),
     examples=points_and_integers((.5, 2.)),
     shows="-2.5 -> -1.")
 
@@ -207,7 +207,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 is_finite_p, is_finite = unary(
     "is_finite", "Whether x is neither infinite nor nan.", accepts=FLOAT, shows="2.5 -> True",
     impl=np.isfinite, result=lambda d: np.dtype(bool),
-    element=lambda s, x: s.lt(s.abs(x), np.inf),
+    element=wide(lambda s, x: s.lt(s.abs(x), np.inf)),
     examples=points((-2., 2.)))
 
 def _step(x: Any, y: Any) -> Any:

@@ -15,7 +15,9 @@ from minijax.lowering.schedule import lower_to_kernel
 from minijax.lowering.targets import launches
 from minijax.lowering.targets.programs import emulate
 from tests.running_text import laid_out
-from tests.test_laws import PRIMITIVES, WITHOUT_EXAMPLES, cases, is_key, numbers, same
+from tests.test_laws import (
+    NARROW, PRIMITIVES, WITHOUT_EXAMPLES, cases, in_narrow_numbers, is_key, numbers, same,
+)
 
 LARGE = bool(os.environ.get("LARGE"))
 WIDE = [64, launches.WIDE] if LARGE else [64]
@@ -73,6 +75,17 @@ def test_launches_are_the_meaning(monkeypatch, name, wide):
             outs = emulated(case.run, case.args, seed)
             same([x.view(y.dtype).reshape(y.shape) if y.dtype.kind == "c" else x
                   for x, y in zip(outs, wanted, strict=True)], wanted, case)
+
+
+TRANSFORMS = {"fourier", "of_real", "to_real"}  # their functions refuse narrow numbers
+
+
+@pytest.mark.parametrize("name", sorted(PRIMITIVES.keys() - TRANSFORMS))
+def test_launches_on_narrow_numbers_are_the_meaning(name):
+    for narrow in NARROW:
+        found = filter(None, (in_narrow_numbers(case, narrow) for case in cases(PRIMITIVES[name])))
+        for case in list(found)[::6]:
+            same(emulated(case.run, case.args), [words(x) for x in case.run(*case.args)], case)
 
 
 def test_all_others_are_in_a_program_or_said_to_be_refused():
