@@ -182,19 +182,22 @@ SKIPPED = {
     ("complex64", "clamp"): "XLA lacks it",
     ("bool", "numpy.round"): "a row of jax_differences.toml",
     ("bfloat16", "lax.exp2"): "XLA takes exp of x log(2), a number of three digits"}
+_ROW = "a row of jax_differences.toml"
+_OF_SHORT_FLOATS = {
+    "lax.erfc": "XLA lacks it", **dict.fromkeys((
+        "numpy.signbit", "numpy.copysign", "ldexp by int8", "ldexp by int32", "ldexp by uint8",
+        "numpy.mean of pairs", "numpy.nanmean of pairs", "lax.cumlogsumexp of pairs",
+        "numpy.nanargmax of pairs", "numpy.nanargmin of pairs", "lax.exp2", "lax.logistic",
+        "numpy.logaddexp2"), _ROW)}
+_OF_SMALL_INTEGERS = {
+    "top_k of pairs": "XLA lacks it", "lax.cumlogsumexp of pairs": "both refuse it",
+    **dict.fromkeys((
+        "numpy.sum of pairs", "numpy.prod of pairs", "numpy.nansum of pairs",
+        "numpy.nanprod of pairs", "numpy.power", "numpy.right_shift", "lax.population_count"),
+        _ROW)}
 for _name in NARROW:
-    _ops = {"float": {"lax.erfc": "XLA lacks it", **dict.fromkeys((
-        "numpy.signbit", "numpy.copysign", "ldexp by int8", "ldexp by int32", "ldexp by uint8"),
-        "JAX knows the bits of longer floats only"), **dict.fromkeys((
-            "numpy.mean of pairs", "numpy.nanmean of pairs", "lax.cumlogsumexp of pairs",
-            "numpy.nanargmax of pairs", "numpy.nanargmin of pairs", "lax.exp2", "lax.logistic",
-            "numpy.logaddexp2"),
-            "a row of jax_differences.toml")},
-        "int": {"top_k of pairs": "XLA lacks it", "lax.cumlogsumexp of pairs": "both refuse it", **dict.fromkeys((
-            "numpy.sum of pairs", "numpy.prod of pairs", "numpy.nansum of pairs",
-            "numpy.nanprod of pairs", "numpy.power", "numpy.right_shift", "lax.population_count"),
-            "a row of jax_differences.toml")}}["int" if "int" in _name else "float"]
-    SKIPPED |= {(_name, _op): why for _op, why in _ops.items()}
+    _skipped = _OF_SMALL_INTEGERS if "int" in _name else _OF_SHORT_FLOATS
+    SKIPPED |= {(_name, _op): why for _op, why in _skipped.items()}
 
 # Units in the last place that rounded functions may be apart, four unless said; XLA is the one
 # that is far from the truth. Where two numbers cancel, the units are those of 1.

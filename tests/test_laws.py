@@ -642,7 +642,8 @@ LAWS = [
     jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
     compiled_is_the_meaning_at_sizes_where_loops_change, compiled_complex_numbers_are_the_meaning,
-    compiled_narrow_numbers_are_the_meaning, the_text_as_python_is_the_meaning, memory_holds_what_is_read]
+    compiled_narrow_numbers_are_the_meaning, the_text_as_python_is_the_meaning,
+    memory_holds_what_is_read]
 
 
 OF_MACHINE_CODE = {compiled_is_the_meaning, jit_of_jit_is_jit,

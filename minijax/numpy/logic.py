@@ -167,9 +167,9 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     a1, a2 = asarray(a1), asarray(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
-    except ValueError:
+        return _everywhere(equal(a1, a2))
+    except ValueError:  # shapes that do not meet, or dtypes
         return as_value(False)
-    return _everywhere(equal(a1, a2))
 
 
 def _everywhere(mask: Any) -> Any:
