@@ -252,10 +252,12 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def of_nothing(x: Any) -> Any:
         return extremum_of_nothing(op, x.dtype)  # not infinite where x could not be
 
+    joined = in_numpy(lambda x, axes: impl(x, axes))
+
     def meaning(x: np.ndarray, axes: Axes) -> list:
         if has_none(x, axes):
             return [np.full(without(x.shape, axes), of_nothing(x))]
-        return in_numpy(lambda x: impl(x, axes))(x)
+        return joined(x, axes=axes)
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,

@@ -53,7 +53,8 @@ def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
 
 def by_formula(f: Formula) -> Callable[..., list]:
     """A meaning that is the formula of one element, run over whole arrays."""
-    return lambda *arrays, **params: [wide(f)(numpy_scalars(), *arrays, **params)]
+    computed = wide(f)
+    return lambda *arrays, **params: [computed(numpy_scalars(), *arrays, **params)]
 
 
 @functools.cache
@@ -69,7 +70,7 @@ def wide(formula: Formula) -> Formula:
     """
     def computed(s: Any, *scalars: Any, **params: Any) -> Any:
         dtype = scalars[0].dtype
-        if computed_in(dtype) != np.float32 or dtype == np.float32:
+        if not is_narrow(dtype) or computed_in(dtype).kind != "f":
             return formula(s, *scalars, **params)
         result = formula(s, *(widened(s, x) for x in scalars), **params)
         return s.convert(result, dtype) if result.dtype == np.float32 else result
