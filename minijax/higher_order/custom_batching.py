@@ -125,7 +125,7 @@ class custom_vmap:
         if self.vmap_rule is None:
             raise AttributeError("No batching rule defined for custom_vmap function "
                                  f"{source_info.function_name(self.fun)} using def_vmap.")
-        given = Carry(all_positional(self.fun, args, kwargs), "custom_vmap")
+        given = Carry(all_positional(self.fun, args, kwargs, "custom_vmap"), "custom_vmap")
         body = Body.of(self.fun, given.types, "custom_vmap")
         rule = functools.partial(_flat_rule, self.vmap_rule, len(body.consts), given.tree,
                                  body.out_tree)

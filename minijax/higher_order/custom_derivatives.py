@@ -25,7 +25,8 @@ from minijax.interpreters.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, public_tangent, reduce_sum_p
-from minijax.stage import DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers, stage
+from minijax.stage import (DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers,
+                           is_tracer, stage)
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -207,16 +208,24 @@ def _shown(t: Any, symbolic_zeros: bool) -> Any:
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
-def all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
-    """The arguments by position, keywords and defaults filled in."""
+def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple:
+    """The arguments by position, keywords and defaults filled in; `kind` is for the error.
+
+    A keyword-only argument has no position: it stays at its default, and may not be given.
+    """
+    partial = isinstance(fun, functools.partial)  # what it fills in is no argument of a rule
     try:
-        bound = inspect.signature(fun).bind(*args, **kwargs)
-    except ValueError:
-        return args
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError("keyword-only arguments of a function with custom derivatives could not "
-                        f"be resolved to positions: {sorted(bound.kwargs)} of {fun}")
+        signature = inspect.signature((lambda *args, **kwargs: None) if partial else fun)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if unplaced := [name for name in bound.kwargs if name in kwargs]:
+            raise TypeError("The following keyword arguments could not be resolved to positions: "
+                            + ", ".join(unplaced))
+    except TypeError as error:
+        raise TypeError(
+            f"The input arguments to the {kind}-decorated function "
+            f"{source_info.function_name(fun)} could not be resolved to positional-only "
+            f"arguments. Binding failed with the error:\n{error}") from error
     return bound.args
 
 
@@ -235,8 +244,8 @@ class CustomFunction:
                  nondiff_argnames: Sequence[str] = ()):
         arguments.looks_like(self, fun)
         self.fun, named = fun, arguments.as_tuple(nondiff_argnames, str)
-        places = [i for i, name in enumerate(inspect.signature(fun).parameters)
-                  if name in named] if named else []
+        places = [i for i, p in enumerate(inspect.signature(fun).parameters.values())
+                  if p.name in named and p.kind is not p.KEYWORD_ONLY] if named else []
         self.nondiff_argnums = (*nondiff_argnums, *(i for i in places if i not in nondiff_argnums))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -256,10 +265,17 @@ class CustomFunction:
         """The rule for one call; None where none is defined."""
         raise NotImplementedError
 
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """A call with tracers among the arguments at these places, which are not differentiated."""
+        raise NotImplementedError
+
     @tracebacks.api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args = all_positional(self.fun, args, kwargs)
-        places = sorted(i % len(args) for i in self.nondiff_argnums)
+        args = all_positional(self.fun, args, kwargs, type(self).__name__)
+        places = sorted(range(len(args))[i] for i in self.nondiff_argnums)
+        if places and core.current_trace.get() is not core.base_trace and any(
+                map(is_tracer, tree_util.tree_leaves([args[i] for i in places]))):
+            return self._of_tracers(args, places)
         filled, dynamic = arguments.without_static(self.fun, args, places, carried=self._carried(
             args))
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
@@ -340,6 +356,29 @@ class custom_jvp(CustomFunction):
         return self.jvp and Rule(
             functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
             {"jvp": source_info.function_name(self.jvp)})
+
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """The call of a function of these tracers, too, whose rule leaves out their tangents."""
+        is_fixed = [i in places for i in range(len(args))]
+        dynamic, fixed = parted(args, is_fixed)
+        leaves, tree = tree_util.tree_flatten(fixed)
+        are_tracers = [*map(is_tracer, leaves)]
+        plain, tracers = parted(leaves, are_tracers)
+
+        def fixed_with(values: Sequence[Any]) -> list:
+            return tree_util.tree_unflatten(tree, merged((plain, values), are_tracers))
+
+        def fun(values: Sequence[Any], *dynamic: Any) -> Any:
+            return self.fun(*merged((dynamic, fixed_with(values)), is_fixed))
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            return _on_its_lines(self.jvp, *fixed_with(primals[0]), primals[1:], tangents[1:])
+        fun.__name__ = source_info.function_name(self.fun)
+        of_tracers = custom_jvp(fun)
+        if self.jvp is not None:
+            rule.__name__ = source_info.function_name(self.jvp)
+            of_tracers.defjvp(rule, self.symbolic_zeros)
+        return of_tracers(tracers, *dynamic)
 
 
 def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) -> list:
@@ -481,6 +520,15 @@ class custom_vjp(CustomFunction):
         run = functools.partial(_run_vjp_rule, call, self.fwd, self.bwd, self.symbolic_zeros)
         return Rule(run, {
             "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
+
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        raise errors.UnexpectedTracerError(
+            "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
+            "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be passed "
+            "as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums "
+            "should only be used for arguments that can't be or contain JAX tracers, e.g. "
+            "function-valued arguments. In particular, array-valued arguments should typically not "
+            "be indicated as nondiff_argnums.")
 
 
 def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool, *both: Any

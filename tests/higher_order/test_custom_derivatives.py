@@ -98,6 +98,124 @@ def test_arguments_that_are_not_differentiated_may_be_anything():
     same(f)
 
 
+def scaled(lib, nondiff_argnums):
+    f = lib.custom_jvp(lambda x, y: lib.numpy.sin(y) * x, nondiff_argnums=nondiff_argnums)
+    f.defjvp((lambda x, y, t: (f(x, *y), 7.0 * x * t[0])) if nondiff_argnums else
+             lambda p, t: (f(*p), 7.0 * p[0] * t[1]))
+    return f
+
+
+# Where an argument that is not differentiated is traced: a branch, a body, a batch.
+CALLED_ON_TRACERS = {
+    "itself": lambda lib, f, x, y: f(x, y),
+    "cond": lambda lib, f, x, y: lib.lax.cond(x < y, f, lambda x, y: y, x, y),
+    "switch": lambda lib, f, x, y: lib.lax.switch(1, [lambda x, y: y, f], x, y),
+    "jit": lambda lib, f, x, y: lib.jit(f)(x, y),
+    "checkpoint": lambda lib, f, x, y: lib.checkpoint(f)(x, y),
+    "scan": lambda lib, f, x, y: lib.lax.scan(
+        lambda c, a: (f(a, c), None), y, lib.numpy.stack([x, x + 1]))[0],
+    "captured by scan": lambda lib, f, x, y: lib.lax.scan(
+        lambda c, _: (f(x, c), None), y, None, length=2)[0],
+    "fori_loop": lambda lib, f, x, y: lib.lax.fori_loop(0, 3, lambda i, c: f(1.0 * i, c), y),
+    "vmap": lambda lib, f, x, y: lib.vmap(f, (0, None))(lib.numpy.stack([x, x + 1]), y).sum(),
+    "jit of vmap": lambda lib, f, x, y: lib.jit(lib.vmap(f))(
+        lib.numpy.stack([x, 2 * x]), lib.numpy.stack([y, y])).sum(),
+}
+
+
+DIFFERENTIATED = {
+    "grad": lambda lib, g: lib.grad(g, (0, 1))(1.5, 2.0),
+    "jvp": lambda lib, g: lib.jvp(g, (1.5, 2.0), (1.0, 1.0)),
+    "linearize": lambda lib, g: lib.linearize(lambda y: g(1.5, y), 2.0)[1](1.0),
+    "hessian": lambda lib, g: lib.hessian(g, (0, 1))(1.5, 2.0),
+    "jit of grad": lambda lib, g: lib.jit(lib.grad(g, 1))(1.5, 2.0),
+    "grad of jit": lambda lib, g: lib.grad(lib.jit(g), 1)(1.5, 2.0),
+    "vmap of grad": lambda lib, g: lib.vmap(lib.grad(g, 1), (0, None))(X, np.float32(2)),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+@pytest.mark.parametrize("program", CALLED_ON_TRACERS)
+def test_a_rule_is_told_of_tracers_that_are_not_differentiated_when_it_runs(program, name):
+    def f(lib):  # JAX: the tracer of a body has ended when the rule runs; a primal has not
+        f = scaled(lib, () if lib is jax else (0,))
+        return DIFFERENTIATED[name](lib, lambda x, y: CALLED_ON_TRACERS[program](lib, f, x, y))
+    same(f)
+
+
+def test_a_reverse_rule_takes_no_tracer_that_is_not_differentiated():
+    def message(lib):
+        f = lib.custom_vjp(lambda x, y: y, nondiff_argnums=(0,))
+        f.defvjp(lambda x, y: (y, None), lambda x, _, ct: (ct,))
+        with pytest.raises(lib.errors.UnexpectedTracerError) as caught:
+            lib.jit(lambda x, y: f([x], y))(1.0, 2.0)
+        return str(caught.value).splitlines()[0]
+    assert message(minijax) == message(jax)
+
+
+class Scale:
+    def method(self, x, k=2.0, *, e=1.0):
+        return x * k * e
+
+    def __call__(self, x, k=3.0):
+        return x * k
+
+
+def many(x, y=2.0, *xs, e=3.0, **others):
+    return x * y * e + sum(xs) + others.get("k", 0.0)
+
+
+NAMED = {
+    "default": lambda lib: lambda x, k=2.0: x * k,
+    "keyword-only": lambda lib: lambda x, *, e=1.0: x * e,
+    "keyword-only without default": lambda lib: lambda x, *, e: x * e,
+    "positional-only": lambda lib: lambda x, /, k=2.0: x * k,
+    "many": lambda lib: many,
+    "partial with a keyword": lambda lib: functools.partial(lambda x, k=2.0: x * k, k=3.0),
+    "partial with a value": lambda lib: functools.partial(lambda k, x=2.0: x * k, 3.0),
+    "partial of a ufunc": lambda lib: functools.partial(lib.numpy.add, 1.0),
+    "Partial": lambda lib: lib.tree_util.Partial(lambda x, k=2.0: x * k, k=4.0),
+    "ufunc": lambda lib: lib.numpy.multiply,
+    "function": lambda lib: lib.numpy.sin,
+    "builtin": lambda lib: abs,
+    "without signature": lambda lib: max,
+    "class": lambda lib: float,
+    "method": lambda lib: Scale().method,
+    "object": lambda lib: Scale(),
+    "jit": lambda lib: lib.jit(lambda x, *, e=1.0: x * e),
+    "no function": lambda lib: None,
+}
+CALLS = [((2.0,), {}), ((2.0, 3.0), {}), ((2.0, 3.0, 4.0), {}), ((2.0,), {"k": 4.0}), ((), {}),
+         ((2.0,), {"e": 4.0}), ((), {"x": 2.0}), ((2.0,), {"x": 3.0}), ((2.0,), {"e": 1.0, "z": 3})]
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap"])
+@pytest.mark.parametrize("name", NAMED)
+def test_arguments_find_their_positions_as_in_jax(name, kind):
+    def value(lib, args, kwargs):
+        f = NAMED[name](lib)
+        g = getattr(lib.custom_batching if kind == "custom_vmap" else lib, kind)(f)
+        if kind == "custom_jvp":
+            g.defjvp(lambda p, t: (f(*p), 7.0 * t[0]))
+        elif kind == "custom_vjp":
+            g.defvjp(lambda *p: (f(*p), len(p)),
+                     lambda n, ct: (7.0 * ct,) + (None,) * (n - 1))
+        else:
+            g.def_vmap(lambda size, batched, *p: (7.0 * f(*p), True))
+            return lib.vmap(lambda a: g(*a, **kwargs))([x * np.ones(2) for x in args])
+        return lib.value_and_grad(lambda a: g(*a, **kwargs))(args)
+
+    def said(lib, args, kwargs):
+        try:
+            return [*map(np.asarray, lib.tree.leaves(value(lib, args, kwargs)))]
+        except (TypeError, ValueError) as error:
+            position = str(error).partition("could not be resolved")
+            return type(error).__name__, "".join(position[1:])
+    for args, kwargs in CALLS:
+        ours, theirs = said(minijax, args, kwargs), said(jax, args, kwargs)
+        np.testing.assert_equal(ours, theirs, f"{args} {kwargs}")
+
+
 def test_rules_for_each_argument():
     def f(lib):
         @lib.custom_jvp
