@@ -15,7 +15,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from minijax import caches, context
@@ -73,22 +73,81 @@ hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 
 
 _UNSET: Any = object()
-_STAMP = ""  # the entry that is another object after each change; no flag is called so
+_STATE = ""  # the entry that says of which state the others are; no flag is called so
+
+
+class State:
+    """What all flags are at one time: the same object until one of them changes.
+
+    `around` is the state of what all threads see, where a thread has set more by `with`.
+    """
+
+    __slots__ = ("around", "key")
+
+    def __init__(self, around: State | None = None) -> None:
+        self.around = around
+        self.key: tuple[Any, ...] | None = None  # see `trace_key`
+
+
+class Overrides(dict[str, Any]):
+    """What a thread has set by `with`: one object for the same values, which never changes."""
+
+    __slots__ = ("state",)
+    __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[assignment]
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.state = State()
+
+
 flags: dict[str, Flag] = {}
 traced_names: list[str] = []  # of the flags that change what tracing gives: `trace_key`'s order
-_shared: dict[str, Any] = {_STAMP: object()}  # what all threads see
-# What this thread has set by `with`; empty nearly always.
-_overrides: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
-    "minijax_flags", default=types.MappingProxyType({}))
+_shared: dict[str, Any] = {_STATE: State()}  # what all threads see
+_NOTHING = Overrides({})
+# What this thread has set by `with`; nothing nearly always.
+_overrides: contextvars.ContextVar[Overrides] = contextvars.ContextVar(
+    "minijax_flags", default=_NOTHING)
 
 
 def _share(values: Mapping[str, Any]) -> None:
-    _shared.update({**values, _STAMP: object()})  # no thread and no interrupt comes between
+    _shared.update({**values, _STATE: State()})  # no thread and no interrupt comes between
 
 
-def _override(values: Mapping[str, Any]) -> None:
-    now = {**_overrides.get(), **values}
-    _overrides.set({name: value for name, value in now.items() if value is not _UNSET})
+@caches.remembered(maxsize=256)
+def _held(values: frozenset[tuple[str, type, Any]]) -> Overrides:
+    return Overrides({name: value for name, _, value in values})
+
+
+@caches.remembered(maxsize=1024)
+def _changed(now: Overrides, names: tuple[str, ...], other: Overrides) -> Overrides:
+    """These overrides, but those of some names as others have them."""
+    values = {name: value for name, value in now.items() if name not in names} | {
+        name: other[name] for name in names if name in other}
+    return _held(frozenset((name, type(value), value) for name, value in values.items()))
+
+
+class Held(ContextDecorator):
+    """A flag held at a value, in this thread, while a ``with`` or a decorated function runs.
+
+    >>> wide = enable_x64(True)
+    >>> with wide, wide:
+    ...     enable_x64.value
+    True
+    """
+
+    def __init__(self, hold: Callable[[], AbstractContextManager[None]]) -> None:
+        self._hold = hold
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def __enter__(self) -> None:
+        self._entered.append(self._hold())
+        self._entered[-1].__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._entered.pop().__exit__(*error)
+
+    def _recreate_cm(self) -> Held:  # for each call of what is decorated
+        return Held(self._hold)
 
 
 class Flag:
@@ -107,6 +166,7 @@ class Flag:
                  together: tuple[Flag, ...] = ()) -> None:
         self.name, self.kind, self.default = name, kind, default
         self.together = (self, *together)
+        self.names = tuple([flag.name for flag in self.together])
         self.prepare: Callable[[], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
@@ -124,25 +184,25 @@ class Flag:
             if self.kind is not boolean:
                 raise TypeError(f"{self.name} needs a value: {self.kind.wanted}.")
             new_val = True
-        return self._held_at(self.check(new_val))
+        return Held(functools.partial(self._held_at, self.check(new_val)))
 
     @contextmanager
     def _held_at(self, value: Any) -> Iterator[None]:
-        now = _overrides.get()
-        before = {flag.name: now.get(flag.name, _UNSET) for flag in self.together}
+        before, names = _overrides.get(), self.names
+        wanted = _held(frozenset([(name, type(value), value) for name in names]))
         # Set inside `try`, and restore twice: an interrupt may hit one of the two.
         try:
             try:
-                _override(dict.fromkeys(before, value))
+                _overrides.set(_changed(before, names, wanted))
                 yield
             finally:
-                _override(before)
+                _overrides.set(_changed(_overrides.get(), names, before))
         finally:
-            _override(before)
+            _overrides.set(_changed(_overrides.get(), names, before))
 
     def set(self, value: Any) -> None:
         """Set the flag for all threads, for good."""
-        _share({flag.name: value for flag in self.together})
+        _share(dict.fromkeys(self.names, value))
 
     def check(self, value: Any, text_of: str = "") -> Any:
         """Return `value` as it is kept; raise ValueError with what the flag takes.
@@ -181,32 +241,31 @@ def trace_key() -> tuple[Any, ...]:
     ...     trace_key() == before
     False
     """
-    overrides = _overrides.get()
-    return _key_of({**_shared, **overrides}) if overrides else _shared_key(_shared[_STAMP])
+    now = state()
+    if now.key is None:  # of values that are read after the state: at worst nobody asks for it
+        values = {**_shared, **_overrides.get()}
+        now.key = tuple([values[name] for name in traced_names])
+    return now.key
 
 
-@caches.remembered(maxsize=1)
-def _shared_key(stamp: object) -> tuple[Any, ...]:
-    return _key_of(_shared)  # which are read after the stamp: at worst it is made once more
-
-
-def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple([values[name] for name in traced_names])
-
-
-def stamp() -> object:
+def state() -> State:
     """Return what stays the same object as long as no flag changes: the fast half of a key.
 
-    Inside a ``with`` that sets a flag it is a new one at every call.
-
-    >>> before = stamp()
-    >>> before is stamp()
-    True
     >>> with enable_x64(True):
-    ...     stamp() is before
+    ...     inside = state()
+    >>> inside is state()
     False
+    >>> with enable_x64(True):
+    ...     inside is state()
+    True
     """
-    return object() if _overrides.get() else _shared[_STAMP]
+    overrides, shared = _overrides.get(), _shared[_STATE]
+    if not overrides:
+        return shared
+    now = overrides.state
+    if now.around is not shared:
+        now = overrides.state = State(shared)
+    return now
 
 
 def before_on(flags: Iterable[Flag], prepare: Callable[[], object]) -> None:

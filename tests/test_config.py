@@ -78,6 +78,25 @@ def test_a_switch_without_a_value_means_on_and_other_flags_need_one():
         config.numpy_rank_promotion()
 
 
+def test_a_context_may_be_entered_again_and_decorate_as_in_jax():
+    def seen(lib):
+        wide, widths = lib.enable_x64(True), []
+
+        def look():
+            widths.append(lib.numpy.arange(2.0).dtype)
+        for _ in range(2):
+            with wide:
+                look()
+                with lib.enable_x64(False):
+                    look()
+                look()
+            look()
+        wide(look)()
+        look()
+        return widths
+    assert seen(minijax) == seen(jax)
+
+
 def test_an_exception_inside_with_puts_the_flag_back():
     with pytest.raises(RuntimeError), config.debug_nans(True):
         raise RuntimeError

@@ -12,8 +12,8 @@ import numpy as np
 
 from minijax import caches, core
 from minijax.core import ArrayImpl, ShapedArray
-from minijax.higher_order.devices import CPU, Device, put
-from minijax.tree_util import PyTreeDef
+from minijax.higher_order.devices import CPU, Device, device_of, put
+from minijax.tree_util import PyTreeDef, tree_flatten
 
 Run = Callable[..., list[np.ndarray]]
 
@@ -23,27 +23,36 @@ class Miss(Exception):
 
 
 class Dispatcher:
-    """Calls the compiled programs of one function, as long as no flag changes.
+    """Calls the compiled programs of one function, in one state of the flags.
 
     ``last(args, kwargs)`` was generated for the tree of arguments that came last: it takes the tree
     apart, looks up the program for these types, runs it, and builds the result's tree.  It raises
     `Miss` for anything it does not know, having done nothing.
     """
 
-    def __init__(self, stamp: object = None, device: Device = CPU):
-        self.device = device  # where all programs here run
-        self.stamp = stamp  # what `config.stamp` gave; None: there is nothing to call
-        self.by_tree: dict[PyTreeDef, tuple[Callable, dict]] = {}
+    def __init__(self, state: object = None):
+        self.state = state  # of the flags, from `config.state`; None: there is nothing to call
+        # By where a program runs, too, which its arguments decide.
+        self.by_tree: dict[tuple[PyTreeDef, Device], tuple[Callable, dict]] = {}
         self.last: Callable = _miss
 
-    def add(self, in_tree: PyTreeDef, avals: tuple[ShapedArray, ...], run: Run,
+    def another(self, args: tuple, kwargs: dict) -> Any:
+        """The same as `last`, for a tree of arguments that came earlier."""
+        leaves, in_tree = tree_flatten((args, kwargs))
+        call, _ = self.by_tree.get((in_tree, device_of(leaves)), (self.last, {}))
+        if call is self.last:
+            raise Miss
+        self.last = call
+        return call(args, kwargs)
+
+    def add(self, in_tree: PyTreeDef, device: Device, avals: tuple[ShapedArray, ...], run: Run,
             out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
         """Know one more program, for a tree of arguments that `is_plain`."""
         programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
-        call, programs = self.by_tree.get(in_tree) or (
-            _compiled_call(in_tree, programs, self.device), programs)
-        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals), self.device))
-        self.by_tree[in_tree] = call, programs
+        call, programs = self.by_tree.get((in_tree, device)) or (
+            _compiled_call(in_tree, programs, device), programs)
+        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals), device))
+        self.by_tree[in_tree, device] = call, programs
         self.last = call
 
 
@@ -85,8 +94,11 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callab
     args_tree, kwargs_tree = in_tree.children()
     lines += _take_apart(args_tree, "args", names, leaves)
     lines += _take_apart(kwargs_tree, "kwargs", names, leaves)
-    for leaf in leaves:
-        lines.append(f"if {device.elsewhere.format(x=leaf)}: {leaf} = convert({leaf}, device)")
+    lies_elsewhere = [f"({device.elsewhere.format(x=leaf)})" for leaf in leaves]
+    if device is not device_of(()):  # then it is an argument's, which decides for all
+        lines.append(f"if {' and '.join(lies_elsewhere)}: raise Miss")
+    for leaf, condition in zip(leaves, lies_elsewhere, strict=True):
+        lines.append(f"if {condition}: {leaf} = convert({leaf}, device)")
     avals = "".join(f"{leaf}.aval, " for leaf in leaves)
     buffers = ", ".join(device.passed.format(x=leaf) for leaf in leaves)
     lines.append(f"run, rebuild = programs[{f'({avals})' if avals else '()'}]")

@@ -41,6 +41,10 @@ from minijax.tracebacks import api_boundary, hide_internal_frames
 _traces: caches.OfObjects[dict[Key, Traced]] = caches.OfObjects(lambda fun: {})
 
 
+# A flag that is set for good makes a state that is never met again: so many dispatchers are kept.
+MOST_STATES = 32
+
+
 def clear_caches() -> None:
     """Forget everything that was traced and compiled in this process."""
     caches.clear_all()
@@ -175,7 +179,7 @@ class JitFunction:
             weakref.ref(self._owner)
         except TypeError:  # it cannot be a weak key
             self._owner = self
-        self._dispatcher = Dispatcher()
+        self._forget()
         self._refs: list[Ref] = []  # which the function closed over, as far as calls have shown
         self._with_refs: dict[int, JitFunction] = {}
         self._of_values: dict[tuple[int, ...], JitFunction] = {}
@@ -183,12 +187,15 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if core.current_trace.get() is core.base_trace:
-                known = self._dispatcher
-                if known.stamp is config.stamp():
+                known, state = self._dispatcher, config.state()
+                if known.state is not state:
+                    known = self._dispatcher = self._dispatchers.get(state, known)
+                if known.state is state:
                     try:
                         return known.last(args, kwargs)
                     except Miss:
-                        pass
+                        with contextlib.suppress(Miss):
+                            return known.another(args, kwargs)
             return self._call_anew(args, kwargs)
         except Exception as error:
             hide_internal_frames(error)
@@ -279,13 +286,14 @@ class JitFunction:
         if (any(self._static) or self._device or self._laid or traced.captured or traced.donated
                 or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
-        known, stamp, device = self._dispatcher, config.stamp(), device_of(given.leaves)
-        if device is not device_of(()):
-            return
-        if known.stamp is not stamp:
-            known = Dispatcher(stamp, device)
+        state, device = config.state(), device_of(given.leaves)
+        known = self._dispatchers.get(state)
+        if known is None:
+            if len(self._dispatchers) >= MOST_STATES:
+                self._forget()
+            known = self._dispatchers[state] = Dispatcher(state)
             _holders.add(self)
-        known.add(given.in_tree, tuple(given.avals), traced.run(device), traced.out_tree,
+        known.add(given.in_tree, device, tuple(given.avals), traced.run(device), traced.out_tree,
                   traced.program.out_avals)
         self._dispatcher = known
 
@@ -330,7 +338,8 @@ class JitFunction:
 
     def _forget(self) -> None:
         """Let go of what is found by this object alone."""
-        self._dispatcher = Dispatcher()
+        self._dispatcher = Dispatcher()  # that of the last call's state of the flags
+        self._dispatchers: dict[config.State, Dispatcher] = {}
 
     def _cache_size(self) -> int:
         return len(self._table())

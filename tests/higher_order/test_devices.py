@@ -95,6 +95,27 @@ def test_arrays_on_the_host_go_along(gpu):
     assert f(x, y).device is f(y, x).device is f(x, 2.0).device is gpu
 
 
+def test_a_call_is_dispatched_where_its_arguments_lie(gpu, monkeypatch):
+    other = EmulatedDevice.numbered(1)
+    f = jax.jit(lambda a, b: a * b)
+    places = [jax.devices("cpu")[0], gpu, other]
+    arrays = {place: jax.device_put(X, place) for place in places}
+    for x in arrays.values():
+        f(x, x), f(x, 2.0)
+    monkeypatch.setattr(type(f), "_call_anew", lambda *_: pytest.fail("it was forgotten"))
+    for place in [*places, *reversed(places)]:
+        x = arrays[place]
+        assert f(x, x).device is f(x, 2.0).device is place
+        np.testing.assert_array_equal(f(x, x), X * X)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="incompatible devices"):
+        f(arrays[gpu], arrays[other])
+    with jax.default_device(gpu):
+        x = arrays[places[0]]
+        assert f(x, x).device is f(x, x).device is f(2.0, 3.0).device is gpu
+        assert f(arrays[other], 2.0).device is other
+
+
 def test_on_two_devices_it_is_refused(gpu):
     other = EmulatedDevice.numbered(1)
     x, y = jax.device_put(X, gpu), jax.device_put(X, other)

@@ -1,6 +1,8 @@
 """Generated dispatch: it takes exactly the trees it was written for, and gives up on the rest."""
 
 import collections
+import contextlib
+import threading
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import core, tree_util
+from minijax.higher_order.devices import CPU
 from minijax.higher_order.dispatch import Dispatcher, Miss, rebuilder
+from minijax.higher_order.jit import MOST_STATES, JitFunction
 
 F32 = core.ShapedArray((), np.float32)
 WEAK = core.ShapedArray((), np.float32, weak_type=True)
@@ -18,7 +22,7 @@ def dispatcher(*args, **kwargs):
     made = Dispatcher()
     leaves = [core.as_value(x) for x in tree_util.tree_leaves((args, kwargs))]
     out_tree = tree_util.tree_structure([0] * len(leaves))
-    made.add(tree_util.tree_structure((args, kwargs)), tuple(x.aval for x in leaves),
+    made.add(tree_util.tree_structure((args, kwargs)), CPU, tuple(x.aval for x in leaves),
              lambda *buffers: [b.copy() for b in buffers], out_tree, [x.aval for x in leaves])
     return made
 
@@ -86,3 +90,86 @@ def test_a_jitted_function_answers_alike_the_short_and_the_long_way():
                     ({"a": 1.0}, 4.0), ({"a": 1}, 4)):
         out = f(tree, k=k)
         np.testing.assert_array_equal(out["sum"], np.asarray(tree["a"]) + k)
+
+
+@pytest.fixture
+def only_short_ways(monkeypatch):
+    """From when it is called, a call that is not dispatched at once fails."""
+    def long_way(*_):
+        raise AssertionError("the call was not dispatched at once")
+    return lambda: monkeypatch.setattr(JitFunction, "_call_anew", long_way)
+
+
+STATES = {
+    "plain": contextlib.nullcontext,
+    "enable_x64": lambda: minijax.enable_x64(True),
+    "default_matmul_precision": lambda: minijax.default_matmul_precision("highest"),
+    "default_device": lambda: minijax.default_device(minijax.devices()[0]),
+    "numpy_dtype_promotion": lambda: minijax.numpy_dtype_promotion("strict"),
+    "numpy_rank_promotion": lambda: minijax.numpy_rank_promotion("raise"),
+    "log_compiles": lambda: minijax.log_compiles(False),
+    "checking_leaks": minijax.checking_leaks,
+    "named_scope": lambda: minijax.named_scope("layer"),
+    "transfer_guard": lambda: minijax.transfer_guard("allow"),
+}
+
+
+def test_a_call_is_dispatched_at_once_in_each_state_of_the_flags(only_short_ways):
+    f = minijax.jit(lambda x: x * 2.5)
+    calls = [(name, x) for name in STATES for x in (1.0, jnp.ones(3), np.ones(2))]
+    first = []
+    for name, x in calls:
+        with STATES[name]():
+            first.append(f(x))
+    only_short_ways()
+    for (name, x), before in [*zip(calls, first, strict=True)] * 2:
+        with STATES[name]():
+            after = f(x)
+        assert (after.dtype, after.weak_type) == (before.dtype, before.weak_type), name
+        np.testing.assert_array_equal(after, before)
+    with STATES["enable_x64"](), STATES["numpy_dtype_promotion"](), pytest.raises(AssertionError):
+        f(1.0)  # a state that was not met
+
+
+def test_a_state_of_the_flags_is_the_same_in_each_thread(only_short_ways):
+    f = minijax.jit(lambda x: x + 1.0)
+
+    def call():
+        with minijax.enable_x64(True):
+            dtypes.append(f(np.ones(2)).dtype)
+    dtypes = []
+    call()
+    only_short_ways()
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert dtypes == [np.float64] * 2
+
+
+def test_what_is_set_for_good_is_another_state_within_a_context_too():
+    f = minijax.jit(lambda x: minijax.random.key_data(minijax.random.key(0)) + x)
+    with minijax.numpy_rank_promotion("allow"):
+        before = f(0)
+        minijax.config.update("jax_random_seed_offset", 5)
+        try:
+            assert not (f(0) == before).all()
+        finally:
+            minijax.config.update("jax_random_seed_offset", 0)
+        np.testing.assert_array_equal(f(0), before)
+
+
+def test_trees_take_turns(only_short_ways):
+    f = minijax.jit(lambda tree, **kw: sum(map(minijax.numpy.sum, tree)) + sum(kw.values()))
+    calls = [(([ONE, 2.0],), {}), (((ONE, 2.0),), {}), (([ONE],), {}), (([ONE],), {"k": ONE})]
+    first = [f(*args, **kwargs) for args, kwargs in calls]
+    only_short_ways()
+    for (args, kwargs), before in [*zip(calls, first, strict=True)] * 2:
+        assert f(*args, **kwargs) == before
+
+
+def test_states_that_are_gone_do_not_pile_up():
+    f = minijax.jit(lambda x: x + 1.0)
+    for _ in range(2 * MOST_STATES):
+        minijax.config.update("jax_random_seed_offset", 0)
+        f(1.0)
+    assert len(f._dispatchers) <= MOST_STATES
