@@ -1,6 +1,7 @@
 """Derivatives as users call them: values, trees and refusals are JAX's."""
 
 import functools
+import itertools
 
 import jax
 import numpy as np
@@ -204,3 +205,60 @@ def test_a_pull_back_goes_through_jit_and_another_argument_may_be_put_in_it():
         return [np.asarray(leaf) for leaf in lib.tree.leaves((before, pull(y)))]
     for ours, theirs in zip(pulled(minijax), pulled(jax), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+# ── Weak types ───────────────────────────────────────────────────────────────────────────────
+
+def scan_of_both(lib, w, c, x):
+    return lib.lax.scan(lambda c, x: (c * w, x * w), c * w, x)
+
+
+def batched_rule(lib, w, c, x):
+    mul = lib.custom_vjp(lambda x, c: x * c)
+    mul.defvjp(lambda x, c: (x * c, (x, c)), lambda r, ct: (ct * r[1], (r[0] * ct).sum()))
+    return lib.vmap(lambda x: lib.lax.scan(lambda x, _: (mul(x, c), None), x, None, length=3)[0])(x)
+
+
+WEAKLY = {
+    "product": lambda lib, w, c, x: w * c + x,
+    "scan": scan_of_both,
+    "cond": lambda lib, w, c, x: lib.lax.cond(c > 0, lambda c: c * w, lambda c: c, c),
+    "jit": lambda lib, w, c, x: lib.jit(lambda w, c: (w * c, w))(w, c),
+    "checkpoint": lambda lib, w, c, x: lib.checkpoint(lambda c: lib.numpy.sin(c * w))(c),
+    "vmap": lambda lib, w, c, x: lib.vmap(lambda x: lib.numpy.sin(x) * c)(x),
+    "a rule in a batch": batched_rule,
+    "square": lambda lib, w, c, x: (lib.lax.square(x), lib.lax.square(c)),
+    "product of groups": lambda lib, w, c, x: lib.lax.ragged_dot(
+        x.reshape(3, 1), x.reshape(3, 1, 1), np.ones(3, np.int32)),
+    "complex": lambda lib, w, c, x: (abs(x * (w + 1j * c)), (x * 1j * c).real, (x * 1j).imag),
+}
+
+
+@pytest.mark.parametrize("weak", [*itertools.product([False, True], repeat=4)], ids=str)
+@pytest.mark.parametrize("name", WEAKLY)
+def test_derivatives_of_programs_are_as_weak_as_those_of_jax(name, weak):
+    def weakness(lib):
+        def given(lib, is_weak, shape=()):
+            return lib.ShapeDtypeStruct(shape, np.float32, weak_type=is_weak)
+
+        def of_all(w, c, x):
+            out, back = lib.vjp(functools.partial(WEAKLY[name], lib), w, c, x)
+            cotangent = lib.tree.map(lambda y: y if weak[3] else lib.lax.convert_element_type(
+                y, y.dtype), out)
+            return out, back(out), back(cotangent)
+        found = lib.eval_shape(of_all, given(lib, weak[0]), given(lib, weak[1]),
+                               given(lib, weak[2], (3,)))
+        return [(x.shape, str(x.dtype), x.weak_type) for x in lib.tree.leaves(found)]
+    assert weakness(minijax) == weakness(jax)
+
+
+@pytest.mark.parametrize("weak", [*itertools.product([False, True], repeat=4)], ids=str)
+def test_a_transposed_scan_is_as_weak_as_its_cotangents(weak):
+    def weakness(lib):
+        def given(k, shape=()):
+            return lib.ShapeDtypeStruct(shape, np.float32, weak_type=weak[k])
+        back = lib.linear_transpose(lambda c, x: lib.lax.scan(lambda c, x: (c + x, c), c, x),
+                                    given(0), given(1, (3,)))
+        found = lib.eval_shape(back, (given(2), given(3, (3,))))
+        return [x.weak_type for x in lib.tree.leaves(found)]
+    assert weakness(minijax) == weakness(jax)

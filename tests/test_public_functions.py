@@ -5,6 +5,7 @@ in a table of `tests/public` with how its arguments are made, or in a list with 
 `MINIJAX_CASES=40` makes more cases of each; `MINIJAX_SEED` other ones.
 """
 
+import itertools
 import operator
 import os
 import warnings
@@ -262,6 +263,54 @@ def test_weak_arguments_have_results_as_weak_as_those_of_jax(module, name):
         for which in AMONG_OTHERS:
             same_types(module, name, case, lambda k, x, which=which: {
                 "dtype": x.dtype, "weak_type": which(k) and x.dtype in (np.float32, np.int32)})
+
+
+def derivative_types(lib: Any, f: Callable, case: Call, is_weak: Callable[[int], bool]) -> Any:
+    """Types of results of a case, cotangents of its float32 arguments, tangents: all as weak."""
+    def program(*arrays: Any) -> list:
+        flat, tree = lib.tree_util.tree_flatten(case.with_arrays(arrays))
+        smooth = [i for i, x in enumerate(flat) if is_smooth(x)]
+
+        def of_smooth(*xs: Any) -> list:
+            given = dict(zip(smooth, xs, strict=True))
+            whole = tree.unflatten([given.get(i, x) for i, x in enumerate(flat)])
+            return [y for y in leaves(lib, case.run(f, whole, lib)) if is_smooth(y)]
+        xs = tuple(flat[i] for i in smooth)
+        outs, back = lib.vjp(of_smooth, *xs)
+        return leaves(lib, [outs, back(outs), lib.jvp(of_smooth, xs, xs)[1]])
+
+    arguments = [lib.ShapeDtypeStruct(x.shape, x.dtype, weak_type=is_weak(k) and x.dtype in (
+        np.float32, np.int32)) for k, x in enumerate(case.arrays())]
+    return attempt(lambda: [(x.shape, str(x.dtype), x.weak_type)
+                            for x in lib.eval_shape(program, *arguments)])
+
+
+# A derivative is as weak as the formula that JAX has for it: where ours is another one.
+OTHER_FORMULA = """
+lax.conv_general_dilated_local lax.cumlogsumexp lax.cummax lax.cummin lax.cumprod lax.digamma
+lax.scatter_max lax.scatter_min nn.dot_product_attention nn.sparse_plus numpy.choose numpy.cross
+numpy.dot numpy.einsum numpy.fill_diagonal numpy.histogramdd numpy.inner numpy.insert numpy.interp
+numpy.intersect1d numpy.linalg.cross numpy.linalg.eigvalsh numpy.linalg.lstsq
+numpy.linalg.matrix_norm numpy.linalg.multi_dot numpy.linalg.norm numpy.linalg.pinv numpy.linalg.qr
+numpy.linalg.svdvals numpy.linalg.vecdot numpy.linalg.vector_norm numpy.matvec numpy.median
+numpy.nanpercentile numpy.nanquantile numpy.pad numpy.percentile numpy.place numpy.polyval
+numpy.quantile numpy.radians numpy.roll numpy.setxor1d numpy.vdot numpy.vecdot numpy.vecmat
+scipy.special.digamma scipy.special.exp1 scipy.special.expn scipy.special.sici
+scipy.special.zeta""".split()
+
+
+@pytest.mark.parametrize(("module", "name"), [
+    row for row in NAMES if ".".join(row) not in (*WEAK_BY_CHANCE, *OTHER_FORMULA)
+    and row[1] not in SLOW], ids=str)
+def test_derivatives_are_as_weak_as_those_of_jax(module, name):
+    smooth = [case for case in cases(module, name, TABLE[module][name])
+              if any(map(is_smooth, case.arrays()))]
+    for case, which in itertools.product(smooth, AMONG_OTHERS):
+        found, wanted = (derivative_types(lib, function_of(lib, module, name), case, which)
+                         for lib in (minijax, jax))
+        assert isinstance(found, Refused) == isinstance(wanted, Refused), (case, found, wanted)
+        if not isinstance(wanted, Refused):
+            assert found == wanted, case
 
 
 @pytest.fixture

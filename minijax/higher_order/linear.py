@@ -202,8 +202,8 @@ def _transposed(matrix: Body, given: Carry) -> Callable:
     """The transpose of a matrix, from and to trees as it is itself."""
     num, count = len(matrix.consts), len(given.values)
     linear = [False] * num + [True] * count
-    back, _ = transpose_jaxpr(separated(matrix.program, linear), linear, [True] * count,
-                              [True] * count)
+    back, _ = transpose_jaxpr(separated(matrix.program, linear), linear,
+                              matrix.out_avals, [True] * count)
     return lambda ct: tree_util.tree_unflatten(given.tree, jaxpr_as_fun(back)(
         *matrix.consts, *tree_util.tree_leaves(ct)))
 

@@ -16,11 +16,12 @@ from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined
 from minijax.higher_order.compiled import ProgramPrimitive, interpret
 from minijax.higher_order.cond import run_for_active, select_along_batch
-from minijax.higher_order.rules import Flags, cut, has_tangent, rearranged, with_zeros
+from minijax.higher_order.rules import (Flags, cut, has_tangent, rearranged, types_of,
+                                        with_zeros)
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
-from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis
+from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.emitted import add_any_p, instantiate, zeros
@@ -219,16 +220,20 @@ class Scan(Loop):
         linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
         [fixed_kinds, kinds], known = parted(self.kinds, linear), parted(args, linear)[False]
         # the carry's cotangents are carried, zero or not; of the rest those that are not zero
-        has = [True] * self.num_carry + has_tangent(cotangents[self.num_carry:])
-        body, found = _step_back(self.body, linear, kinds, has)
+        carried, rows = cut(cotangents, self.num_carry)
+        cts = [*map(instantiate, carried), *rows]
+        has = has_tangent(cts)
+        types = [without_axis(ct, 0) if kind == ROW and ct is not None else ct
+                 for ct, kind in zip(types_of(cts), self.out_kinds, strict=True)]
+        body, found = _step_back(self.body, linear, kinds, types)
         kinds = parted(kinds, found)[True]
         sums = body.in_avals[:kinds.count(CONST)]  # of the cotangents of linear constants
         outs = iter(self.run(
             body, [*[CARRY] * len(sums), *parted(self.out_kinds, has)[True], *fixed_kinds],
-            [*map(zeros, sums), *map(instantiate, parted(cotangents, has)[True]), *known],
+            [*map(zeros, sums), *parted(cts, has)[True], *known],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
-        cts = (next(outs) if each else None for each in found)
-        return [next(cts) if is_linear else None for is_linear in linear]
+        results = (next(outs) if each else None for each in found)
+        return [next(results) if is_linear else None for is_linear in linear]
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         consts, init, xs = cut(operands, self.num_consts, self.num_carry)
@@ -251,21 +256,21 @@ class Scan(Loop):
 
 
 @kept_with_program
-def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds, has: Flags
-               ) -> tuple[ClosedJaxpr, Flags]:
+def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
+               ct_avals: Sequence[ShapedArray | None]) -> tuple[ClosedJaxpr, Flags]:
     """A scan's step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
 
     Args:
       linear: the inputs that the body is linear in.
       kinds: those of these inputs.
-      has: the outputs that have a cotangent.
+      ct_avals: the types of the outputs' cotangents, None for those that have none.
 
     Returns:
       The step, and which linear inputs have a cotangent; those of constants are summed up.
     """
     fixed, avals = parted(body.in_avals, linear)
-    back, found = transpose_jaxpr(body, linear, has, [kind == CARRY for kind in kinds])
-    given = parted(body.out_avals, has)[True]
+    back, found = transpose_jaxpr(body, linear, ct_avals, [kind == CARRY for kind in kinds])
+    given = [ct for ct in ct_avals if ct is not None]
     sums = [a for a, kind, each in zip(avals, kinds, found, strict=True) if each and kind == CONST]
 
     def step_back(*args: Any) -> list:

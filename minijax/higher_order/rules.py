@@ -23,6 +23,11 @@ def has_tangent(tangents: Sequence[Any]) -> list[bool]:
     return [not isinstance(t, Zero) for t in tangents]
 
 
+def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
+    """Their types, None for symbolic zeros."""
+    return [None if isinstance(ct, Zero) else ct.aval for ct in cotangents]
+
+
 def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     """The items in consecutive pieces of these sizes, and what is left."""
     pieces, start = [], 0
@@ -105,9 +110,11 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
         fixed, asked = parted(args, linear)
 
         def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
-            if computes_again:
+            ct_avals = types_of(cotangents)
+            if computes_again:  # for cotangents of its results' types, as in JAX
                 closed = separated(closed, linear[leading:])
-            return transpose_jaxpr(closed, linear[leading:], has, keep)
+                ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
+            return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)
         outs, out_has = apply(p, params, [*fixed, *parted(cotangents, has)[True]], derive)
         found = merged(([Zero(x.aval) for x in parted(asked, out_has)[False]], outs), out_has)
         return merged(([None] * len(fixed), found), linear)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import context, core
-from minijax.core import Array, Undefined, Zero
+from minijax.core import Array, ShapedArray, Undefined, Zero
 from minijax.interpreters.jvp import those_to_return
 from minijax.jaxpr import (Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var,
                            kept_with_program, parted)
@@ -82,14 +82,15 @@ def pull_through(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) 
 
 @kept_with_program
 def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
-                    has_cotangent: Sequence[bool], keep: Sequence[bool] | None = None
+                    ct_avals: Sequence[ShapedArray | None], keep: Sequence[bool] | None = None
                     ) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program from (non-linear inputs, cotangents that exist) to cotangents of linear inputs.
 
     Args:
       closed: a program.
       linear_in: the inputs that it is linear in.
-      has_cotangent: which of its outputs have a cotangent.
+      ct_avals: for each output the type of its cotangent, which may be weak where that of the
+        output is not; None where it has none.
       keep: the linear inputs whose cotangent is wanted even when it is zero.
 
     Returns:
@@ -101,10 +102,10 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
         fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
         args = [Undefined(a) if lin else next(fixed)
                 for a, lin in zip(closed.in_avals, linear_in, strict=True)]
-        cts = [next(given) if has else Zero(a)
-               for a, has in zip(closed.out_avals, has_cotangent, strict=True)]
+        cts = [Zero(out) if ct is None else next(given)
+               for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
         found = backward_pass(closed.jaxpr, closed.consts, args, cts)
         return those_to_return(parted(found, linear_in)[True], keep)
 
-    ct_avals = parted(closed.out_avals, has_cotangent)[True]
-    return stage_and_tell(backwards, fixed_avals + ct_avals, closed.jaxpr.debug_info)
+    in_avals = fixed_avals + [ct for ct in ct_avals if ct is not None]
+    return stage_and_tell(backwards, in_avals, closed.jaxpr.debug_info)

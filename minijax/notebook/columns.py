@@ -49,7 +49,7 @@ def show_column(slot: str, module: ModuleType, only: str = "") -> Shown:
     >>> import minijax.primitives.algebra
     >>> show_column("jvp", minijax.primitives.algebra, only="neg sqrt")
     neg   lambda t, z, x: neg(t)
-    sqrt  lambda t, z, x: mul(t, div(constant(.5, x), z))
+    sqrt  lambda t, z, x: mul(t, div(coefficient(.5, x), z))
     """
     if slot not in KEYWORDS:
         raise ValueError(f"no slot is called {slot!r}; the slots are {', '.join(KEYWORDS)}")

@@ -23,6 +23,7 @@ from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # such things, brought to one dtype
+Factor: TypeAlias = Any  # the same; what has the dtype already stays as weak as it is
 Operand: TypeAlias = Any  # the same, and to ranks that meet: `promote_args`
 Inexact: TypeAlias = Any  # the same, in floating point
 Real: TypeAlias = Any  # the same, and not complex
@@ -136,6 +137,13 @@ def promote_dtypes(*args: Any) -> list[Any]:
         return list(args)
     dtype, weak_type = result_dtype(*args)
     return [convert(x, dtype, weak_type) for x in args]
+
+
+def _promote_factors(*args: Any) -> list[Any]:
+    """The arguments in the dtype they share: what has another one, converted."""
+    dtype, weak_type = result_dtype(*args)
+    return [x if isinstance(x, Array) and x.dtype == dtype else convert(x, dtype, weak_type)
+            for x in args]
 
 
 def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
@@ -382,6 +390,7 @@ _PREPARED: dict[str, Callable[..., list[Any]]] = {
     "Template": lambda name, x: [x if isinstance(x, core.Typed) else
                                  as_array(name, core.stood_for(x))],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
+    "Factor": lambda name, *args: promoted(name, _promote_factors, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {

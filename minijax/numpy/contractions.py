@@ -18,7 +18,7 @@ from numpy._core import einsumfunc
 from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert,
+from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, choose, convert,
                                      diagonal_number, like, places_along, promote_dtypes, promoted,
                                      public)
 from minijax.numpy.shaping import moveaxis, ravel
@@ -73,7 +73,7 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
-def dot(a: Alike, b: Alike, *, precision: Any = None,
+def dot(a: Factor, b: Factor, *, precision: Any = None,
         preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last but one of `b`; with a scalar, the product.
 
@@ -87,7 +87,7 @@ def dot(a: Alike, b: Alike, *, precision: Any = None,
     return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
-def matmul(a: Alike, b: Alike, *, precision: Any = None,
+def matmul(a: Factor, b: Factor, *, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product of two matrices, of a matrix and a vector, or of stacks of these.
 
@@ -127,7 +127,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
                preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Alike, x2: Alike, /, *, axis: int = -1, precision: Any = None,
+def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The products of the vectors along an axis of two arrays.
 
@@ -140,7 +140,7 @@ def vecdot(x1: Alike, x2: Alike, /, *, axis: int = -1, precision: Any = None,
     return product[..., 0, 0]
 
 
-def inner(a: Alike, b: Alike, *, precision: Any = None,
+def inner(a: Factor, b: Factor, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last axis of `b`.
 
@@ -163,7 +163,7 @@ def outer(a: Alike, b: Alike, out: None = None) -> Array:
     return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
-def tensordot(a: Alike, b: Alike, axes: Any = 2, *, precision: Any = None,
+def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The sum of products over some axes of `a` and as many of `b`.
 

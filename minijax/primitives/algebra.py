@@ -15,7 +15,7 @@ from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value
 from minijax.primitives.choice import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import constant, filled, termwise, transposed
+from minijax.primitives.emitted import coefficient, constant, filled, repeated, termwise, transposed
 from minijax.primitives.examples import (anything, each_with, integers, points,
                                          points_and_integers)
 from minijax.primitives.families import binary, elementwise, unary
@@ -205,7 +205,7 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 square_p, square = unary(
     "square", "Elementwise square.", accepts=NUMBER, shows="1.5 -> 2.25",
     impl=np.square,
-    derivative=lambda t, z, x: mul(t, mul(constant(2, x), x)),
+    derivative=lambda t, z, x: mul(t, mul(coefficient(2, x), x)),
     element=lambda s, x: s.mul(x, x),
     examples=points_and_integers((-2., 2.)))
 
@@ -221,20 +221,20 @@ def _square_root(x: Any) -> Any:
 sqrt_p, sqrt = unary(
     "sqrt", "Elementwise square root.", shows="2.25 -> 1.5", accurate=True,
     impl=_square_root,
-    derivative=lambda t, z, x: mul(t, div(constant(.5, x), z)),
+    derivative=lambda t, z, x: mul(t, div(coefficient(.5, x), z)),
     examples=points((.5, 2.)))
 
 rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.", shows="4.0 -> 0.5", accurate=True,
     impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
-    derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
+    derivative=lambda t, z, x: mul(t, mul(coefficient(-.5, x), div(z, x))),
     element=wide(lambda s, x: s.div(1, s.sqrt(x))),
     examples=points((.5, 2.)))
 
 cbrt_p, cbrt = unary(
     "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.", accurate=True,
     impl=np.cbrt,
-    derivative=lambda t, z, x: mul(t, mul(constant(1 / 3, x), integer_pow(z, -2))),
+    derivative=lambda t, z, x: mul(t, mul(coefficient(1 / 3, x), integer_pow(z, -2))),
     examples=points((.5, 2.)))
 
 
@@ -269,7 +269,7 @@ def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
-    return filled(0, t) if not y else mul(t, mul(constant(y, x), integer_pow(x, y - 1)))
+    return filled(0, t) if not y else mul(t, mul(coefficient(y, x), integer_pow(x, y - 1)))
 
 
 integer_pow_p = elementwise(
@@ -320,18 +320,23 @@ def _complex_examples(count: int) -> list[Example]:
     return found
 
 
+def no_part(x: Array) -> Array:
+    """A strong zero, of the dtype of `x`: what was no complex number before is not weak either."""
+    return repeated(0, ShapedArray((), x.dtype))
+
+
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
     impl=np.real, result=real_dtype,
     derivative=lambda t, z, x: real(t),
-    transpose=transposed(lambda ct, x: complex(ct, constant(0, ct))),
+    transpose=transposed(lambda ct, x: complex(ct, no_part(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
     impl=np.imag, result=real_dtype,
     derivative=lambda t, z, x: imag(t),
-    transpose=transposed(lambda ct, x: complex(constant(0, ct), neg(ct))),
+    transpose=transposed(lambda ct, x: complex(no_part(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(

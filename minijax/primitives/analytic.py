@@ -14,7 +14,7 @@ from minijax.core import Array, ShapedArray, dtype_name
 from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt, square, sub)
 from minijax.primitives.choice import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import constant, filled, stretched
+from minijax.primitives.emitted import coefficient, constant, filled, stretched
 from minijax.primitives.examples import points
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,
@@ -35,7 +35,7 @@ exp_p, exp = unary(
 exp2_p, exp2 = unary(
     "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
     impl=np.exp2,
-    derivative=lambda t, y, x: mul(log(constant(2, x)), mul(t, y)))
+    derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = unary(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
@@ -147,25 +147,25 @@ cos_p, cos = unary(
 tan_p, tan = unary(
     "tan", "The tangent.", shows="0.0 -> 0.", accurate=True,
     impl=np.tan,
-    derivative=lambda t, y, x: mul(t, add(one(x), square(y))),
+    derivative=lambda t, y, x: mul(t, add(coefficient(1, x), square(y))),
     examples=points((-1., 1.)))
 
 asin_p, asin = unary(
     "asin", "The angle in [-pi/2, pi/2] whose sine is x.", shows="0.0 -> 0.",
     impl=np.arcsin,
-    derivative=lambda t, y, x: mul(t, rsqrt(sub(one(x), square(x)))),
+    derivative=lambda t, y, x: mul(t, rsqrt(sub(coefficient(1, x), square(x)))),
     examples=points((-.9, .9)))
 
 acos_p, acos = unary(
     "acos", "The angle in [0, pi] whose cosine is x.", shows="1.0 -> 0.",
     impl=np.arccos,
-    derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(one(x), square(x))))),
+    derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
 atan_p, atan = unary(
     "atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
     impl=np.arctan,
-    derivative=lambda t, y, x: div(t, add(one(x), square(x))))
+    derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
 def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
@@ -226,7 +226,7 @@ atanh_p, atanh = unary(
 # ── The error function ───────────────────────────────────────────────────────────────────────
 
 def _bell(t: Array, x: Array, factor: float) -> Array:
-    return mul(constant(factor, x), mul(t, exp(neg(square(x)))))
+    return mul(coefficient(factor, x), mul(t, exp(neg(square(x)))))
 
 
 erf_p, erf = unary(
@@ -239,5 +239,5 @@ erfc_p, erfc = unary(
 
 erf_inv_p, erf_inv = unary(
     "erf_inv", "The number whose error function is x.", accepts=FLOAT, shows="0.0 -> 0.",
-    derivative=lambda t, y, x: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
+    derivative=lambda t, y, x: mul(coefficient(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
     examples=points((-.9, .9)))

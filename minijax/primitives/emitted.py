@@ -16,7 +16,7 @@ from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below, check_sizes,
                                      inverse, keeping, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
-from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, all_weak, at_each,
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, at_each,
                                       broadcast_shapes, check_reducible, computed_in,
                                       extremum_of_nothing, in_numpy, widened)
 
@@ -35,8 +35,13 @@ def filled(value: Any, x: Array) -> Array:
 
 
 def constant(value: Any, x: Array) -> Array:
-    """A scalar written into the program, of the dtype of `x`."""
+    """A scalar written into the program, of the dtype of `x`, and as weak."""
     return repeated(value, x.aval.update(shape=()))
+
+
+def coefficient(value: Any, x: Array) -> Array:
+    """The same in a derivative; weak where `x` is a weak scalar, not a weak array."""
+    return repeated(value, x.aval.update(shape=(), weak_type=x.weak_type and not x.shape))
 
 
 def repeated(value: Any, aval: ShapedArray) -> Array:
@@ -416,12 +421,13 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
     return jvp
 
 
-# What interpreters add cotangents and tangents with; users write `add`.
+# What interpreters add cotangents and tangents with; users write `add`.  A sum is as weak as what
+# it began with.
 add_any_p = Primitive(
     "add_any",
     impl=in_numpy(np.add),
     abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
-                                            x.dtype, all_weak([x, y]))],
+                                            x.dtype, x.weak_type)],
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,

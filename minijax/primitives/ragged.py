@@ -96,27 +96,27 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
               f"{sizes.shape[0]}, got {rhs.shape[g]}.") for g in groups))
     options = {"precision": precision, "preferred_element_type": preferred_element_type}
 
-    def product(lhs: Array) -> Array:
-        """As weak as all operands, the sizes among them."""
+    if axis in batch:
         out = dot_general(lhs, rhs, ((summed, summed_right), (batch, batch_right)), **options)
         return converted(out, out.dtype, out.weak_type and sizes.weak_type)
-
-    if axis in batch:
-        return product(lhs)
     parts = _parts(lhs, sizes, axis)
     summed, batch = ([d + 1 for d in axes] for axes in (summed, batch))
     if axis + 1 not in summed:
         summed, summed_right = [0, *summed], (*groups, *summed_right)
-    out = product(parts)
+    out = dot_general(parts, rhs, ((summed, summed_right), (batch, batch_right)), **options)
     return emitted.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
 
 
 def _parts(x: Array, sizes: Array, axis: int) -> Array:
-    """For each group a copy of the array in which only that group is not zero."""
+    """For each group a copy of the array in which only that group is not zero.
+
+    They are as weak as all operands, the sizes among them.
+    """
     shape = (sizes.shape[0], *x.shape)
     ends = reduce.cumsum(sizes)
     place = broadcasted_iota(sizes.dtype, shape, axis + 1)
     start, end = (emitted.spread(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
     inside = choice.bitwise_and(choice.le(start, place), choice.lt(place, end))
     copies = emitted.spread(x, range(1, len(shape)), shape)
-    return choice.select(inside, copies, emitted.filled(0, copies))
+    weak = x.weak_type and sizes.weak_type
+    return choice.select(inside, copies, emitted.repeated(0, copies.aval.update(weak_type=weak)))

@@ -16,6 +16,7 @@ from minijax.core import Array, Example, cannot
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
 from minijax.primitives import choice, emitted
 from minijax.primitives.axes import Outs, refuse
+from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
@@ -64,6 +65,7 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
+        z = convert_element_type(z, z.dtype)  # strong, and so is the slope
         away = choice.select(choice.eq(z, emitted.constant(0, z)), emitted.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
     return choice.select(choice.ge(x, emitted.constant(0, x)), t, neg(t))

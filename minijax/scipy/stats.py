@@ -475,21 +475,22 @@ class bernoulli:
     def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
         x = k - loc
         value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
-        return _strong(jnp.where((x == 0) | (x == 1), value, -jnp.inf))
+        return _strong(jnp.where((x == 0) | (x == 1), value, -jnp.inf), k)
 
     def cdf(k: ArrayLike, p: ArrayLike) -> Array:
         outside = jnp.isnan(k) | (jnp.isnan(p) | ((p < 0) | (p > 1)))
         value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-        return _strong(jnp.where(outside, jnp.nan, value))
+        return _strong(jnp.where(outside, jnp.nan, value), k)
 
     def ppf(q: ArrayLike, p: ArrayLike) -> Array:
         """The least k whose `cdf` is at least q; nan outside [0, 1]."""
         outside = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-        return _strong(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)))
+        return _strong(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)), q)
 
 
-def _strong(x: Array) -> Array:
-    return lax.convert_element_type(x, x.dtype)
+def _strong(x: Array, k: Array) -> Array:
+    """A result strong by its formula's constants, which are weak where `k` is a weak scalar."""
+    return x if k.weak_type and not k.ndim else lax.convert_element_type(x, x.dtype)
 
 
 @distribution
@@ -523,7 +524,7 @@ class poisson:
         return jnp.where((x < 0) | (jnp.round(k) != k), -jnp.inf, value)
 
     cdf = lambda k, mu, loc=0: _strong(jnp.where(k < loc, 0, lax.igammac(*jnp.broadcast_arrays(
-        jnp.maximum(jnp.floor(k - loc) + 1, 1), mu + 0 * k))))
+        jnp.maximum(jnp.floor(k - loc) + 1, 1), mu + 0 * k))), k)
 
     def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
         mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
@@ -546,7 +547,7 @@ class geom:
     def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
         x = k - loc
         value = special.xlog1py(x - 1, -p) + jnp.log(p)
-        return _strong(jnp.where(x <= 0, -jnp.inf, value))
+        return _strong(jnp.where(x <= 0, -jnp.inf, value), k)
 
 
 @distribution
@@ -561,7 +562,7 @@ class nbinom:
         y = k - loc
         ways = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
         value = ways + special.xlogy(n, p) + special.xlogy(y, 1 - p)
-        return _strong(jnp.where(y < 0, -jnp.inf, value))
+        return _strong(jnp.where(y < 0, -jnp.inf, value), k)
 
 
 @distribution
@@ -580,7 +581,7 @@ class betabinom:
         value = (special.betaln(y + a, n - y + b) - special.betaln(a, b)
                  - jnp.log(n + 1) - special.betaln(n - y + 1, y + 1))
         value = jnp.where((y >= 0) & (y <= n), value, -jnp.inf)
-        return _strong(jnp.where((n < 0) | (a <= 0) | (b <= 0), jnp.nan, value))
+        return _strong(jnp.where((n < 0) | (a <= 0) | (b <= 0), jnp.nan, value), k)
 
 
 # ── Several numbers at once ──────────────────────────────────────────────────────────────────

@@ -46,7 +46,7 @@ def test_an_input_that_does_not_matter_has_a_symbolic_zero():
     found = backward_pass(closed.jaxpr, closed.consts, [Undefined(a) for a in avals],
                           [np.float32(1)])
     assert isinstance(found[1], Zero) and found[0] == 2.0
-    _, has = transpose_jaxpr(closed, [True, True], [True])
+    _, has = transpose_jaxpr(closed, [True, True], closed.out_avals)
     assert has == (True, False)
 
 
