@@ -365,6 +365,8 @@ class custom_jvp(CustomFunction):
         are_tracers = [*map(is_tracer, leaves)]
         plain, tracers = parted(leaves, are_tracers)
 
+        users: Any = self.jvp
+
         def fixed_with(values: Sequence[Any]) -> list:
             return tree_util.tree_unflatten(tree, merged((plain, values), are_tracers))
 
@@ -372,11 +374,11 @@ class custom_jvp(CustomFunction):
             return self.fun(*merged((dynamic, fixed_with(values)), is_fixed))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            return _on_its_lines(self.jvp, *fixed_with(primals[0]), primals[1:], tangents[1:])
+            return _on_its_lines(users, *fixed_with(primals[0]), primals[1:], tangents[1:])
         fun.__name__ = source_info.function_name(self.fun)
         of_tracers = custom_jvp(fun)
-        if self.jvp is not None:
-            rule.__name__ = source_info.function_name(self.jvp)
+        if users is not None:
+            rule.__name__ = source_info.function_name(users)
             of_tracers.defjvp(rule, self.symbolic_zeros)
         return of_tracers(tracers, *dynamic)
 

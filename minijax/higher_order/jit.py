@@ -162,6 +162,9 @@ class Laid(NamedTuple):
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
+    _dispatcher: Dispatcher  # that of the last call's state of the flags
+    _dispatchers: dict[config.State, Dispatcher]
+
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
                  device: Device | None = None, laid: Laid | None = None):
         looks_like(self, fun)
@@ -338,8 +341,7 @@ class JitFunction:
 
     def _forget(self) -> None:
         """Let go of what is found by this object alone."""
-        self._dispatcher = Dispatcher()  # that of the last call's state of the flags
-        self._dispatchers: dict[config.State, Dispatcher] = {}
+        self._dispatcher, self._dispatchers = Dispatcher(), {}
 
     def _cache_size(self) -> int:
         return len(self._table())
