@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -718,6 +719,30 @@ def with_cure(error: E, cure: str) -> E:
 def has_cure(error: Exception) -> bool:
     """Whether an error says what its user can do, so that it is no mistake of the package."""
     return "cure" in error.__dict__
+
+
+def raised_by_callback(error: BaseException) -> BaseException:
+    """Return what the caller of a program is told of an error that a callback in it raised.
+
+    What a check of ours found, or an interrupt, is told as it is.
+
+    >>> told = raised_by_callback(KeyError("boom"))
+    >>> print(told)
+    INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):
+    KeyError: 'boom'
+    """
+    if hasattr(error, "finding") or not isinstance(error, Exception):
+        return error
+    places = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
+              for frame in traceback.extract_tb(error.__traceback__)
+              if not is_internal(frame.filename)]
+    shown = traceback.TracebackException(type(error), error, None)
+    shown.__notes__ = None  # type: ignore[attr-defined]  # which stay with the cause
+    told = JaxRuntimeError("\n".join([
+        "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):",
+        *places, "".join(shown.format_exception_only()).strip()]))
+    told.__cause__ = error
+    return told
 
 
 # -- where in the user's program -----------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, tree_util
+from minijax import core, errors, tree_util
 from minijax.core import Axis, Effect, Primitive, cannot
 from minijax.interpreters.vmap import Dim, batch_to
 from minijax.jaxpr import merged, parted
@@ -77,6 +77,7 @@ debug_callback_p = Primitive(
     "debug_callback",
     impl=lambda *buffers, callback, **_: callback.evaluate(*buffers),
     abstract_eval=lambda *avals, **_: [],
+    handles_keys=True,  # compiled, they are words to Python too; evaluated, they are keys
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
     batch=_batch,
@@ -148,7 +149,7 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
             callback(*args, **kwargs)
         call.__name__ = getattr(callback, "__name__", "callback")
         return call
-    compiled = call_with([aval.update(weak_type=False) for aval in avals])  # as in JAX
+    compiled = call_with([core.physical_aval(aval).update(weak_type=False) for aval in avals])
     debug_callback_p.bind(*arrays, callback=HostCallback(compiled, call_with(avals)),
                           effect=ordered_debug_effect if ordered else debug_effect)
 
@@ -199,7 +200,8 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
     """
     def call(fmt: str, *args: Any, **kwargs: Any) -> None:
         if not isinstance(fmt, str):
-            raise TypeError(f"jax.debug.print takes a format string, got {type(fmt)}")
+            raise errors.with_cure(TypeError(f"expected str, got {type(fmt).__name__}"),
+                                   "The first argument of jax.debug.print is a format string.")
         if not skip_format_check:
             _formatter.vformat(fmt, args, kwargs)  # refuses now, where the user's line is
         has_places = any(name is not None for _, name, *_ in _formatter.parse(fmt))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, tree_util
+from minijax import core, dtypes, errors, tree_util
 from minijax.core import Axis, Effect, Primitive, ShapedArray, cannot
 from minijax.higher_order.callbacks import HostCallback
 from minijax.higher_order.control_flow import scan
@@ -39,45 +39,54 @@ class Called(HostCallback):
     Args:
       function: the user's.
       in_tree: of the arguments and keywords.
-      result_avals, out_tree: what it is to return.
-      what: whose result it is, for errors.
+      result_avals: what it is to return.
     """
 
     def __init__(self, function: Callable[..., Any], in_tree: Any,
-                 result_avals: Sequence[ShapedArray], out_tree: Any, what: str) -> None:
+                 result_avals: Sequence[ShapedArray]) -> None:
         super().__init__(function)
-        self.in_tree, self.avals, self.tree, self.what = in_tree, result_avals, out_tree, what
+        self.in_tree, self.avals = in_tree, result_avals
 
     def __call__(self, *buffers: np.ndarray) -> list:
         return core.base_trace.around("callback", self._results, *buffers)
 
+    def evaluate(self, *buffers: np.ndarray) -> list:
+        try:
+            return self(*buffers)
+        except Exception as error:
+            raise errors.raised_by_callback(error) from error
+
     def _results(self, *buffers: np.ndarray) -> list:
         given = [core.array_from_buffer(x, core.get_aval(x)) for x in buffers]
         args, kwargs = tree_util.tree_unflatten(self.in_tree, given)
-        leaves, tree = tree_util.tree_flatten(self.function(*args, **kwargs))
-        if tree != self.tree:
-            raise RuntimeError(
-                f"Mismatched result tree: {self.what} callback returned a tree {tree}, but "
-                f"result_shape_dtypes has the tree {self.tree}.")
-        return [self._checked(x, aval) for x, aval in zip(leaves, self.avals, strict=True)]
-
-    def _checked(self, x: Any, aval: ShapedArray) -> np.ndarray:
-        found = np.asarray(x)
-        if found.shape != aval.shape:
-            raise RuntimeError(f"Incorrect output shape for return value: Expected: {aval.shape}, "
-                               f"Actual: {found.shape}")
-        if found.dtype != aval.dtype and np.result_type(found.dtype, aval.dtype).kind != (
-                aval.dtype.kind):
-            raise RuntimeError(f"Incorrect output dtype for return value: Expected: {aval.dtype}, "
-                               f"Actual: {found.dtype}")
-        return found.astype(aval.dtype)
+        # the result's leaves alone are looked at: its tree is that which was announced
+        leaves = tree_util.tree_leaves(self.function(*args, **kwargs))
+        if len(leaves) != len(self.avals):
+            raise RuntimeError("Mismatched number of outputs from callback. Expected: "
+                               f"{len(self.avals)}, Actual: {len(leaves)}")
+        return [_checked(np.asarray(x), aval, i)
+                for i, (x, aval) in enumerate(zip(leaves, self.avals, strict=True))]
 
     def with_results(self, avals: Sequence[ShapedArray]) -> "Called":
         """The same function, whose results are of other types."""
-        return Called(self.function, self.in_tree, avals, self.tree, self.what)
+        return Called(self.function, self.in_tree, avals)
 
     def __repr__(self) -> str:
         return (f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree})")
+
+
+def _checked(result: np.ndarray, aval: ShapedArray, number: int) -> np.ndarray:
+    """A result that a callback returned, which must be of the type that was announced."""
+    if not core.is_array_like(result):
+        raise TypeError(f"Dtype {result.dtype} is not a valid JAX array type. Only arrays of "
+                        "numeric types are supported by JAX.")
+    dtype = dtypes.canonicalize_dtype(result.dtype)
+    for what, expected, actual in (("shape", aval.shape, result.shape),
+                                   ("dtype", aval.dtype, dtype)):
+        if expected != actual:
+            raise RuntimeError(f"Incorrect output {what} for return value #{number}: Expected: "
+                               f"{expected}, Actual: {actual}")
+    return result.astype(dtype)
 
 
 def _one_by_one(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim],
@@ -138,13 +147,14 @@ def _calling(name: str, kind: str, batch: Any, effects: Any = None) -> Primitive
         raise ValueError(f"{kind} callbacks do not support JVP.{cure}")
     return Primitive(
         name,
-        impl=lambda *buffers, callback, **_: callback(*buffers),
+        impl=lambda *buffers, callback, **_: callback.evaluate(*buffers),
         abstract_eval=lambda *_, result_avals, **__: list(result_avals),
         jvp=no_derivative,
         transpose=cannot("Python is not linear."),
         batch=batch,
         loop=lambda b, outs, operands, *, callback, **_: b.host_call(callback, operands, outs),
         effects=effects or (lambda **_: frozenset()),
+        handles_keys=True,  # which are words to Python
         examples=list,  # Python computes its results; its tests watch what is called
         multiple_results=True)
 
@@ -164,9 +174,8 @@ def _bound(p: Primitive, callback: Callable[..., Any], result_shape_dtypes: Any,
                              "`jax_enable_x64` is disabled")
         avals.append(ShapedArray(tuple(struct.shape), dtype))
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-    called = Called(callback, in_tree, tuple(avals), out_tree, p.name.removesuffix("_callback"))
-    outs = p.bind(*map(core.as_value, leaves), callback=called, result_avals=tuple(avals),
-                  sharding=None, **params)
+    outs = p.bind(*leaves, callback=Called(callback, in_tree, tuple(avals)),
+                  result_avals=tuple(avals), sharding=None, **params)
     return tree_util.tree_unflatten(out_tree, outs)
 
 

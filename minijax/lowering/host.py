@@ -8,13 +8,12 @@ depend on the process; interrupts.py has the machine code of the call. Chapter 2
 import ctypes
 import math
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.errors import JaxRuntimeError
+from minijax.errors import raised_by_callback
 
 CALL = "host_call"  # the external that is given a table, and what its function takes
 # What a kernel returns whose host function raised; and, with the number of a loop added, one in
@@ -47,23 +46,13 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
             for out, x in zip(arrays[count:], found, strict=True):
                 out[...] = x
         except BaseException as error:  # nothing may unwind through machine code
-            raised[threading.get_ident()] = _as_runtime_error(error)
+            raised[threading.get_ident()] = raised_by_callback(error)
             ctypes.c_int32.from_address(flag or 0).value = RAISED
 
     made = Table((1,), np.uint64)
     made.function = run
     made[0] = id(run)
     return made
-
-
-def _as_runtime_error(error: BaseException) -> BaseException:
-    """What a caller is told: what a check of ours found, or an interrupt, is told as it is."""
-    if hasattr(error, "finding") or not isinstance(error, Exception):
-        return error
-    said = "".join(traceback.format_exception_only(error)).strip()
-    told = JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {said}")
-    told.__cause__ = error
-    return told
 
 
 def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

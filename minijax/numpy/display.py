@@ -41,7 +41,11 @@ def array_str(x: ArrayImpl) -> str:
 
 
 def array_format(x: ArrayImpl, spec: str) -> str:
-    return format(key_text(x) if core.has_key_dtype(x.aval) else x._buffer[()], spec)
+    if not core.has_key_dtype(x.aval):
+        return format(x._buffer[()], spec)
+    if spec:
+        raise TypeError("unsupported format string passed to PRNGKeyArray.__format__")
+    return key_text(x)
 
 
 # ── To NumPy, and to others ──────────────────────────────────────────────────────────────────

@@ -48,6 +48,16 @@ PROGRAMS = {
     "grad jit": lambda lib: lib.grad(lib.jit(
         lambda x: (lib.debug.print("{}", x), x * x)[1]))(2.0),
     "tree": lambda lib: lib.debug.print("{a} {b}", a={"k": X}, b=(1, None)),
+    "key": lambda lib: lib.debug.print("{} {!r}", lib.random.key(0), lib.random.key(1)),
+    "keys": lambda lib: lib.debug.print("{k} {}", 1, k=lib.random.split(lib.random.key(0), 3)),
+    "key jit": lambda lib: lib.jit(lambda k: lib.debug.print("{} {!r}", k, k))(lib.random.key(1)),
+    "keys vmap": lambda lib: lib.vmap(lambda k: lib.debug.print("{}", k))(
+        lib.random.split(lib.random.key(0), 3)),
+    "keys scan": lambda lib: lib.lax.map(lambda k: lib.debug.print("{}", k, ordered=True),
+                                         lib.random.split(lib.random.key(0), 3)),
+    "keys in a callback": lambda lib: [f(lambda k: lib.debug.callback(
+        lambda v: print(v.dtype, v.shape), k))(lib.random.split(lib.random.key(0), 3))
+        for f in (lambda f: f, lib.jit)],
 }
 
 
@@ -55,6 +65,12 @@ PROGRAMS = {
 def test_what_is_printed_is_what_jax_prints(name, capfd):
     ours, theirs = (said(lib, PROGRAMS[name], capfd) for lib in (minijax, jax))
     assert ours == theirs and ours
+
+
+def test_a_key_has_no_format_of_its_own_as_in_jax():
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError, match="^unsupported format string passed to PRNGKeyArray."):
+            lib.debug.print("{:>10}", lib.random.key(0))
 
 
 def test_the_interpreted_backend_prints_the_same(capfd):

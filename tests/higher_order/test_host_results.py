@@ -102,8 +102,85 @@ def test_calls_with_effects_are_made_each_time_and_in_order():
     assert seen == [1, 2, 5, 6]
 
 
-@pytest.mark.parametrize("wrong", [lambda x: np.zeros(2, np.float32), lambda x: (x, x),
-                                   lambda x: np.zeros(3, complex)])
-def test_what_python_returns_must_be_what_was_said(wrong):
-    with pytest.raises(RuntimeError, match="Incorrect output|Mismatched result"):
-        minijax.pure_callback(wrong, floats(minijax, 3), X)
+ONE, THREE, INTEGER = ((), np.float32), ((3,), np.float32), ((), np.int32)
+RETURNED = [
+    (np.ones(3, np.float32), ONE), (np.float64(1), ONE), (np.int32(1), ONE), (1, ONE), (1.0, ONE),
+    (np.complex64(1), ONE), (True, ONE), ((1.0, 2.0), ONE), (None, ONE), ([1.0], ONE),
+    ({"b": np.float32(1)}, {"a": ONE}), ([np.float32(1)], [ONE]), ("a", ONE), (object(), ONE),
+    ([[1], [1, 2]], ONE), (1.5, INTEGER), (np.ones((1, 3), np.float32), THREE), (np.ones(3), THREE)]
+
+
+def last_line(lib, call):
+    """What a call gives; of an error its class, and the first and the last of JAX's lines."""
+    try:
+        return lib.tree.map(lambda x: (x.shape, str(x.dtype), float(x.sum())),
+                            lib.block_until_ready(call()))
+    except Exception as error:
+        lines = str(error).split("\nminijax:")[0].split("\n")
+        return type(error).__name__, lines[0], lines[-1]
+
+
+@pytest.mark.parametrize("place", ["eager", "jit", "scan", "vmap"])
+@pytest.mark.parametrize("name", ["pure_callback", "io_callback"])
+def test_what_python_returns_or_raises_is_told_as_in_jax(name, place):
+    def placed(lib, call):
+        return {"eager": lambda: call(np.float32(1)), "jit": lambda: lib.jit(call)(1.0),
+                "scan": lambda: lib.lax.map(call, X), "vmap": lambda: lib.vmap(call)(X)}[place]
+
+    def outcome(lib, function, types):
+        structs = lib.tree.map(lambda one: lib.ShapeDtypeStruct(*one), types,
+                               is_leaf=lambda one: type(one) is tuple)
+        calling = getattr(lib, name, None) or getattr(lib.experimental, name)
+        options = {"vmap_method": "sequential"} if name == "pure_callback" else {}
+        return last_line(lib, placed(lib, lambda x: calling(function, structs, x, **options)))
+
+    def fails(x):
+        raise KeyError("boom")
+    table = RETURNED if place == "eager" else RETURNED[:1]  # the others come by the same way
+    for function, types in [(fails, ONE), (7, ONE), *(
+            (lambda x, result=result: result, types) for result, types in table)]:
+        ours, theirs = (outcome(lib, function, types) for lib in (minijax, jax))
+        assert ours == theirs
+
+
+def test_an_error_in_python_names_the_users_lines_and_is_the_cause():
+    def fails(x):
+        raise KeyError("boom")
+    call = lambda x: minijax.pure_callback(fails, floats(minijax), x)  # noqa: E731
+    for f in (call, minijax.jit(call)):
+        with pytest.raises(minijax.errors.JaxRuntimeError) as caught:
+            f(1.0)
+        said = str(caught.value)
+        assert f'File "{__file__}", line ' in said and ", in fails" in said
+        assert type(caught.value.__cause__) is KeyError
+
+
+@pytest.mark.parametrize("calling", [
+    lambda lib: lib.pure_callback(len, floats(lib), "a"),
+    lambda lib: lib.experimental.io_callback(len, floats(lib), "a")])
+def test_what_is_no_array_is_refused_where_it_is_passed_on(calling):
+    ours, theirs = (last_line(lib, lambda lib=lib: calling(lib)) for lib in (minijax, jax))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("program", [
+    lambda lib, call, k: call(k[0]), lambda lib, call, k: lib.jit(call)(k[0]),
+    lambda lib, call, k: lib.jit(call)(k), lambda lib, call, k: lib.vmap(call)(k),
+    lambda lib, call, k: lib.lax.map(call, k)])
+@pytest.mark.parametrize("method", [None, "sequential", "expand_dims", "broadcast_all"])
+def test_keys_come_to_python_as_their_words(program, method):
+    seen = {minijax: [], jax: []}
+
+    def run(lib):
+        def draw(k):
+            seen[lib].append((type(k).__name__, str(k.dtype), k.shape))
+            return np.asarray(k).sum(-1)
+
+        def call(k):
+            struct = lib.ShapeDtypeStruct(k.shape, np.uint32)
+            if method is None:
+                return lib.experimental.io_callback(draw, struct, k)
+            return lib.pure_callback(draw, struct, k, vmap_method=method)
+        return program(lib, call, lib.random.split(lib.random.key(0), 3))
+    both(run)
+    assert seen[minijax] == seen[jax]
