@@ -177,9 +177,10 @@ class ArrayImpl(Array):
     A key array holds the words of its keys in a trailing axis of the buffer.
     """
 
-    __slots__ = ("_buffer", "aval", "is_literal")
+    __slots__ = ("__dict__", "_buffer", "aval", "is_literal")  # the first is for users' attributes
     _buffer: np.ndarray
     is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
+    _committed = False  # whether it was put on its device by name
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.flags.writeable = False
@@ -209,6 +210,14 @@ class ArrayImpl(Array):
 
     def _another(self) -> ArrayImpl:
         return ArrayImpl(self._buffer, self.aval)
+
+    def committed_to_its_device(self) -> ArrayImpl:
+        """An array of the same numbers that is to stay where it lies."""
+        if self._committed:
+            return self
+        committed = self._another()
+        committed._committed = True
+        return committed
 
     def _holder(self) -> Any:
         """What holds the numbers: one object for all arrays that share them."""

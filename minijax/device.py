@@ -143,13 +143,14 @@ def _settled(x: Any, where: Any) -> Any:
     if isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding):
         return given(x, where)
     device = named(where) or where_new_arrays_lie()
-    if device.is_host and device.id and isinstance(x, core.ArrayImpl):
+    if not isinstance(x, core.ArrayImpl):
+        return put(x, device)
+    if device.is_host and device.id:
         return given(x, SingleDeviceSharding(device))
-    if isinstance(x, PlacedArray):
+    if isinstance(x, PlacedArray) or x.is_literal and device.is_host:
         x = core.ArrayImpl(x._buffer, x.aval)
-    if isinstance(x, core.ArrayImpl) and x.is_literal and device.is_host:
-        return core.ArrayImpl(x._buffer, x.aval)
-    return put(x, device)
+    lying = put(x, device)
+    return lying if where is None else lying.committed_to_its_device()
 
 
 def device_get(x: Any) -> Any:
@@ -164,6 +165,9 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Returns `x` when it is computed; on the CPU all is ready when a call returns."""
     for leaf in tree_util.tree_leaves(x):
+        if isinstance(leaf, core.ArrayImpl) and core.is_given_away(leaf):
+            raise errors.JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on deleted "
+                                         "or donated buffer")
         if isinstance(leaf, DeviceArray):
             leaf.there().device.wait()
     return x

@@ -1,5 +1,6 @@
 """The machine: types, arrays, tracers, levels and primitives."""
 
+import copy
 import pickle
 import threading
 
@@ -22,6 +23,38 @@ def test_equal_types_are_one_object_even_across_threads():
         t.join()
     assert all(a is made[0] for a in made)
     assert pickle.loads(pickle.dumps(made[0])) is made[0]
+
+
+def test_an_array_takes_attributes_of_its_users_which_its_copies_do_not_have():
+    def attributes(lib):
+        x = lib.numpy.ones(2)
+        x.note = 3
+        return x.note, [hasattr(copied, "note") for copied in (
+            copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), lib.device_put(x),
+            lib.jit(lambda y: y)(x), lib.numpy.asarray(x), lib.tree.map(lambda y: y, x))]
+    assert attributes(minijax) == attributes(jax)
+    for lib in (minijax, jax):
+        assert vars(lib.numpy.ones(1)) == {}
+        for x in (lib.numpy.ones(2), lib.random.key(0)):
+            with pytest.raises(AttributeError):
+                x.shape = (2,)
+        with pytest.raises(AttributeError, match="no attribute 'note'"):
+            lib.jit(lambda x: setattr(x, "note", 3))(1.0)
+
+
+def test_an_array_is_committed_where_a_device_was_named():
+    def committed(lib):
+        here, x = lib.devices()[0], lib.numpy.ones(3)
+        one = lib.sharding.SingleDeviceSharding(here)
+        put = lib.device_put(x, here)
+        made = [x, put, lib.device_put(x), lib.device_put(put), lib.device_put(1.0, here),
+                lib.device_put(x, one), lib.numpy.asarray(np.ones(3), device=here),
+                lib.numpy.ones(3, device=here), x.to_device(here), lib.numpy.asarray(put),
+                lib.jit(lambda x: lib.device_put(x, here))(x),
+                lib.device_put(lib.random.key(0), here)]
+        return [(y.committed, y._committed) for y in made]
+    assert committed(minijax) == committed(jax)
+    assert not minijax.numpy.ones(3).committed
 
 
 def test_a_type_cannot_be_changed():

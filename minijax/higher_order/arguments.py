@@ -162,7 +162,7 @@ def donated_leaves(donated: Named, static: Collection[int], args: tuple, kwargs:
 def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
     """The donated leaves that have a result of their size; warns of others that are used."""
     invars = closed.jaxpr.invars
-    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
+    used = {invars[i] for i in used_leaves(closed)}
     sizes = [_bytes(aval) for aval in closed.out_avals]
     found, left = [], []
     for i in donated:
@@ -170,12 +170,67 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
             sizes.remove(size)
             found.append(i)
         elif invars[i] in used:
-            left.append(invars[i].aval.str_long())
+            aval = invars[i].aval
+            left.append("~" * aval.weak_type + aval.str_long())
     if left:
         errors.warn(f"Some donated buffers were not usable: {', '.join(left)}.\nSee an "
                     "explanation at https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
                     UserWarning)
     return tuple(found)
+
+
+def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
+    """The places of the leaves that the program does anything with."""
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
+    return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
+
+
+_TWICE = {
+    (True, True): ("donate the same buffer twice in", "f(donate(a), donate(a))"),
+    (True, False): ("use a buffer that was previously donated in the same call to",
+                    "f(donate(a), a)"),
+    (False, True): ("donate a buffer which is also used by the same call to", "f(a, donate(a))")}
+
+
+def check_donated_once(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr, donated: Sequence[int],
+                       has_run: bool) -> None:
+    """Refuse an array that is donated, and an argument another time.
+
+    Raises:
+      JaxRuntimeError: saying which, counted among the leaves that are used; as in JAX it is a
+        ValueError where the program has run before.
+    """
+    first: dict[int, tuple[int, bool]] = {}
+    for number, i in enumerate(used_leaves(closed)):
+        x, is_donated = leaves[i], i in donated
+        if not isinstance(x, core.ArrayImpl) or x.is_literal:
+            continue
+        before, was_donated = first.setdefault(id(x), (number, is_donated))
+        if before != number and (was_donated or is_donated):
+            what, example = _TWICE[was_donated, is_donated]
+            kind = ValueError if has_run else errors.JaxRuntimeError
+            raise errors.with_cure(
+                kind(f"INVALID_ARGUMENT: Attempt to {what} Execute() (flattened argument {number}, "
+                     f"replica 0, partition 0, first use: {before}). Toy example for this bug: "
+                     f"`{example}`."),
+                "Pass a copy, x.copy(), to one of the two.")
+
+
+def check_not_deleted(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr) -> None:
+    """Refuse arrays that were given away, as arguments of a program that has run before.
+
+    Raises:
+      ValueError: saying which, counted among the leaves that are used.
+    """
+    gone = [i for i, x in enumerate(leaves)
+            if isinstance(x, core.ArrayImpl) and core.is_given_away(x)]
+    for number, i in enumerate(used_leaves(closed) if gone else ()):
+        if i in gone:
+            raise errors.with_cure(
+                ValueError(f"INVALID_ARGUMENT: Invalid buffer passed to Execute() as argument "
+                           f"{number} to replica 0: INVALID_ARGUMENT: Buffer has been deleted or "
+                           "donated."),
+                str(core.deleted(leaves[i].aval)))
 
 
 def _bytes(aval: core.ShapedArray) -> int:

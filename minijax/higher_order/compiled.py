@@ -19,6 +19,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.higher_order.arguments import check_donated_once
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
@@ -444,6 +445,7 @@ class Compiled(Stage):
         values = [core.as_value(x) for x in self._leaves(args, kwargs)]
         self._check(values)
         program = self._traced.program
+        check_donated_once(values, program, self._traced.donated, has_run=False)
         if core.base_trace.goes_straight:
             outs = run_on_arrays(self._run, self._device, program, values)
         else:

@@ -250,6 +250,7 @@ class DeviceArray(ArrayImpl):
     """An array in the memory of a GPU; the host's copy is made when its numbers are asked for."""
 
     __slots__ = ("device", "memory")
+    _committed = True
 
     def __init__(self, memory: Any, aval: ShapedArray, device: Device):
         self.memory, self.aval, self.device, self.is_literal = memory, aval, device, False

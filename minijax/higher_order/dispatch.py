@@ -100,12 +100,13 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callab
     for leaf, condition in zip(leaves, lies_elsewhere, strict=True):
         lines.append(f"if {condition}: {leaf} = convert({leaf}, device)")
     avals = "".join(f"{leaf}.aval, " for leaf in leaves)
-    buffers = ", ".join(device.passed.format(x=leaf) for leaf in leaves)
     lines.append(f"run, rebuild = programs[{f'({avals})' if avals else '()'}]")
+    lines += [f"{leaf} = {device.passed.format(x=leaf)}" for leaf in leaves]
     source = ("def call(args, kwargs):\n    try:\n"
               + "".join(f"        {line}\n" for line in lines)
-              + "    except KeyError:\n        raise Miss from None\n"
-              f"    return rebuild(run({buffers}))\n")
+              + "    except (KeyError, RuntimeError):  # as of an array that was deleted\n"
+              "        raise Miss from None\n"
+              f"    return rebuild(run({', '.join(leaves)}))\n")
     return caches.written(source, "call", {"Array": device.array_type, "convert": _convert,
                                            "device": device, "programs": programs, "Miss": Miss})
 

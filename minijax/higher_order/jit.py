@@ -21,7 +21,8 @@ from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.higher_order.compiled import (Arguments, Lowered, ShapeDtypeStruct, Traced, called,
                                            jit_p, run_on_arrays, timed)
-from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, looks_like,
+from minijax.higher_order.arguments import (Named, check_callable, check_donated_once,
+                                            check_not_deleted, donated_leaves, looks_like,
                                             named_arguments, static_value, usable, without_static)
 from minijax.higher_order.devices import Device, device_of, put
 from minijax.higher_order.elsewhere import named
@@ -264,7 +265,14 @@ class JitFunction:
             if isinstance(x, ShapeDtypeStruct):
                 raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
                                 "lowered.")
+        known = len(self._table())
         traced = self._traced(given)
+        if core.current_trace.get() is core.base_trace:
+            has_run = len(self._table()) == known
+            if has_run:
+                check_not_deleted(given.leaves, traced.program)
+            if traced.donated:
+                check_donated_once(given.leaves, traced.program, traced.donated, has_run)
         outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
             self._remember(given, traced)

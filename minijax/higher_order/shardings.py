@@ -299,6 +299,7 @@ class PlacedArray(ArrayImpl):
     """An array of which it is known how it lies over pretended devices."""
 
     __slots__ = ("sharding",)
+    _committed = True
 
     def __init__(self, buffer: np.ndarray, aval: core.ShapedArray, sharding: Sharding):
         super().__init__(buffer, aval)

@@ -83,7 +83,8 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)
         x = lax.real(x)
-    return convert(x, wanted)
+    converted = convert(x, wanted)
+    return another(converted) if copy and converted is x else converted
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

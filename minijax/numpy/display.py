@@ -50,6 +50,23 @@ def array_format(x: ArrayImpl, spec: str) -> str:
 
 # ── To NumPy, and to others ──────────────────────────────────────────────────────────────────
 
+def memory_of(x: Any) -> memoryview:
+    """The buffer for whoever reads memory, such as `hashlib`: Python asks for it from 3.12 on.
+
+    Raises:
+      TypeError: of keys and tracers, which have no numbers to read.
+      BufferError: of an array that was deleted, or whose dtype Python does not know.
+    """
+    if not isinstance(x, ArrayImpl) or core.has_key_dtype(x.aval):
+        raise TypeError(f"a bytes-like object is required, not '{type(x).__name__}'")
+    if core.is_given_away(x):
+        raise BufferError("INVALID_ARGUMENT: Array is null")
+    if x._buffer.dtype.isbuiltin != 1:
+        raise BufferError(f"INVALID_ARGUMENT: Buffers of type {x.dtype.name} are not supported by "
+                          "the Python buffer protocol.")
+    return memoryview(x._buffer)
+
+
 def numbers_of(x: ArrayImpl) -> np.ndarray:
     """The read-only buffer.
 

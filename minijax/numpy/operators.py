@@ -182,6 +182,9 @@ class _Methods:
         numbers = _numbers(self, error=errors.TracerArrayConversionError)
         return display.to_numpy(numbers, dtype, copy)
 
+    def __buffer__(self: Any, flags: int) -> memoryview:
+        return display.memory_of(self)
+
     def __dlpack__(self: Any, **options: Any) -> Any:
         if not isinstance(self, ArrayImpl):
             raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
@@ -210,7 +213,7 @@ class _Methods:
 
     def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
         """The array with its elements converted."""
-        return creation.astype(self, dtype, device=device)
+        return creation.astype(self, dtype, copy=copy, device=device)
 
     def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
         """The same elements in another shape: one tuple, or one argument for each size."""
@@ -269,7 +272,7 @@ class _Methods:
     global_shards = addressable_shards
     is_fully_addressable = property(lambda self: isinstance(self, ArrayImpl))
     is_fully_replicated = property(lambda self: self.sharding.is_fully_replicated)
-    committed = property(lambda self: self.device != CPU)
+    committed = property(lambda self: getattr(self, "_committed", False))
 
     def devices(self: Any) -> set[Any]:
         """The devices that hold the array."""

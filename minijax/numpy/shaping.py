@@ -194,7 +194,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     (4, 3, 2)
     """
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
-    return lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i))
+    return another(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
@@ -210,7 +210,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     order = [d for d in range(a.ndim) if d not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
-    return lax.transpose(a, order)
+    return another(lax.transpose(a, order))
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
@@ -245,7 +245,8 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
     [(2, 3), (2, 3)]
     """
-    return broadcast_arrays_to_one_shape(*as_arrays("broadcast_arrays", *args))
+    arrays = as_arrays("broadcast_arrays", *args)
+    return [another(x) for x in broadcast_arrays_to_one_shape(*arrays)]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -321,7 +322,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
     for each, place in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
         a = _rolled(a, each, place)
-    return a
+    return another(a)
 
 
 def _rolled(a: Any, shift: Any, axis: int) -> Any:

@@ -384,6 +384,54 @@ def test_a_deleted_array_cannot_be_computed_with(refused_alike):
     refused_alike(lambda lib: lib.lax.scan(lambda c, y: (c + y, c), 0.0, deleted(lib)))
 
 
+TWICE = {
+    "donated, used": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=0)(x, x),
+    "used, donated": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=1)(x, x),
+    "twice": lambda lib, x: lib.jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))(x, x),
+    "for one result": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=(0, 1))(x, x),
+    "for none": lambda lib, x: lib.jit(lambda a, b: (a + b).sum(), donate_argnums=(0, 1))(x, x),
+    "not used": lambda lib, x: lib.jit(lambda a, b: b + 1, donate_argnums=0)(x, x),
+    "used once": lambda lib, x: lib.jit(lambda a, b: a + 1, donate_argnums=0)(x, x),
+    "in a list": lambda lib, x: lib.jit(lambda t: [y + 1 for y in t], donate_argnums=0)([x, x]),
+    "in a dict": lambda lib, x: lib.jit(lambda t, s: t["x"] + s, donate_argnums=0)({"x": x}, x),
+    "by name": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnames="b")(x, b=x),
+    "one of four": lambda lib, x: lib.jit(
+        lambda a, b, c, d: (a + 1, b + d, c + 1), donate_argnums=(0, 2))(x, x + 1, x, x + 2),
+    "device_put": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=0)(
+        x, lib.device_put(x)),
+    "asarray": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=0)(
+        x, lib.numpy.asarray(x)),
+    "ahead of time": lambda lib, x: lib.jit(lambda a, b: a + b, donate_argnums=0).lower(
+        x, x).compile()(x, x),
+    "in jit": lambda lib, x: lib.jit(lambda x: lib.jit(
+        lambda a, b: a + b, donate_argnums=0)(x, x))(x),
+    "pmap": lambda lib, x: lib.pmap(lambda a, b: a + b, donate_argnums=0)(x[None], x[None]),
+    "without jit": lambda lib, x: lib.disable_jit()(lambda: lib.jit(
+        lambda a, b: a + b, donate_argnums=0)(x, x))(),
+    "the second time": lambda lib, x: (lambda f: [f(x + 1, x), f(x, x)])(
+        lib.jit(lambda a, b: a + b, donate_argnums=0)),
+    "used up before": lambda lib, x: (lambda f: [f(x), f(x)])(
+        lib.jit(lambda x: x + 1, donate_argnums=0)),
+    "used up elsewhere": lambda lib, x: (lambda f, g: [g(1.0, x), f(x), g(1.0, x)])(
+        lib.jit(lambda x: x + 1, donate_argnums=0), lib.jit(lambda y, x: y * x)),
+    "used up, not run": lambda lib, x: [x.delete(), lib.jit(lambda x: x + 1)(x)],
+    "used up, waited for": lambda lib, x: [x.delete(), x.block_until_ready()],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", TWICE)
+def test_an_array_is_donated_once_and_then_not_used(name):
+    def outcome(lib):
+        x = lib.numpy.arange(3.0)
+        try:
+            said = [y.tolist() for y in lib.tree.leaves(TWICE[name](lib, x)) if y is not None]
+        except Exception as error:
+            said = type(error).__name__, str(error).split("\nminijax:")[0]
+        return said, x.is_deleted()
+    assert outcome(minijax) == outcome(jax)
+
+
 BAD_DONATIONS = [
     {"donate_argnums": 3}, {"donate_argnums": -2}, {"donate_argnames": "q"},
     {"donate_argnums": "x"}, {"donate_argnums": 1.0}, {"donate_argnums": 0, "static_argnums": 0},
@@ -399,12 +447,15 @@ def test_an_argument_that_is_not_there_cannot_be_donated(options, refused_alike)
     lambda lib, x: x.copy(), lambda lib, x: lib.numpy.array(x), lambda lib, x: lib.numpy.copy(x),
     lambda lib, x: copy.copy(x), lambda lib, x: copy.deepcopy(x),
     lambda lib, x: lib.numpy.squeeze(x), lambda lib, x: lib.jit(lambda x: x)(x),
-    lambda lib, x: x.reshape(3, 1), lambda lib, x: x[:2]])
+    lambda lib, x: x.reshape(3, 1), lambda lib, x: x[:2],
+    lambda lib, x: lib.numpy.astype(x, x.dtype, copy=True), lambda lib, x: x.swapaxes(0, 0),
+    lambda lib, x: lib.numpy.moveaxis(x, 0, 0), lambda lib, x: lib.numpy.roll(x, 0),
+    lambda lib, x: lib.numpy.broadcast_arrays(x)[0]])
 def test_a_copy_outlives_what_was_donated(copied):
     for lib in (minijax, jax):
         x = lib.numpy.arange(3.0)
         kept = copied(lib, x)
-        lib.jit(lambda x: x + 1, donate_argnums=0)(x)
+        lib.jit(lambda x, kept: x + kept.sum(), donate_argnums=0)(x, kept)
         assert x.is_deleted() and not kept.is_deleted()
         np.testing.assert_array_equal(np.asarray(kept).ravel(), np.arange(kept.size))
 

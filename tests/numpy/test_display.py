@@ -1,5 +1,6 @@
 """Arrays show themselves as JAX's do, character for character."""
 import gc
+import sys
 
 import jax
 import ml_dtypes
@@ -25,6 +26,22 @@ def test_repr_and_str_are_those_of_jax(expression):
     assert repr(ours) == repr(theirs)
     assert str(ours) == str(theirs)
     assert f"{ours}" == f"{theirs}"
+
+
+def test_others_read_the_memory_of_an_array_as_they_read_jaxs():
+    for dtype in ("float32", "int32", "bool", "complex64", "uint8", "float16"):
+        ours, theirs = (top.numpy.ones((2, 3), dtype) for top in (minijax, jax))
+        assert bytes(ours.__buffer__(0)) == bytes(theirs) and ours.__buffer__(0).readonly
+        if sys.version_info >= (3, 12):  # where Python asks classes written in it
+            assert bytes(memoryview(ours)) == bytes(theirs)
+    deleted = jnp.ones(2)
+    deleted.delete()
+    for x, kind in ((minijax.random.key(0), TypeError), (deleted, BufferError),
+                    (jnp.ones(2, "bfloat16"), BufferError), (jnp.ones(2, "int4"), BufferError)):
+        with pytest.raises(kind):
+            x.__buffer__(0)
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        minijax.jit(lambda x: x.__buffer__(0))(1.0)
 
 
 def test_repr_follows_the_print_options_of_numpy():
