@@ -14,8 +14,10 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
                             debug_recompiles, debug_unsafe_casts, default_device,
                             default_matmul_precision, default_prng_impl, enable_checks,
                             enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
-                            log_compiles, numpy_dtype_promotion, numpy_rank_promotion,
-                            threefry_partitionable)
+                            log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion,
+                            threefry_partitionable, transfer_guard,
+                            transfer_guard_device_to_device, transfer_guard_device_to_host,
+                            transfer_guard_host_to_device)
 from minijax.core import Array, typeof
 from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from minijax.derivatives import ad, jvp, linear_transpose, linearize, vjp
@@ -39,10 +41,9 @@ from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_ca
 from minijax.higher_order.shardings import NamedSharding
 from minijax.numpy.index_plan import ds
 from minijax.jax_flags import (allow_f16_reductions, array_garbage_collection_guard, auto_pcast,
-                               jax2tf_associative_scan_reductions, no_execution, no_tracing,
+                               jax2tf_associative_scan_reductions, no_execution,
                                remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
-                               thread_guard, transfer_guard, transfer_guard_device_to_device,
-                               transfer_guard_device_to_host, transfer_guard_host_to_device)
+                               thread_guard)
 from minijax.jaxpr import eval_jaxpr as _eval_jaxpr
 from minijax.laid_out import take_out_sharding as _take_out_sharding
 from minijax.higher_order.references import Ref, empty_ref, free_ref, freeze, new_ref

@@ -306,11 +306,12 @@ def switch(name: str, doc: str, *, traced: bool = False, together: tuple[Flag, .
     return define(name, boolean, False, doc, traced=traced, together=together)
 
 
-def choice(name: str, *choices: str | None, doc: str, traced: bool = False) -> Flag:
+def choice(name: str, *choices: str | None, doc: str, traced: bool = False,
+           together: tuple[Flag, ...] = ()) -> Flag:
     """Declare a flag that takes one of a few words; the first unless another is given."""
     kind = Kind(lambda value: choices[choices.index(value)], lambda text: text or None,
                 "one of " + ", ".join(map(repr, choices)))
-    return define(name, kind, choices[0], doc, traced=traced)
+    return define(name, kind, choices[0], doc, traced=traced, together=together)
 
 
 def spellings(flag: Flag) -> list[str]:
@@ -370,6 +371,24 @@ log_compiles = switch("log_compiles", doc=(
     "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
 profiling = switch("profiling", doc=(
     "Tell the profile that `jax.profiler` writes of each operation: for `start_trace`."))
+no_tracing = switch("no_tracing", "Refuse to trace a function that was not traced before.")
+
+
+def _transfer_guard(what: str = "", together: tuple[Flag, ...] = ()) -> Flag:
+    """A flag that guards transfers; what it minds is in `sharp_bits.guards`."""
+    return choice(
+        "transfer_guard" + what, None, "allow", "log", "disallow", "log_explicit",
+        "disallow_explicit", together=together, doc=(
+            "What is done about numbers that come in from Python or NumPy, or go there: nothing, "
+            "a word in the log, or an error, where it was not asked for by name, or even if so."))
+
+
+transfer_guard_device_to_device = _transfer_guard("_device_to_device")
+transfer_guard_device_to_host = _transfer_guard("_device_to_host")
+transfer_guard_host_to_device = _transfer_guard("_host_to_device")
+transfer_guard = _transfer_guard(together=(
+    transfer_guard_device_to_device, transfer_guard_device_to_host, transfer_guard_host_to_device))
+
 explain_cache_misses = switch("explain_cache_misses", doc=(
     "Log, at level WARNING, why a call of a jitted function had to be traced."))
 traceback_filtering = choice(

@@ -131,7 +131,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
         return out
     leaves, tree = tree_util.tree_flatten(x)
     places = tree_util.flatten_axes("device_put device", tree, device)
-    return tree.unflatten(map(settled, leaves, places))
+    return tree.unflatten(core.base_trace.around("put", lambda: [*map(settled, leaves, places)]))
 
 
 def _settled(x: Any, where: Any) -> Any:
@@ -166,8 +166,8 @@ def block_until_ready(x: Any) -> Any:
     """Returns `x` when it is computed; on the CPU all is ready when a call returns."""
     for leaf in tree_util.tree_leaves(x):
         if isinstance(leaf, core.ArrayImpl) and core.is_given_away(leaf):
-            raise errors.JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on deleted "
-                                         "or donated buffer")
+            raise errors.JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on "
+                                         "deleted or donated buffer")
         if isinstance(leaf, DeviceArray):
             leaf.there().device.wait()
     return x

@@ -113,12 +113,7 @@ high_dynamic_range_gumbel False
 log_checkpoint_residuals False
 mock_gpu_topology ''
 no_execution False
-no_tracing False
 thread_guard False
-transfer_guard None
-transfer_guard_device_to_device None
-transfer_guard_device_to_host None
-transfer_guard_host_to_device None
 """
 
 
@@ -154,11 +149,8 @@ _declare(ONLY_THE_DEFAULT, False)
 
 # Those that JAX has as `with` statements, too.
 (allow_f16_reductions, array_garbage_collection_guard, auto_pcast,
- jax2tf_associative_scan_reductions, no_execution, no_tracing, remove_size_one_mesh_axis_from_type,
- softmax_custom_jvp, thread_guard, transfer_guard, transfer_guard_device_to_device,
- transfer_guard_device_to_host, transfer_guard_host_to_device) = map(config.flags.__getitem__, (
+ jax2tf_associative_scan_reductions, no_execution, remove_size_one_mesh_axis_from_type,
+ softmax_custom_jvp, thread_guard) = map(config.flags.__getitem__, (
      "allow_f16_reductions array_garbage_collection_guard auto_pcast "
-     "jax2tf_associative_scan_reductions no_execution no_tracing "
-     "remove_size_one_mesh_axis_from_type softmax_custom_jvp thread_guard transfer_guard "
-     "transfer_guard_device_to_device transfer_guard_device_to_host "
-     "transfer_guard_host_to_device").split())
+     "jax2tf_associative_scan_reductions no_execution remove_size_one_mesh_axis_from_type "
+     "softmax_custom_jvp thread_guard").split())

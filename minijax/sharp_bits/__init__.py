@@ -18,4 +18,5 @@ def _begin() -> None:
     checking.begin()
 
 
-config.before_on((*sharp_bits.together, config.explain_cache_misses, config.profiling), _begin)
+config.before_on((*sharp_bits.together, config.explain_cache_misses, config.profiling,
+                  config.no_tracing, *config.transfer_guard.together), _begin)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from minijax import config, core, profiler
 from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
-from minijax.sharp_bits import key_reuse, leaks, nans, out_of_bounds, purity, recompiles, truncation
+from minijax.sharp_bits import (guards, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
+                                truncation)
 
 T = TypeVar("T")
 Flags = tuple[config.Flag, ...]
@@ -19,11 +20,12 @@ NON_FINITE = (config.debug_nans, config.debug_infs)
 KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
 PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
 PROFILE = (config.profiling,)
+TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
 # Which check looks at what, and under which flags.  Of two the first is outside.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
-                  (PROFILE, profiler.evaluated)],
+                  (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
     "timed": [(PROFILE, profiler.told)],     # tracing and compilation
     "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
     "batch": [(NON_FINITE, nans.batched)],   # a batching rule
@@ -32,15 +34,16 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "interpret": [(NON_FINITE, nans.interpreted)],  # a program
     "enter": [(LEAKS, leaks.checked)],       # a transformation, on a user's function
     "level": [(LEAKS, leaks.watch), (NON_FINITE, nans.entered)],  # of a transformation
-    "stage": [(PURITY, purity.watched)],     # a function
+    "stage": [(TRACING, guards.traced_anew), (PURITY, purity.watched)],  # a function
     "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],
-    "narrow": [(NARROW, truncation.check)],  # NumPy data comes in
+    "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.comes_in)],  # NumPy data comes in
+    "put": [(TRANSFERS, guards.explicitly)],  # data, where it was asked for
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
 # Those that would miss what a call does if it went straight to compiled code.
-LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE)
+LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 
 class CheckingTrace(EvalTrace):

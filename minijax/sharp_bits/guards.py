@@ -1,0 +1,67 @@
+"""What flags of JAX forbid while a program runs: numbers that come in unasked, and tracing anew.
+
+Stands on `core`, `config`.  Here all memory is the host's; the guard minds where JAX on the CPU
+does: a Python number or a NumPy array that becomes an array.  In JAX: `jax/_src/config.py`.
+"""
+
+import contextvars
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import config, core, errors
+from minijax.context import with_values
+from minijax.core import Params, Primitive, ShapedArray
+from minijax.source_info import DebugInfo
+from minijax.stage import FlatFunction
+
+T = TypeVar("T")
+logger = logging.getLogger("minijax")
+_explicit: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_explicit", default=False)
+
+
+def explicitly(transfer: Callable[..., T], *args: Any) -> T:
+    """`transfer(*args)`, which was asked for by name."""
+    return with_values({_explicit: True}, transfer, *args)
+
+
+def comes_in(x: Any, dtype: np.dtype) -> None:
+    """Mind NumPy data that becomes an array; while a function is traced, it becomes a constant."""
+    if core.current_trace.get() is core.base_trace:
+        _mind(ShapedArray(np.shape(x), dtype))
+
+
+def evaluated(evaluate: Callable[..., T], primitive: Primitive, args: Sequence[Any],
+              params: Params) -> T:
+    """The outputs of an operation; numbers among its operands come in with it."""
+    for x in args:
+        if x.is_literal:
+            _mind(x.aval)
+    return evaluate(primitive, args, params)
+
+
+def _mind(aval: ShapedArray) -> None:
+    guard = config.transfer_guard_host_to_device.value
+    if guard == "allow" or _explicit.get() and not guard.endswith("_explicit"):
+        return
+    transfer = (f"host-to-device transfer: aval={aval!r}, dst_sharding=SingleDeviceSharding("
+                "device=CpuDevice(id=0), memory_kind=device)")
+    if guard.startswith("log"):
+        logger.warning(transfer)
+        return
+    raise errors.with_cure(
+        errors.JaxRuntimeError(f"INVALID_ARGUMENT: Disallowed {transfer}"),
+        "What jax.device_put brings in is explicit, which transfer_guard('disallow') allows.")
+
+
+def traced_anew(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
+                debug_info: DebugInfo | None) -> T:
+    """Refuse to trace a function of the user's."""
+    if isinstance(fun, FlatFunction):
+        whose = debug_info.func_src_info if debug_info is not None else fun.fun
+        raise errors.with_cure(
+            RuntimeError(f"re-tracing function {whose} for `jit`, but 'no_tracing' is set"),
+            "Call the function with arguments of these types before, and it is traced by then.")
+    return stage(fun, in_avals, debug_info)
