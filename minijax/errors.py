@@ -653,8 +653,20 @@ class NonFiniteError(FloatingPointError):
     settle: Callable[[Callable, tuple, dict], tuple | None] | None = None
 
     def __init__(self, message: str, place: str | None = None, fix: str = "") -> None:
-        where = f"\nThe line is {place}." if place else ""
-        super().__init__(f"{message}{where}" + (f"\n{fix}" if fix else ""))
+        words, said, operation = message.partition(" encountered in ")
+        name = operation.split(" ")[0].rstrip(",")
+        super().__init__("\n".join(filter(None, (
+            words + said + name,  # are JAX's, which has no more to say
+            f"It was {operation}." if name != operation else "",
+            f"The line is {place}." if place else "", fix))))
+
+    def __reduce__(self) -> tuple:
+        return FloatingPointError, self.args
+
+
+# As it prints, and as programs name it that look at the class of what they caught.
+NonFiniteError.__name__ = NonFiniteError.__qualname__ = FloatingPointError.__name__
+NonFiniteError.__module__ = FloatingPointError.__module__
 
 
 _RULES = {

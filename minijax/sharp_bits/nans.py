@@ -295,10 +295,12 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
     return result
 
 
-def called_back(function: Callable, *arrays: Any) -> None:
-    """Call a Python function from compiled code: it is looked at, whatever is done to the code."""
+def called_back(function: Callable[..., T], *arrays: Any) -> T:
+    """What a Python function that compiled code calls returns: it is looked at, whatever is done
+    to the code.
+    """
     how = {} if _look.get().again else {"mode": REPORT, "wanted": None}
-    _looking(how, function, *arrays)
+    return _looking(how, function, *arrays)
 
 
 def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
