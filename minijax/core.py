@@ -93,9 +93,10 @@ class ShapedArray:
             return self
         return ShapedArray(self.shape, dtypes.float0)
 
-    def str_short(self) -> str:
-        """As a jaxpr writes it: ``f32[2,3]``."""
-        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""
+        name = dtypes.short_name if short_dtypes else dtype_name
+        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]"
 
     def str_long(self) -> str:
         """As an error message writes it: ``float32[2,3]``."""

@@ -32,7 +32,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var(id={id(self)}):{self.aval.str_short()}"
+        return f"Var(id={id(self)}):{self.aval.str_short(True)}"
 
 
 class Literal:
@@ -55,7 +55,7 @@ class Literal:
     def text(self) -> str:
         """How it is printed, such as `2.0:f32[]`."""
         value = "[...]" if np.shape(self.val) else str(np.asarray(self.val).item())
-        return f"{value}:{self.aval.str_short()}"
+        return f"{value}:{self.aval.str_short(True)}"
 
     def __repr__(self) -> str:
         return f"Literal({self.val})"
@@ -299,7 +299,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         wrong += [(v, "defined twice, again by") for v in new if v in defined]
         for v, what in wrong:
             raise JaxprTypeError(
-                f"a variable of type {v.aval.str_short()} is {what}: {where}\nin\n{jaxpr}")
+                f"a variable of type {v.aval.str_short(True)} is {what}: {where}\nin\n{jaxpr}")
         defined.update(new)
     for eqn in jaxpr.eqns:
         _check_types(eqn)

@@ -248,7 +248,7 @@ class Printer:
     def binders(self, variables: Sequence[Var]) -> Doc:
         """Variables with their types, as many to a line as fit."""
         return self.spaced([
-            row(Text(self.names.of(v), "variable"), Text(":" + v.aval.str_short(), "type"))
+            row(Text(self.names.of(v), "variable"), Text(":" + v.aval.str_short(True), "type"))
             for v in variables])
 
     def spaced(self, parts: Sequence[Doc], separator: str = "") -> Doc:

@@ -50,7 +50,7 @@ def evaluated(evaluate: Callable[..., list], primitive: Any, args: Sequence[Any]
     start = time.perf_counter()
     outs = evaluate(primitive, args, params)
     told(str(params.get("name", primitive)), start,
-         operands=", ".join(x.aval.str_short() for x in args))
+         operands=", ".join(x.aval.str_short(True) for x in args))
     return outs
 
 

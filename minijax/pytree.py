@@ -1,6 +1,6 @@
 """What a tree is: kinds of node, one per container type, and treedefs.
 
-Stands on nothing.  Chapter 05, *Trees*.
+Stands on `errors`.  Chapter 05, *Trees*.
 In JAX: ``jaxlib/pytree.cc``, written in C++.
 """
 
@@ -10,6 +10,8 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+from minijax import errors
 
 IsLeaf = Callable[[Any], bool]
 KeyEntry = Any
@@ -123,9 +125,10 @@ def sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(tree))
     except TypeError as problem:
-        raise ValueError("Comparator raised exception while sorting pytree dictionary keys. "
-                         f"The keys of a dict must be comparable ({problem}); an OrderedDict "
-                         "keeps its own order.") from None
+        raise errors.with_cure(
+            ValueError("Comparator raised exception while sorting pytree dictionary keys."),
+            f"The keys of a dict must be comparable ({problem}); an OrderedDict keeps its own "
+            "order.") from None
 
 
 def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
@@ -246,5 +248,9 @@ class FlatFunction:
 
 def check_arg(x: Any, stop: str = "") -> Array:
     """`x` as an array, or the error that says what it is instead, ending with `stop`."""
-    return core.as_value_or(
-        x, lambda: f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}")
+    def refusal() -> str:
+        if isinstance(x, np.ndarray):
+            return (f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
+                    "are supported by JAX.")
+        return f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}"
+    return core.as_value_or(x, refusal)

@@ -461,7 +461,7 @@ def _described(held: Any) -> str:
     if owner is value:
         return f"element {position} of a carry of turn {instance}"
     eqn = next(eqn for eqn in owner.jaxpr.eqns if value in eqn.outvars)
-    what = f"'{eqn.primitive.name}' ({value.aval.str_short()}) {schedule.note_of(eqn)}"
+    what = f"'{eqn.primitive.name}' ({value.aval.str_short(True)}) {schedule.note_of(eqn)}"
     return f"element {position} of {what} (run {instance})"
 
 

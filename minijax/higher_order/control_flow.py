@@ -333,7 +333,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)
-    rows = [core.as_value(x) for x in x_leaves]
+    rows = [check_arg(x) for x in x_leaves]
     steps = _loop_length(rows, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
@@ -447,7 +447,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if not batch_size:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     leaves, tree = tree_util.tree_flatten(((xs,), {}))
-    rows = [core.as_value(x) for x in leaves]
+    rows = [check_arg(x) for x in leaves]
     flat, length = FlatFunction(f, tree), _loop_length(rows, None)
 
     def each_row(rows: Sequence[Any], count: int) -> list:

@@ -90,7 +90,7 @@ def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) 
          or any(x.shape for x in jaxpr.out_avals),
          f"{name} expected the computation to return elements of the types that it takes, "
          f"{[x.dtype.name for x in operands]}, but it returns "
-         f"{[x.str_short() for x in jaxpr.out_avals]}."), error=ValueError)
+         f"{[x.str_short(True) for x in jaxpr.out_avals]}."), error=ValueError)
 
 
 def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[int],

@@ -406,7 +406,7 @@ class Run:
         for v, x in zip(eqn.outvars, found, strict=True):
             if x.dtype != v.aval.dtype:
                 raise TypeError(f"the element rule of '{eqn.primitive.name}' gives {x.dtype} "
-                                f"for {v.aval.str_short()}")
+                                f"for {v.aval.str_short(True)}")
             self.b.origin(x, v)
         self.b.remember(key, found)
         return found

@@ -143,7 +143,7 @@ def graph(program: Jaxpr) -> list[Node]:
     made: dict[Atom, Node] = {}
     nodes: list[Node] = []
     for v in (*program.constvars, *program.invars):
-        made[v] = Node(f"{names.of(v)}:{v.aval.str_short()}", "an input", "input", about=v)
+        made[v] = Node(f"{names.of(v)}:{v.aval.str_short(True)}", "an input", "input", about=v)
         nodes.append(made[v])
     for eqn in program.eqns:
         called = f" {eqn.params['name']}" if "name" in eqn.params else ""
@@ -157,7 +157,7 @@ def graph(program: Jaxpr) -> list[Node]:
     last = 1 + max((node.layer for node in nodes), default=0)
     for a in program.outvars:
         sources = [made[a]] if a.text is None else []
-        label = f"{names.of(a)}:{a.aval.str_short()}" if a.text is None else names.of(a)
+        label = f"{names.of(a)}:{a.aval.str_short(True)}" if a.text is None else names.of(a)
         nodes.append(Node(label, "an output", "output", sources, last))
     return nodes
 

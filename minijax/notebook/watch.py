@@ -56,11 +56,11 @@ class Names:
         if aval.shape == () and not core.has_key_dtype(aval):
             value = core.as_value(x)._buffer.item()
             return str(value) if isinstance(value, bool) else f"{value:.4g}"
-        return aval.str_short()
+        return aval.str_short(True)
 
     def defined(self, x: Any) -> str:
         """With its type where it has a letter."""
-        return self.of(x) + (f":{x.aval.str_short()}" if isinstance(x, core.Tracer) else "")
+        return self.of(x) + (f":{x.aval.str_short(True)}" if isinstance(x, core.Tracer) else "")
 
 
 class Watcher:

@@ -14,9 +14,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, reductions
-from minijax.numpy.arguments import (ArrayLike, Inexact, Operand, along,
-                                     broadcast_arrays_to_one_shape, choose, convert, like, public,
-                                     weak_if_scalar)
+from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Inexact, Operand, along,
+                                     broadcast_arrays_to_one_shape, check_looked_up, choose,
+                                     convert, like, public, weak_if_scalar)
 from minijax.numpy.joining import pad
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.unary import abs, isfinite
@@ -151,6 +151,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if dtypes.kind(a.dtype) not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
     places = _places_of_bits(bitorder)
+    check_looked_up(axis, a.ndim, AMONG_AXES)
     x, at = along("packbits", a, axis)
     bits: Any = convert(moveaxis(x, at, -1) != 0, np.dtype("uint8"))
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
@@ -171,6 +172,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
     places = _places_of_bits(bitorder)
+    check_looked_up(axis, a.ndim, AMONG_AXES)
     x, at = along("unpackbits", a, axis)
     bits: Any = (moveaxis(x, at, -1)[..., None] >> places) & 1
     bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))

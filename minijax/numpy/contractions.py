@@ -8,6 +8,7 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 from __future__ import annotations
 
 import itertools
+import re
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,9 +19,9 @@ from numpy._core import einsumfunc
 from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, choose, convert,
-                                     diagonal_number, like, places_along, promote_dtypes, promoted,
-                                     public)
+from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_looked_up,
+                                     choose, convert, diagonal_number, like, places_along,
+                                     promote_dtypes, promoted, public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
@@ -134,6 +135,7 @@ def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
     >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
+    check_looked_up(axis, np.ndim(x1))
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
@@ -348,9 +350,16 @@ def _parse(subscripts: str | tuple, ranks: tuple[int, ...]) -> tuple[list[str], 
     arrays = [np.empty((1,) * rank) for rank in ranks]
     if isinstance(subscripts, str):
         subscripts = _in_letters(subscripts)
+        count = subscripts.split("->")[0].count(",") + 1
+        if count != len(ranks):
+            raise ValueError(f"Number of einsum subscripts, {count}, must be equal to the number "
+                             f"of operands, {len(ranks)}.")
     given = [subscripts, *arrays] if isinstance(subscripts, str) else [
         *itertools.chain(*zip(arrays, subscripts, strict=False)), *subscripts[len(arrays):]]
-    left, result, _ = einsumfunc._parse_einsum_input(given)  # type: ignore[attr-defined]
+    try:
+        left, result, _ = einsumfunc._parse_einsum_input(given)  # type: ignore[attr-defined]
+    except ValueError as error:  # in the words of the parser that JAX asks
+        raise ValueError(re.sub(r"(Output character) (\S+)", r"\1 '\2'", str(error))) from None
     return left.split(","), result
 
 

@@ -79,9 +79,13 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     """
     wanted = dtype or dtypes.default_float_dtype()
     core.base_trace.note("cast", x, wanted)
-    if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and x.dtype.kind == "c":
-        errors.warn("Casting complex values to real discards the imaginary part",
-                    np.exceptions.ComplexWarning)
+    is_complex = dtypes.issubdtype(core.get_aval(x).dtype, np.complexfloating)
+    if is_complex and np.dtype(wanted).kind == "b":
+        return lax.ne(x, lax.full_like(x, 0))
+    if is_complex and np.dtype(wanted).kind != "c":
+        errors.warn("Casting from complex to real dtypes will soon raise a ValueError. Please "
+                    "first use jnp.real or jnp.imag to take the real/imaginary component of your "
+                    "input.", DeprecationWarning)
         x = lax.real(x)
     converted = convert(x, wanted)
     return another(converted) if copy and converted is x else converted

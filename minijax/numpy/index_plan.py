@@ -173,7 +173,7 @@ def _checked_window(item: Slice, size: int) -> Slice:
     dtype = np.result_type(dtypes.dtype(item.start))
     if np.ndim(item.start) or not dtypes.issubdtype(dtype, np.integer):
         raise TypeError("index arguments to dynamic_slice must be integers of the same type, got: "
-                        f"{core.get_aval(item.start).str_short()}")
+                        f"{core.get_aval(item.start).str_short(True)}")
     if item.stride == 1 and item.size > size:
         raise TypeError("slice slice_sizes must be less than or equal to operand shape, got "
                         f"slice_sizes ({item.size},) for operand shape ({size},).")

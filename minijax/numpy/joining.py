@@ -15,8 +15,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, check_arraylike, convert, like, promote_dtypes,
-                                     public, static_axes, static_index, static_value, whole_part)
+                                     canonical_axis, check_arraylike, check_looked_up, convert,
+                                     like, promote_dtypes, public, static_axes, static_index,
+                                     static_value, whole_part)
 from minijax.numpy.creation import linspace
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -74,6 +75,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     """
     parts = _several("stack", arrays, dtype)
     shapes = [x.shape for x in parts]
+    if len({len(shape) for shape in shapes}) > 1:
+        raise ValueError("Cannot stack arrays with different numbers of dimensions: got "
+                         + ", ".join(map(str, shapes)) + ".")
     if len(set(shapes)) > 1:
         raise ValueError("All input arrays must have the same shape. Got "
                          + ", ".join(map(str, shapes)) + ".")
@@ -189,6 +193,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 
 
 def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array]:
+    check_looked_up(axis, a.ndim)
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):

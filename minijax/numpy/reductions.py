@@ -16,9 +16,9 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
-                                     canonical_axes, check_arraylike, choose, convert, documented,
-                                     first_value, prepared, promote_dtypes_inexact, public,
-                                     static_axes)
+                                     canonical_axes, check_arraylike, check_looked_up, choose,
+                                     convert, documented, first_value, prepared,
+                                     promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import replaced
@@ -199,6 +199,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def place(a: ArrayLike, axis: int | None = None, out: None = None,
               keepdims: bool | None = None) -> Array:
+        check_looked_up(axis, np.ndim(a))
         x, at = along(name, a, axis)
         if x.shape[at] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -259,6 +260,7 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     >>> mean(np.array([1, 2, 6]))
     Array(3., dtype=float32)
     """
+    check_looked_up(axis, a.ndim)
     over = _over("mean", a, axis)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = _wide(result_dtype)
@@ -289,6 +291,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how much less than the number of elements to divide by; 1 for a sample.
       mean: the mean, where it is known, as with `keepdims`.
     """
+    check_looked_up(axis, a.ndim)
     over = _over("var", a, axis)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
@@ -429,6 +432,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, **given)
         if function.__name__ in ("var", "std"):
+            _over(name, a, given.get("axis"))
             given["where"] = _known(a, given.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else

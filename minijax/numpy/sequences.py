@@ -15,8 +15,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, reductions, sorting
-from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays,
-                                     broadcast_to_shape, canonical_axes, canonical_axis, choose,
+from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broadcast_to_shape,
+                                     canonical_axes, canonical_axis, check_looked_up, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact, promoted,
                                      public)
 from minijax.numpy.shaping import moveaxis, ravel
@@ -110,6 +110,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
       discont: how large a step must be to be changed; half the period if it is smaller.
     """
     p, period = promoted("unwrap", promote_dtypes, p, period)
+    check_looked_up(axis, p.ndim)
     steps = diff(p, axis=axis)
     whole = dtypes.kind(p.dtype) in "iu"
     half = period // 2 if whole else period / 2

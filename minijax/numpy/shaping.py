@@ -15,8 +15,9 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array, Tracer, another, stood_for
-from minijax.numpy.arguments import (ArrayLike, Axes, as_arrays, broadcast_arrays_to_one_shape,
-                                     broadcast_to_shape, canonical_axes, canonical_axis, convert,
+from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Axes, as_arrays,
+                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
+                                     canonical_axes, canonical_axis, check_looked_up, convert,
                                      public, shape_of_argument, static_axes)
 from minijax.primitives.axes import canonical_shape, replaced
 
@@ -61,19 +62,25 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     Raises:
       TypeError: when the number of elements does not fit, or the shape is traced.
     """
-    sizes = _with_unknown_size(a.shape, shape_of_argument(shape))
+    asked = shape if np.iterable(shape) else [shape]
+    sizes = _with_unknown_size(a.shape, canonical_shape(asked), shape)
     if order == "F":
         return transpose(lax.reshape(transpose(a), sizes[::-1]))
-    if order not in ("C", "K"):
+    if order == "A":
         raise NotImplementedError(f"np.reshape order={order} is not implemented.")
+    if order not in ("C", "K"):
+        raise ValueError(f"Unexpected value for 'order' argument: {order}.")
     return lax.reshape(a, sizes)
 
 
-def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any
+                       ) -> tuple[int, ...]:
+    """A new shape with -1 worked out; errors show it as the user gave it."""
     total, known = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
-    what = f"cannot reshape array of shape {old} (size {total}) into shape {new}"
+    shown = new if np.iterable(shape) else shape
+    what = f"cannot reshape array of shape {old} (size {total}) into shape {shown}"
     if -1 in new:
         if known == 0 or total % known:
             raise TypeError(f"{what} because the product of specified axis sizes ({known}) does "
@@ -193,6 +200,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
+    check_looked_up((axis1, axis2), a.ndim, AMONG_AXES)
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
     return another(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 

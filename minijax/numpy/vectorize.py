@@ -48,12 +48,13 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
             rest = iter(given)
             return pyfunc(*(fixed[i] if i in fixed else next(rest) for i in range(len(args))),
                           **kwargs)
-        return _broadcasting(call, signature, as_arrays("vectorize", *mapped))
+        whose = f" on vectorized function with {excluded=!r} and {signature=!r}"
+        return _broadcasting(call, signature, whose, as_arrays("vectorize", *mapped))
 
     return vectorized
 
 
-def _broadcasting(function: Callable, signature: str | None, args: list[Any]) -> Any:
+def _broadcasting(function: Callable, signature: str | None, whose: str, args: list[Any]) -> Any:
     inputs: list[CoreDims] = [()] * len(args)
     outputs: list[CoreDims] = []  # where no signature says more
     if signature is not None:
@@ -61,18 +62,29 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
             signature)
     if len(inputs) != len(args):
         raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, "
-                        f"got {len(args)}")
+                        f"got {len(args)}{whose}")
     sizes: dict[str, int] = {}
     for x, dims in zip(args, inputs, strict=True):
-        _note_sizes(sizes, x, dims)
+        if x.ndim < len(dims):
+            raise ValueError(f"input with shape {x.shape} does not have enough dimensions for all "
+                             f"core dimensions {dims}{whose}")
+        _note_sizes(sizes, x, dims, whose)
     loops = [x.shape[:x.ndim - len(dims)] for x, dims in zip(args, inputs, strict=True)]
     shape = lax.broadcast_shapes(*loops)
 
     def checked(*given: Any) -> Any:
         out = function(*given)
-        for x, dims in zip(out if isinstance(out, tuple) else (out,), outputs,
-                           strict=bool(outputs)):
-            _note_sizes(sizes, as_array("vectorize", x), dims, whole=True)
+        outs = out if isinstance(out, tuple) else (out,)
+        if outputs and len(outs) != len(outputs):
+            raise TypeError(
+                f"wrong number of output arguments: expected {len(outputs)}, got {len(outs)}{whose}"
+                if isinstance(out, tuple) else
+                f"output must be a tuple when multiple outputs are expected, got: {out!r}{whose}")
+        for x, dims in zip(as_arrays("vectorize", *outs), outputs, strict=bool(outputs)):
+            if x.ndim != len(dims):
+                raise ValueError(f"output shape {x.shape} does not match core dimensions {dims}"
+                                 f"{whose}")
+            _note_sizes(sizes, x, dims, whose)
         return out
     mapped = checked
     for back in range(-1, -len(shape) - 1, -1):  # the axis behind is mapped inside
@@ -87,13 +99,11 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
     return tree_util.tree_map(lambda x: lax.expand_dims(x, ones), out) if ones else out
 
 
-def _note_sizes(sizes: dict[str, int], x: Any, dims: CoreDims, whole: bool = False) -> None:
-    if x.ndim < len(dims) or (whole and x.ndim != len(dims)):
-        raise ValueError(f"array of shape {x.shape} does not have the core dimensions {dims}")
+def _note_sizes(sizes: dict[str, int], x: Any, dims: CoreDims, whose: str) -> None:
     for name, size in zip(dims, x.shape[x.ndim - len(dims):], strict=True):
         if sizes.setdefault(name, size) != size:
             raise ValueError(f"inconsistent size for core dimension '{name}': "
-                             f"{size} vs {sizes[name]}")
+                             f"{size} vs {sizes[name]}{whose}")
 
 
 def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,

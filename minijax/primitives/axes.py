@@ -78,8 +78,9 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
               "subfunctions.")
     hint = advice + "".join(n._origin_msg() for n in tracers) if tracers else ""
     where = f" {context}" if context else ""
+    shown = shape if isinstance(shape, (list, str)) else tuple(shape)
     raise TypeError("Shapes must be 1D sequences of concrete values of integer type, "
-                    f"got {tuple(shape)}.{where}{hint}")
+                    f"got {shown}.{where}{hint}")
 
 
 def as_dims(dims: Any) -> tuple[int, ...]:

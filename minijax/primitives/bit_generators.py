@@ -107,7 +107,7 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
     refuse((dtype not in UNSIGNED, f"rng_bit_generator: unsupported dtype {dtype}"),
            ((key.dtype, key.shape) not in KEYS,  # JAX: fails an assertion, where it compiles
             "rng_bit_generator must get a key of type u32[4] or u64[2], "
-            f"got {key.str_short()}"))
+            f"got {key.str_short(True)}"))
     check_sizes("rng_bit_generator", "shape", shape)
     check_count(_blocks(shape, dtype, algorithm))
     return [key, ShapedArray(shape, dtype)]

@@ -44,7 +44,7 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse(("impl" not in params and not has_key_dtype(avals[0]),
-                f"{name} must get an array of keys, got {avals[0].str_short()}"))
+                f"{name} must get an array of keys, got {avals[0].str_short(True)}"))
         return [type_of(*avals, **params)]
 
     return Primitive(
@@ -163,7 +163,7 @@ random_seed_p = key_operation(
 def _wrap_type(words: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
     refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape,
             f"random_wrap must get uint32 words in a trailing axis of shape {impl.shape}, got "
-            f"{words.str_short()}"))
+            f"{words.str_short(True)}"))
     return ShapedArray(words.shape[:-1], impl)
 
 

@@ -52,7 +52,7 @@ def _threefry_element(s: Any, index: Sequence[Any], *words: Any) -> list[Any]:
 def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
     if any(word.dtype != np.uint32 for word in words):
         raise TypeError("Arguments to threefry2x32 must have uint32 type, "
-                        f"got {[word.str_short() for word in words]}")
+                        f"got {[word.str_short(True) for word in words]}")
     if len({word.shape for word in words}) != 1:
         raise TypeError("Arguments to threefry2x32 must have equal shapes, "
                         f"got {[word.shape for word in words]}")
@@ -123,7 +123,7 @@ def _philox_formula(s: Any, *words: Any) -> list[Any]:
 def _philox_types(*words: ShapedArray) -> list[ShapedArray]:
     if len(words) != 6 or any(word.dtype != np.uint32 for word in words):
         raise TypeError("philox4x32 must get six arrays of uint32, "
-                        f"got {[word.str_short() for word in words]}")
+                        f"got {[word.str_short(True) for word in words]}")
     if len({word.shape for word in words}) != 1:
         raise TypeError("Arguments to philox4x32 must have equal shapes, "
                         f"got {[word.shape for word in words]}")

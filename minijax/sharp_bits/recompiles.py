@@ -156,7 +156,7 @@ def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray
 
 
 def _type(aval: core.ShapedArray) -> str:
-    return aval.str_short() + (" (weakly typed)" if aval.weak_type else "")
+    return aval.str_short(True) + (" (weakly typed)" if aval.weak_type else "")
 
 
 def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,

@@ -39,7 +39,7 @@ class Names(ShortNames):
             return f"({self.of(x.primal)}; {self.of(x.tangent)})"
         if isinstance(x, BatchTracer):
             return self.of(x.value) + f" along {x.batch_dim}" * bool(x.batch_dim)
-        return x.aval.str_short()
+        return x.aval.str_short(True)
 
     def opened(self, xs: Sequence[Any], level: int) -> list[str]:
         """What each tracer of a level holds, once."""
