@@ -328,7 +328,7 @@ def _as_value_slow(x: Any) -> Array:
                          "supported. To avoid this error, either explicitly convert your object "
                          "using jax.numpy.array(), or register your object as a pytree.")
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
-    shown = repr(str(x)) if dtype_of else repr(x)
+    shown = f"'{x}'" if dtype_of else repr(x)
     raise TypeError(f"Value {shown}{dtype_of} is not a valid JAX array type. "
                     "Only arrays of numeric types are supported by JAX.")
 

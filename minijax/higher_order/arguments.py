@@ -107,6 +107,21 @@ class Named(NamedTuple):
         return {i % count for i in self.numbers if -count <= i < count}
 
 
+def bound(signature: inspect.Signature, name: str, args: tuple, kwargs: dict
+          ) -> inspect.BoundArguments:
+    """The arguments of a call by the signature's names.
+
+    Raises:
+      TypeError: where they are not those of the signature, in the words of a call of the function.
+    """
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        words = str(error).replace("missing a required argument:",
+                                   "missing 1 required positional argument:")
+        raise TypeError(f"{name}() {words}") from None
+
+
 def as_tuple(x: Any, kind: type) -> tuple:
     return () if x is None else (x,) if isinstance(x, kind) else tuple(x)
 

@@ -356,16 +356,16 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def check_looked_up(axis: Any, ndim: int, words: str = "tuple index out of range") -> None:
+def check_looked_up(*axes: Any, ndim: int, words: str = "tuple index out of range") -> None:
     """Refuse an axis beyond the rank as JAX does where it looks up a size by it.
 
     Raises:
       IndexError: where other functions raise ValueError.
     """
-    for each in axis if isinstance(axis, (tuple, list)) else (axis,):
-        if isinstance(each, int) and not -ndim <= each < ndim:
-            raise errors.with_cure(IndexError(words.format(axis=each, ndim=ndim)),
-                                   f"axis {each} is out of bounds for array of dimension {ndim}")
+    for axis in axes:
+        if isinstance(axis, int) and not -ndim <= axis < ndim:
+            raise errors.with_cure(IndexError(words.format(axis=axis, ndim=ndim)),
+                                   f"axis {axis} is out of bounds for array of dimension {ndim}")
 
 
 AMONG_AXES = "index {axis} is out of bounds for axis 0 with size {ndim}"

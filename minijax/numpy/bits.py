@@ -151,7 +151,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if dtypes.kind(a.dtype) not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
     places = _places_of_bits(bitorder)
-    check_looked_up(axis, a.ndim, AMONG_AXES)
+    check_looked_up(axis, ndim=a.ndim, words=AMONG_AXES)
     x, at = along("packbits", a, axis)
     bits: Any = convert(moveaxis(x, at, -1) != 0, np.dtype("uint8"))
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
@@ -172,7 +172,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
     places = _places_of_bits(bitorder)
-    check_looked_up(axis, a.ndim, AMONG_AXES)
+    check_looked_up(axis, ndim=a.ndim, words=AMONG_AXES)
     x, at = along("unpackbits", a, axis)
     bits: Any = (moveaxis(x, at, -1)[..., None] >> places) & 1
     bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))

@@ -135,7 +135,7 @@ def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
     >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    check_looked_up(axis, np.ndim(x1))
+    check_looked_up(axis, ndim=np.ndim(x1))
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)

@@ -193,7 +193,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 
 
 def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array]:
-    check_looked_up(axis, a.ndim)
+    check_looked_up(axis, ndim=a.ndim)
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):

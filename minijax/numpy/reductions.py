@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.arguments import bound
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, check_looked_up, choose,
                                      convert, documented, first_value, prepared,
@@ -54,6 +55,13 @@ def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     names = tuple(each for each in given if isinstance(each, str))
     axis = tuple(each for each in given if each not in names) if names else axis
     return *canonical_axes(static_axes(name, axis), a.ndim), *names
+
+
+def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
+    """The same, where it is the size of the axes that is divided by."""
+    if where is None:
+        check_looked_up(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
+    return _over(name, a, axis)
 
 
 def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
@@ -199,7 +207,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def place(a: ArrayLike, axis: int | None = None, out: None = None,
               keepdims: bool | None = None) -> Array:
-        check_looked_up(axis, np.ndim(a))
+        check_looked_up(axis, ndim=np.ndim(a))
         x, at = along(name, a, axis)
         if x.shape[at] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -260,8 +268,7 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     >>> mean(np.array([1, 2, 6]))
     Array(3., dtype=float32)
     """
-    check_looked_up(axis, a.ndim)
-    over = _over("mean", a, axis)
+    over = _over_looked_up("mean", a, axis, where)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = _wide(result_dtype)
     total: Any = _accumulated("sum", a, over, wide, keepdims, None, where)
@@ -291,8 +298,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how much less than the number of elements to divide by; 1 for a sample.
       mean: the mean, where it is known, as with `keepdims`.
     """
-    check_looked_up(axis, a.ndim)
-    over = _over("var", a, axis)
+    over = _over_looked_up("var", a, axis, where)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _wide(a.dtype))
@@ -427,12 +433,11 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
     name = f"nan{function.__name__}"
 
     def skipping(*args: Any, **kwargs: Any) -> Array:
-        given = signature.bind(*args, **kwargs).arguments
+        given = bound(signature, name, args, kwargs).arguments
         a = as_array(name, given.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, **given)
         if function.__name__ in ("var", "std"):
-            _over(name, a, given.get("axis"))
             given["where"] = _known(a, given.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else

@@ -110,7 +110,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
       discont: how large a step must be to be changed; half the period if it is smaller.
     """
     p, period = promoted("unwrap", promote_dtypes, p, period)
-    check_looked_up(axis, p.ndim)
+    check_looked_up(axis, ndim=p.ndim)
     steps = diff(p, axis=axis)
     whole = dtypes.kind(p.dtype) in "iu"
     half = period // 2 if whole else period / 2

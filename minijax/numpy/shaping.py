@@ -200,7 +200,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    check_looked_up((axis1, axis2), a.ndim, AMONG_AXES)
+    check_looked_up(axis1, axis2, ndim=a.ndim, words=AMONG_AXES)
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
     return another(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.arguments import bound
 from minijax.lax import linalg
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted
@@ -66,9 +67,9 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
         *[_KINDS("out_sharding", _KINDS.KEYWORD_ONLY, default=None)] * sharded])
 
     def sample(*args: Any, **kwargs: Any) -> Array:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        said = bound.arguments
+        given = bound(signature, name, args, kwargs)
+        given.apply_defaults()
+        said = given.arguments
         parameters, sizes = [said[n] for n in names], said["shape"]
         if shape is not None:
             sizes = canonical_shape(sizes)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, tree_util
+from minijax.higher_order.arguments import bound
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.higher_order.jit import jit
 from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
@@ -24,7 +25,7 @@ def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_ar
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs)
+        given = bound(signature, function.__name__, args, kwargs)
         given.apply_defaults()
         return function(*promote(function.__qualname__, *given.args))
     return call
