@@ -749,7 +749,7 @@ def raised_by_callback(error: BaseException) -> BaseException:
               for frame in traceback.extract_tb(error.__traceback__)
               if not is_internal(frame.filename)]
     shown = traceback.TracebackException(type(error), error, None)
-    shown.__notes__ = None  # type: ignore[attr-defined]  # which stay with the cause
+    shown.__notes__ = None  # which stay with the cause
     told = JaxRuntimeError("\n".join([
         "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):",
         *places, "".join(shown.format_exception_only()).strip()]))

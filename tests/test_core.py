@@ -57,6 +57,15 @@ def test_an_array_is_committed_where_a_device_was_named():
     assert not minijax.numpy.ones(3).committed
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int8", "bool", "complex64", "uint16",
+                                   "float8_e4m3fn", "int4"])
+def test_the_short_texts_of_a_type_are_those_of_jax(dtype):
+    def texts(lib):
+        aval = lib.typeof(lib.numpy.ones((2, 3), dtype))
+        return aval.str_short(), aval.str_short(True), aval.str_short(short_dtypes=True), repr(aval)
+    assert texts(minijax) == texts(jax)
+
+
 def test_a_type_cannot_be_changed():
     with pytest.raises(AttributeError, match="immutable"):
         ShapedArray((), np.float32).dtype = np.int32

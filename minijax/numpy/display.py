@@ -64,7 +64,7 @@ def memory_of(x: Any) -> memoryview:
     if x._buffer.dtype.isbuiltin != 1:
         raise BufferError(f"INVALID_ARGUMENT: Buffers of type {x.dtype.name} are not supported by "
                           "the Python buffer protocol.")
-    return memoryview(x._buffer)
+    return x._buffer.data
 
 
 def numbers_of(x: ArrayImpl) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Conversions, bit casts, constants, and `stop_gradient`, as JAX has them."""
 
+import warnings
+
 import jax
 import numpy as np
 import pytest
@@ -51,6 +53,17 @@ def test_types_values_and_refusals_are_those_of_jax(call, agrees_closely):
 def test_a_conversion_to_64_bits_warns_and_gives_32(recwarn):
     assert lax.convert_element_type(np.int32(1), "int64").dtype == np.int32
     assert "truncated to dtype int32" in str(recwarn[0].message)
+
+
+@pytest.mark.parametrize("dtype", [bool, "bool", int, float, "float32", np.int8, complex])
+def test_astype_of_complex_numbers_gives_and_warns_what_jax_gives_and_warns(dtype):
+    def heard(lib):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            found = lib.numpy.array([1 + 2j, 1j, 0]).astype(dtype)
+        return found.tolist(), str(found.dtype), [(w.category, str(w.message)) for w in given
+                                                  if "real" in str(w.message)]
+    assert heard(minijax) == heard(jax)
 
 
 def test_dropping_the_imaginary_part_warns():
