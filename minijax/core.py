@@ -212,14 +212,6 @@ class ArrayImpl(Array):
     def _another(self) -> ArrayImpl:
         return ArrayImpl(self._buffer, self.aval)
 
-    def committed_to_its_device(self) -> ArrayImpl:
-        """An array of the same numbers that is to stay where it lies."""
-        if self._committed:
-            return self
-        committed = self._another()
-        committed._committed = True
-        return committed
-
     def _holder(self) -> Any:
         """What holds the numbers: one object for all arrays that share them."""
         return self._buffer

@@ -150,7 +150,10 @@ def _settled(x: Any, where: Any) -> Any:
     if isinstance(x, PlacedArray) or x.is_literal and device.is_host:
         x = core.ArrayImpl(x._buffer, x.aval)
     lying = put(x, device)
-    return lying if where is None else lying.committed_to_its_device()
+    if where is not None and not lying._committed:
+        lying = core.another(lying)
+        lying._committed = True  # it is to stay there
+    return lying
 
 
 def device_get(x: Any) -> Any:
