@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -104,17 +105,35 @@ class Kind:
     """How one container type is taken apart, put together, named and printed."""
 
     type: Any
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]  # tree -> children, static data
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]]  # tree -> children, static data
     unflatten: Callable[[Any, list[Any]], Any]  # static data, children -> tree
     keys: Callable[[Any, Any, int], Iterable[KeyEntry]]  # tree, data, count -> a key per child
     show: Callable[[Any, list[str]], str]  # data, children as text -> text
+    bare: dict[int, Node] = dataclasses.field(default_factory=dict, repr=False)  # without data
+
+    # as the entries of JAX's registry call them
+    to_iter = property(operator.attrgetter("flatten"))
+    from_iter = property(operator.attrgetter("unflatten"))
+
+    def node(self, count: int, data: Any) -> Node:
+        """A node of so many children; one object for all that are alike and hold no data."""
+        if data is not None:
+            return self, count, data
+        return self.bare.get(count) or self.bare.setdefault(count, (self, count, None))
 
     def __reduce__(self) -> tuple[Callable[..., Kind], tuple[Any]]:
         return _kind_of_type, (self.type,)
 
 
-def _by_position(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [SequenceKey(place) for place in range(count)]
+_FIRST = tuple(map(SequenceKey, range(256)))  # the same few keys, for every sequence
+
+
+def _by_position(tree: Any, data: Any, count: int) -> Iterable[KeyEntry]:
+    return _FIRST[:count] if count <= len(_FIRST) else map(SequenceKey, range(count))
+
+
+# One node of a structure: its kind, how many children it has, its static data.
+Node = tuple[Kind, int, Any]
 
 
 def _show_tuple(data: Any, children: list[str]) -> str:
@@ -149,7 +168,7 @@ _NONE = Kind(type(None), lambda tree: ((), None), lambda data, children: None,
              _by_position, lambda data, children: "None")
 TUPLE = Kind(tuple, lambda tree: (tree, None), lambda data, children: tuple(children),
              _by_position, _show_tuple)
-LIST = Kind(list, lambda tree: (tree, None), lambda data, children: list(children),
+LIST = Kind(list, lambda tree: (tree, None), lambda data, children: children,
             _by_position, lambda data, children: f"[{', '.join(children)}]")
 DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)),
             lambda tree, keys, count: map(DictKey, keys), _show_dict)
@@ -184,7 +203,6 @@ def stopping(is_leaf: Callable[..., bool] | None, takes_path: bool = False
 def children_with_keys(kind: Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
     """Return the children of a node of this kind, each with its key, and the static data."""
     children, data = kind.flatten(tree)
-    children = tuple(children)
     return list(zip(kind.keys(tree, data, len(children)), children, strict=True)), data
 
 
@@ -194,25 +212,24 @@ def children_with_keys(kind: Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]
 class PyTreeDef:
     """The structure of a tree: what is left when the leaves are taken out.
 
-    Treedefs compare by structure and are hashable.
+    Treedefs compare by structure and are hashable.  A structure is one flat tuple: its nodes, each
+    after its children, with None for a leaf; so a deep tree asks for no deep recursion.
 
     >>> from minijax.tree_util import tree_structure
     >>> tree_structure({"a": 1, "b": [2, 3]})
     PyTreeDef({'a': *, 'b': [*, *]})
     """
 
-    __slots__ = ("_kind", "_data", "_children", "num_leaves", "_hash", "__weakref__")
+    __slots__ = ("nodes", "num_leaves", "_hash", "__weakref__")
 
-    num_leaves: int
-
-    def __init__(self, kind: Kind | None, data: Any, children: Iterable[PyTreeDef]) -> None:
-        self._kind, self._data, self._children = kind, data, tuple(children)
-        self.num_leaves = sum([c.num_leaves for c in self._children]) if kind is not None else 1
+    def __init__(self, nodes: tuple[Node | None, ...], num_leaves: int | None = None) -> None:
+        self.nodes = nodes
+        self.num_leaves = nodes.count(None) if num_leaves is None else num_leaves
         self._hash: int | None = None
 
     @property
     def num_nodes(self) -> int:
-        return 1 + sum(c.num_nodes for c in self._children)
+        return len(self.nodes)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree of this structure with these leaves; ValueError if they do not fit.
@@ -222,10 +239,25 @@ class PyTreeDef:
         ('a', ['b'])
         """
         leaves = leaves if type(leaves) in (list, tuple) else list(leaves)
-        given = len(leaves)  # type: ignore[arg-type]
-        if given != self.num_leaves:
-            _refuse_count(self.num_leaves, given)
-        return _build(self, iter(leaves))
+        count = len(leaves)  # type: ignore[arg-type]
+        if count != self.num_leaves:
+            _refuse_count(self.num_leaves, count)
+        return self.folded(leaves, operator.attrgetter("unflatten"))
+
+    def folded(self, leaves: Iterable[Any],
+               join: Callable[[Kind], Callable[[Any, list[Any]], Any]]) -> Any:
+        """What a function of each node's kind makes of its data, and of what its children gave."""
+        rest = iter(leaves)
+        made: list[Any] = []
+        for node in self.nodes:
+            if node is None:
+                made.append(next(rest))
+                continue
+            kind, count, data = node
+            children = made[-count:] if count else []
+            del made[len(made) - count:]
+            made.append(join(kind)(data, children))
+        return made[0]
 
     def children(self) -> list[PyTreeDef]:
         """Return the treedefs of the children.
@@ -234,7 +266,14 @@ class PyTreeDef:
         >>> tree_structure((1, [2])).children()
         [PyTreeDef(*), PyTreeDef([*])]
         """
-        return list(self._children)
+        starts: list[int] = []  # where each subtree begins that has no parent yet
+        for place, node in enumerate(self.nodes[:-1]):
+            if node is None or not node[1]:
+                starts.append(place)
+            else:
+                del starts[len(starts) - node[1] + 1:]
+        return [PyTreeDef(self.nodes[start:stop])
+                for start, stop in itertools.pairwise([*starts, len(self.nodes) - 1])]
 
     def node_data(self) -> tuple[type, Any] | None:
         """Return (type, static data) of the outermost node, or None for a leaf.
@@ -243,11 +282,13 @@ class PyTreeDef:
         >>> tree_structure({"a": 1}).node_data()
         (<class 'dict'>, ['a'])
         """
-        if self._kind is None:
+        root = self.nodes[-1]
+        if root is None:
             return None
-        if self._kind is NAMEDTUPLE:
-            return self._data, None
-        return self._kind.type, list(self._data) if self._kind is DICT else self._data
+        kind, _, data = root
+        if kind is NAMEDTUPLE:
+            return data, None
+        return kind.type, list(data) if kind is DICT else data
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """Return this structure with `inner` in the place of every leaf.
@@ -256,9 +297,9 @@ class PyTreeDef:
         >>> tree_structure((1, 2)).compose(tree_structure([3]))
         PyTreeDef(([*], [*]))
         """
-        if self._kind is None:
-            return inner
-        return PyTreeDef(self._kind, self._data, [c.compose(inner) for c in self._children])
+        parts = (inner.nodes if node is None else (node,) for node in self.nodes)
+        return PyTreeDef(tuple(itertools.chain.from_iterable(parts)),
+                         self.num_leaves * inner.num_leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the parts of `tree` that stand where this structure has its leaves.
@@ -268,40 +309,41 @@ class PyTreeDef:
         [[3, 4], {'a': 5}]
         """
         parts: list[Any] = []
-        _flatten_up_to(self, tree, parts)
-        return parts
+        ahead = [tree]
+        for node in reversed(self.nodes):  # each before its children, the last child first
+            part = ahead.pop()
+            if node is None:
+                parts.append(part)
+                continue
+            kind, count, _ = node
+            is_alike = (kind is LIST or kind is TUPLE) and (  # nothing else to compare
+                type(part) is kind.type and len(part) == count)
+            ahead += part if is_alike else _children_like(*node, part)
+        return parts[::-1]
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, PyTreeDef):
             return NotImplemented
-        return (self._kind is other._kind and self.num_leaves == other.num_leaves
-                and _same_data(self._data, other._data) and self._children == other._children)
+        return len(self.nodes) == len(other.nodes) and _same_data(self.nodes, other.nodes)
 
     def __hash__(self) -> int:
         if self._hash is None:
             try:
-                data = hash(self._data)
-            except TypeError:  # such trees are told apart by `==` alone
-                data = 0
-            self._hash = hash((id(self._kind), data, self._children))
+                self._hash = hash(self.nodes)
+            except TypeError:  # such static data is told apart by `==` alone
+                self._hash = hash(tuple(node and node[:2] for node in self.nodes))
         return self._hash
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({self.written(itertools.repeat('*'))})"
-
-    def written(self, leaves: Iterator[str]) -> str:
-        """The tree as Python would write it, with these texts for its leaves."""
-        if self._kind is None:
-            return next(leaves)
-        return self._kind.show(self._data, [c.written(leaves) for c in self._children])
+        return f"PyTreeDef({self.folded(itertools.repeat('*'), operator.attrgetter('show'))})"
 
     def __reduce__(self) -> tuple[type[PyTreeDef], tuple[Any, ...]]:
-        return PyTreeDef, (self._kind, self._data, self._children)
+        return PyTreeDef, (self.nodes, self.num_leaves)
 
 
-LEAF = PyTreeDef(None, None, ())
+LEAF = PyTreeDef((None,), 1)
 
 
 def _refuse_count(expected: int, given: int) -> None:
@@ -320,66 +362,134 @@ def _same_data(one: Any, other: Any) -> bool:
             "be passed as metadata fields!)") from problem
 
 
-def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
-    kind = treedef._kind
-    if kind is None:
-        return next(leaves)
-    return kind.unflatten(treedef._data, [
-        next(leaves) if child is LEAF else _build(child, leaves)
-        for child in treedef._children])
-
-
-def flatten_into(tree: Any, leaves: list[Any], is_leaf: IsLeaf | None) -> PyTreeDef:
-    """Append the leaves of `tree` to `leaves` and return its structure."""
-    kind = None if is_leaf is not None and is_leaf(tree) else kind_of(tree)
-    if kind is None:
-        leaves.append(tree)
-        return LEAF
-    children, data = kind.flatten(tree)
-    structures = []
-    for child in children:
-        # the first two tests of `kind_of`, here to spare most leaves a call
-        if is_leaf is None and type(child) not in kinds and not isinstance(child, tuple):
-            leaves.append(child)
-            structures.append(LEAF)
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Return the leaves of a tree, and its structure."""
+    leaves: list[Any] = []
+    nodes: list[Node | None] = []
+    above: list[tuple[Any, Iterator[Any], Any]] = []  # the nodes around, and what waits there
+    rest, node, limit = iter((tree,)), None, _DEEP
+    known_kind = kinds.get
+    while True:
+        for x in rest:
+            kind = known_kind(type(x))
+            if kind is None and isinstance(x, tuple):  # spares most leaves a call
+                kind = kind_of(x)
+            if is_leaf is not None and is_leaf(x) or kind is None:
+                leaves.append(x)
+                nodes.append(None)
+                continue
+            children, data = (x, None) if kind is LIST or kind is TUPLE else kind.flatten(x)
+            count = len(children)
+            inner = (kind, count, data) if data is not None else (
+                kind.bare.get(count) or kind.node(count, data))
+            if count:
+                above.append((x, rest, node))
+                rest, node = iter(children), inner
+                if len(above) == limit:
+                    limit = deeper(above)
+                break
+            nodes.append(inner)
         else:
-            structures.append(flatten_into(child, leaves, is_leaf))
-    return PyTreeDef(kind, data, structures)
+            if not above:
+                return leaves, PyTreeDef(tuple(nodes), len(leaves))
+            nodes.append(node)
+            _, rest, node = above.pop()
 
 
-def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
-    kind = treedef._kind
-    if kind is None:
-        parts.append(tree)
-        return
-    wanted = treedef._data if kind is NAMEDTUPLE else kind.type
+_DEEP, _DEEPEST = 1000, 1_000_000
+
+
+def deeper(above: Sequence[tuple[Any, ...]]) -> int:
+    """The depth at which to look again whether a tree ends; `above` begins with each its node.
+
+    Raises:
+      RecursionError: for a container inside of itself, and where flattening makes ever new ones.
+    """
+    root = type(above[0][0]).__name__
+    if len({id(node) for node, *_ in above}) < len(above):
+        raise RecursionError(f"A pytree must end, but in this {root} a container contains itself.")
+    if len(above) >= _DEEPEST:
+        raise RecursionError(f"This {root} is a pytree of more than {_DEEPEST} levels: does "
+                             "flattening a node of a registered type give such a node again?")
+    return min(2 * len(above), _DEEPEST)
+
+
+def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None, takes_path: bool
+                      ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The same, with the path of each leaf."""
+    leaves: list[tuple[KeyPath, Any]] = []
+    nodes: list[Node | None] = []
+    path: list[KeyEntry] = []  # the keys of the nodes around, the root excepted
+    above: list[tuple[Any, Iterator[tuple[KeyEntry, Any]], Any]] = []
+    stops, limit, known_kind = stopping(is_leaf, takes_path), _DEEP, kinds.get
+    rest: Iterator[tuple[KeyEntry, Any]] = iter(((None, tree),))
+    node = None
+    while True:
+        for key, x in rest:
+            kind = known_kind(type(x))
+            if kind is None and isinstance(x, tuple):
+                kind = kind_of(x)
+            if kind is None or is_leaf is not None:
+                here = (*path, key) if above else ()
+                if stops(here, x) or kind is None:
+                    leaves.append((here, x))
+                    nodes.append(None)
+                    continue
+            children, data = (x, None) if kind is LIST or kind is TUPLE else kind.flatten(x)
+            count = len(children)
+            inner = kind.node(count, data)
+            if count:
+                path += [key] if above else []
+                above.append((x, rest, node))
+                rest, node = zip(kind.keys(x, data, count), children, strict=True), inner
+                if len(above) == limit:
+                    limit = deeper(above)
+                break
+            nodes.append(inner)
+        else:
+            if not above:
+                return leaves, PyTreeDef(tuple(nodes), len(leaves))
+            nodes.append(node)
+            del path[-1:]
+            _, rest, node = above.pop()
+
+
+def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence[Any]:
+    """The children of `tree`, refused where it is no node of this kind, count and data."""
+    wanted = expected if kind is NAMEDTUPLE else kind.type
     if kind_of(tree) is not kind or type(tree) is not wanted:
         raise ValueError(_other_kind(kind, wanted, tree))
     children, data = kind.flatten(tree)
-    children = list(children)
-    if not _same_data(data, treedef._data):
-        _refuse_data(kind, treedef._data, data, tree)
-    if len(children) != len(treedef._children):
+    if data is not expected and not _same_data(data, expected):
+        _refuse_data(kind, expected, data, tree)
+    if len(children) != count:
         name = kind.type.__name__
         raise ValueError(f"{name.capitalize()} arity mismatch: {len(children)} != "
-                         f"{len(treedef._children)}; {name}: {tree!r}.")
-    for child_def, child in zip(treedef._children, children, strict=True):
-        _flatten_up_to(child_def, child, parts)
+                         f"{count}; {name}: {_shown(tree)}.")
+    return children
+
+
+def _shown(tree: Any) -> str:
+    try:
+        return repr(tree)
+    except RecursionError:
+        return f"<a {type(tree).__name__} too deep to be printed>"
 
 
 def _other_kind(kind: Kind, wanted: type, tree: Any) -> str:
+    shown = _shown(tree)
     if kind is NAMEDTUPLE:
-        return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {tree!r}."
-                if kind_of(tree) is kind else f"Expected named tuple, got {tree!r}.")
+        return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {shown}."
+                if kind_of(tree) is kind else f"Expected named tuple, got {shown}.")
     if wanted in (tuple, list, dict):
-        return f"Expected {wanted.__name__}, got {tree!r}."
+        return f"Expected {wanted.__name__}, got {shown}."
     if wanted is type(None):
-        return f"Expected None, got {tree!r}."
-    return f"Custom node type mismatch: expected type: {wanted}, value: {tree!r}."
+        return f"Expected None, got {shown}."
+    return f"Custom node type mismatch: expected type: {wanted}, value: {shown}."
 
 
 def _refuse_data(kind: Kind, expected: Any, present: Any, tree: Any) -> None:
     if kind is DICT:
         raise ValueError(f"Dict key mismatch; expected keys: {list(expected)}; "
                          f"present keys: {list(present)}.")
-    raise ValueError(f"Mismatch custom node data: {expected} != {present}; value: {tree!r}.")
+    raise ValueError(f"Mismatch custom node data: {expected} != {present}; value: {_shown(tree)}.")

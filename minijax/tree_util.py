@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import itertools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from minijax.pytree import (
-    LEAF, LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
+    LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys, flatten, flatten_with_path,
     kind_of, kinds, sorted_keys, stopping,
 )
 from minijax.pytree import (
@@ -45,9 +46,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     _wants_callable(is_leaf)
-    leaves: list[Any] = []
-    treedef = flatten_into(tree, leaves, is_leaf)
-    return leaves, treedef
+    return flatten(tree, is_leaf)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -218,7 +217,8 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
     PyTreeDef((*, [*]))
     """
-    return PyTreeDef(TUPLE, None, treedefs)
+    parts = [treedef.nodes for treedef in treedefs]
+    return PyTreeDef((*itertools.chain.from_iterable(parts), TUPLE.node(len(parts), None)))
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -296,19 +296,7 @@ def tree_flatten_with_path(
     [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
     """
     _wants_callable(is_leaf)
-    stops = stopping(is_leaf, is_leaf_takes_path)
-    found: list[tuple[KeyPath, Any]] = []
-
-    def visit(path: KeyPath, x: Any) -> PyTreeDef:
-        kind = None if stops(path, x) else kind_of(x)
-        if kind is None:
-            found.append((path, x))
-            return LEAF
-        pairs, data = children_with_keys(kind, x)
-        return PyTreeDef(kind, data, [visit((*path, key), child) for key, child in pairs])
-
-    treedef = visit((), tree)
-    return found, treedef
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
 def tree_leaves_with_path(
@@ -349,7 +337,7 @@ def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
             where = " where 'children' is iterable" if is_pair else ""
             raise ValueError("The to_iterable function for a custom PyTree node should return a "
                              f"(children, aux_data) tuple{where}, got {pair}")
-        return pair
+        return tuple(pair[0]), pair[1]
 
     return flatten_checked
 
@@ -576,23 +564,26 @@ def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, An
 
     A leaf of a tree that only `is_prefix` is like every tree.
     """
-    kind = None if stops(path, one) else kind_of(one)
-    if kind is None and (is_prefix or stops(path, two) or kind_of(two) is None):
-        return
-    if type(one) is not type(two) or kind is None or not is_prefix and stops(path, two):
-        yield path, "types", _facts(one), _facts(two)
-        return
-    pairs, data = children_with_keys(kind, one)
-    other_pairs, other_data = children_with_keys(kind, two)
-    nodes = (_facts(one, [key for key, _ in pairs], data),
-             _facts(two, [key for key, _ in other_pairs], other_data))
-    if len(pairs) != len(other_pairs):
-        yield path, "lengths" if kind in (TUPLE, LIST) else "children", *nodes
-    elif data != other_data:
-        yield path, "metadata", *nodes
-    else:
-        for (key, child), (_, other) in zip(pairs, other_pairs, strict=True):
-            yield from _differences((*path, key), child, other, stops, is_prefix)
+    ahead = [(path, one, two)]
+    while ahead:
+        path, one, two = ahead.pop()
+        kind = None if stops(path, one) else kind_of(one)
+        if kind is None and (is_prefix or stops(path, two) or kind_of(two) is None):
+            continue
+        if type(one) is not type(two) or kind is None or not is_prefix and stops(path, two):
+            yield path, "types", _facts(one), _facts(two)
+            continue
+        pairs, data = children_with_keys(kind, one)
+        other_pairs, other_data = children_with_keys(kind, two)
+        nodes = (_facts(one, [key for key, _ in pairs], data),
+                 _facts(two, [key for key, _ in other_pairs], other_data))
+        if len(pairs) != len(other_pairs):
+            yield path, "lengths" if kind in (TUPLE, LIST) else "children", *nodes
+        elif data != other_data:
+            yield path, "metadata", *nodes
+        else:
+            ahead += [((*path, key), child, other) for (key, child), (_, other)
+                      in zip(reversed(pairs), reversed(other_pairs), strict=True)]
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool] | None = None,
