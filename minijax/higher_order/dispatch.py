@@ -5,7 +5,7 @@ In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from minijax import caches, core
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of, put
-from minijax.tree_util import PyTreeDef, tree_flatten
+from minijax.pytree import Kind, PyTreeDef
+from minijax.tree_util import tree_flatten
 
 Run = Callable[..., list[np.ndarray]]
 
@@ -60,17 +61,10 @@ def _miss(args: tuple, kwargs: dict) -> Any:
     raise Miss
 
 
-def _root(tree: PyTreeDef) -> tuple[Any, Any]:
-    """The type of a tree's root, None for a leaf; of a dict the keys, too."""
-    return tree.node_data() or (None, None)
-
-
 def is_plain(tree: PyTreeDef) -> bool:
     """Whether a tree is made of tuples, lists, dicts with written keys, and None."""
-    kind, keys = _root(tree)
-    written = kind in (None, tuple, list, type(None)) and keys is None or kind is dict and all(
-        type(key) in (str, int) for key in keys)
-    return written and all(map(is_plain, tree.children()))
+    return all(node is None or node[0].type in (tuple, list, type(None)) or node[0].type is dict
+               and all(type(key) in (str, int) for key in node[2]) for node in tree.nodes)
 
 
 def _convert(x: Any, device: Device) -> ArrayImpl:
@@ -88,14 +82,9 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
 
 
 def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callable:
-    names = itertools.count()
-    leaves: list[str] = []
-    lines: list[str] = []
-    args_tree, kwargs_tree = in_tree.children()
-    lines += _take_apart(args_tree, "args", names, leaves)
-    lines += _take_apart(kwargs_tree, "kwargs", names, leaves)
+    lines, leaves = _taken_apart(in_tree, "args", "kwargs")
     lies_elsewhere = [f"({device.elsewhere.format(x=leaf)})" for leaf in leaves]
-    if device is not device_of(()):  # then it is an argument's, which decides for all
+    if device is not device_of(()):  # then it is of an argument, which decides for all
         lines.append(f"if {' and '.join(lies_elsewhere)}: raise Miss")
     for leaf, condition in zip(leaves, lies_elsewhere, strict=True):
         lines.append(f"if {condition}: {leaf} = convert({leaf}, device)")
@@ -111,25 +100,32 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callab
                                            "device": device, "programs": programs, "Miss": Miss})
 
 
-def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
-                ) -> list[str]:
-    """Statements that bind the leaves of `value` to new names, and raise Miss for another tree."""
-    kind, keys = _root(tree)
-    if kind is None:
-        leaves.append(value)
-        return []
-    if kind is type(None):
-        return [f"if {value} is not None: raise Miss"]
-    parts = [f"x{next(names)}" for _ in tree.children()]
-    lines = [f"if type({value}) is not {kind.__name__} or len({value}) != {len(parts)}: "
-             "raise Miss"]
-    if kind is dict:
-        lines += [f"{part} = {value}[{key!r}]" for part, key in zip(parts, keys, strict=True)]
-    elif parts:
-        lines.append(f"{', '.join(parts)}, = {value}")
-    for part, child in zip(parts, tree.children(), strict=True):
-        lines += _take_apart(child, part, names, leaves)
-    return lines
+def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]:
+    """Statements that bind the leaves of a node's children, or raise Miss for another tree; and
+    the names of the leaves.
+    """
+    names = itertools.count()
+    lines: list[str] = []
+    leaves: list[str] = []
+    ahead = list(children)
+    for node in reversed(tree.nodes[:-1]):  # each before its children, the last child first
+        value = ahead.pop()
+        if node is None:
+            leaves.append(value)
+            continue
+        kind, count, keys = node
+        if kind.type is type(None):
+            lines.append(f"if {value} is not None: raise Miss")
+            continue
+        parts = [f"x{next(names)}" for _ in range(count)]
+        lines.append(f"if type({value}) is not {kind.type.__name__} or len({value}) != {count}: "
+                     "raise Miss")
+        if kind.type is dict:
+            lines += [f"{part} = {value}[{key!r}]" for part, key in zip(parts, keys, strict=True)]
+        elif parts:
+            lines.append(f"{', '.join(parts)}, = {value}")
+        ahead += parts
+    return lines, leaves[::-1]
 
 
 def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...], device: Device = CPU
@@ -139,6 +135,13 @@ def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...], device: Devic
     if not is_plain(out_tree):
         return lambda buffers: out_tree.unflatten(list(map(array, buffers, avals)))
     types = {f"a{i}": aval for i, aval in enumerate(avals)}
-    expression = out_tree.written(f"array(o[{i}], a{i})" for i in itertools.count())
-    return caches.written(f"def rebuild(o):\n    return {expression}\n", "rebuild",
+    lines: list[str] = []
+
+    def bound(kind: Kind) -> Callable[[Any, list[str]], str]:
+        def name_of(data: Any, parts: list[str]) -> str:
+            lines.append(f"    t{len(lines)} = {kind.show(data, parts)}\n")
+            return f"t{len(lines) - 1}"
+        return name_of
+    root = out_tree.folded((f"array(o[{i}], a{i})" for i in itertools.count()), bound)
+    return caches.written(f"def rebuild(o):\n{''.join(lines)}    return {root}\n", "rebuild",
                           {"array": array, **types})
