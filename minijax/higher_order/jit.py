@@ -357,9 +357,11 @@ class JitFunction:
     def _table(self) -> dict[Key, Traced]:
         return _traces[self._owner]
 
-    @property
+    @functools.cached_property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._fun)
+        # `inspect` would ask each function in each other twice
+        return inspect.signature(inspect.unwrap(
+            self._fun, stop=lambda fun: "__signature__" in getattr(fun, "__dict__", ())))
 
     def __reduce__(self) -> str | tuple:
         """Pickled by its name, where a module or class has it under its name, as functions are;
