@@ -491,9 +491,9 @@ class EvalTrace(Trace):
     def note(self, moment: str, *facts: Any, **details: Any) -> None:
         """Be told of something that has happened."""
 
-    def around(self, moment: str, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """`run(*args, **kwargs)`, which is what happens at the moment."""
-        return run(*args, **kwargs)
+    def around(self, moment: str, run: F) -> F:
+        """What is to be called in place of `run`, which is what happens at the moment."""
+        return run
 
 
 class Tracer(Array):
@@ -591,7 +591,7 @@ def leaves_no_tracer(enter: F) -> F:
     """
     @functools.wraps(enter)
     def entered(*args: Any, **kwargs: Any) -> Any:
-        return base_trace.around("enter", enter, *args, **kwargs)
+        return base_trace.around("enter", enter)(*args, **kwargs)
     return cast(F, entered)
 
 

@@ -43,20 +43,18 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     >>> grad(lambda x: x ** 2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes,
-                                _name="grad")
+    no_reduce_axes("grad", reduce_axes)
+    derive = _value_and_gradient(argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @tracebacks.standing_for(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = with_value(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
-    return gradient
+    def gradient(partial: Callable, chosen: tuple) -> Any:
+        value, gradients = derive(partial, chosen)
+        return (gradients, value[1]) if has_aux else gradients
+    return _by_argnums(fun, argnums, gradient)
 
 
 def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
                    holomorphic: bool = False, allow_int: bool = False,
-                   reduce_axes: Sequence[Hashable] = (), *, _name: str = "value_and_grad"
-                   ) -> Callable:
+                   reduce_axes: Sequence[Hashable] = ()) -> Callable:
     """A function's scalar value and its gradient, in one pass.
 
     Takes the arguments of `grad`, and raises what `grad` raises.
@@ -69,21 +67,27 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     no_reduce_axes("grad", reduce_axes)
+    return _by_argnums(fun, argnums, _value_and_gradient(
+        argnums, has_aux, holomorphic, allow_int, "value_and_grad"))
 
+
+def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
+                        name: str) -> Callable[[Callable, tuple], Any]:
+    """What a user's transformation of this name makes of a function and of where it is taken."""
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
-        _check_inputs(chosen, _name, holomorphic, allow_int)
-        at = Linearized(partial, chosen, _name, has_aux)
+        _check_inputs(chosen, name, holomorphic, allow_int)
+        at = Linearized(partial, chosen, name, has_aux)
         _check_scalar(at.result)
         aval = at.outs[0].aval
         kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)
         advice = f"For differentiation of functions with {kind} outputs, use jax.vjp directly."
         if aval.dtype.kind == "c":
             advice = NOT_HOLOMORPHIC.format("complex outputs", "jax.vjp")
-        _check_real(at.result, _name, "outputs", holomorphic, advice)
+        _check_real(at.result, name, "outputs", holomorphic, advice)
         one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
         gradients = _as_asked(argnums, at.pull_back([one]))
         return at.flat.with_aux(at.result) if has_aux else at.result, gradients
-    return _by_argnums(fun, argnums, value_and_gradient)
+    return value_and_gradient
 
 
 def _by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any]) -> Callable:

@@ -103,7 +103,6 @@ class DynamicJaxprTrace(Trace):
         return [name for name in found if name is not None]
 
 
-@core.leaves_no_tracer
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
           debug_info: DebugInfo | None = None) -> ClosedJaxpr:
     """The program of a function of flat arguments.
@@ -121,14 +120,16 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
     >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    return core.base_trace.around("stage", _recorded, fun, in_avals, debug_info)
+    recorded = core.base_trace.around("enter", core.base_trace.around("stage", _recorded))
+    return recorded(fun, in_avals, debug_info)
 
 
 def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
               debug_info: DebugInfo | None) -> ClosedJaxpr:
     trace = DynamicJaxprTrace(core.current_trace.get(), debug_info)
     args = [trace.new_arg(aval) for aval in in_avals]
-    outs = core.run_with(trace, fun, *args)
+    # an object that is called as a method takes a frame less of the stack
+    outs = core.run_with(trace, fun.__call__ if isinstance(fun, FlatFunction) else fun, *args)
     return trace.program([core.as_value(x) for x in outs])
 
 

@@ -51,11 +51,11 @@ class HostCallback:
         self.function, self.evaluated = function, evaluated or function
 
     def __call__(self, *arrays: np.ndarray) -> list:
-        core.base_trace.around("callback", self.function, *arrays)
+        core.base_trace.around("callback", self.function)(*arrays)
         return []  # no outputs
 
     def evaluate(self, *arrays: np.ndarray) -> list:
-        core.base_trace.around("callback", self.evaluated, *arrays)
+        core.base_trace.around("callback", self.evaluated)(*arrays)
         return []
 
     def __repr__(self) -> str:

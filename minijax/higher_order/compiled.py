@@ -42,8 +42,7 @@ def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.base_trace.around(
-        "interpret", _interpret, closed, args,
-        lambda: run_program(closed, "f", args))
+        "interpret", _interpret)(closed, args, lambda: run_program(closed, "f", args))
     return [x._buffer for x in outs]
 
 
@@ -131,7 +130,7 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
       python: makes it by running the user's function instead, where a check looks for its lines.
       function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
     """
-    return core.base_trace.around("call", lambda *_: program(), python, function)
+    return core.base_trace.around("call", lambda *_: program())(python, function)
 
 
 def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[ArrayImpl]:

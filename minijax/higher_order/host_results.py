@@ -48,7 +48,7 @@ class Called(HostCallback):
         self.in_tree, self.avals = in_tree, result_avals
 
     def __call__(self, *buffers: np.ndarray) -> list:
-        return core.base_trace.around("callback", self._results, *buffers)
+        return core.base_trace.around("callback", self._results)(*buffers)
 
     def evaluate(self, *buffers: np.ndarray) -> list:
         try:

@@ -29,9 +29,9 @@ from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, in_context,
                                           laid_arguments, laid_results, no_mesh_for)
-from minijax.higher_order.references import Ref, carrying, discharged, passed
+from minijax.higher_order.references import NotCarriedError, Ref, carry, carrying, discharged, passed
 from minijax.jaxpr import eval_jaxpr
-from minijax.stage import FlatFunction, hoist_tracers
+from minijax.stage import FlatFunction, hoist_tracers, stage
 from minijax.tracebacks import api_boundary, hide_internal_frames
 
 
@@ -108,7 +108,7 @@ class Given:
             return self.whole
         return without_static(self.whole, self.all, self.places, self.named)[0]
 
-    @property
+    @functools.cached_property  # of before the trace, whatever flags it changes
     def key(self) -> Key:
         static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
@@ -121,7 +121,7 @@ class Given:
         jitted, info = self.jitted, self.info
         flat = FlatFunction(self.fun, self.in_tree, info)
         with timed(f"tracing {jitted._name} for jit"):
-            recorded = flat.staged(self.avals)
+            recorded = stage(flat, self.avals, info)
         closed, captured = hoist_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
         return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
@@ -200,29 +200,35 @@ class JitFunction:
                     except Miss:
                         with contextlib.suppress(Miss):
                             return known.another(args, kwargs)
-            return self._call_anew(args, kwargs)
+            if self._laid is None and self._device is None:
+                return self._call_here(args, kwargs)
+            return self._call_there(args, kwargs)
         except Exception as error:
             hide_internal_frames(error)
             raise
 
-    def _call_anew(self, args: tuple, kwargs: dict) -> Any:
-        device = self._device
+    def _call_there(self, args: tuple, kwargs: dict) -> Any:
+        """A call whose arguments are brought to a device, or laid out, before."""
         if self._laid is not None:
             return self._laid.around(self._call_here, args, kwargs,
                                      lambda: Given(self, args, kwargs).info.arg_names,
                                      self._static.places)
-        if device is None:
-            return self._call_here(args, kwargs)
-        args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
-        with config.default_device(device):
+        args, kwargs = tree_util.tree_map(lambda x: put(x, self._device), (args, kwargs))
+        with config.default_device(self._device):
             return self._call_here(args, kwargs)
 
+    # A call inside a call goes through here, so a frame less is a deeper program.
     def _call_here(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if any(type(x) is Ref for x in leaves):
             return self._call_on_values(leaves, tree)
+        if not self._refs:
+            try:
+                return self._call_plainly(args, kwargs)
+            except NotCarriedError as error:
+                carry(error, self._refs)
         return carrying(lambda: self._call_plainly(args, kwargs),
                         lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs),
                         self._refs)
@@ -265,14 +271,13 @@ class JitFunction:
             if isinstance(x, ShapeDtypeStruct):
                 raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
                                 "lowered.")
-        known = len(self._table())
-        traced = self._traced(given)
+        known = self._known(given)
+        traced = known or self._keep(given, given.trace())
         if core.current_trace.get() is core.base_trace:
-            has_run = len(self._table()) == known
-            if has_run:
+            if known:
                 check_not_deleted(given.leaves, traced.program)
             if traced.donated:
-                check_donated_once(given.leaves, traced.program, traced.donated, has_run)
+                check_donated_once(given.leaves, traced.program, traced.donated, bool(known))
         outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
             self._remember(given, traced)
@@ -308,18 +313,23 @@ class JitFunction:
                   traced.program.out_avals)
         self._dispatcher = known
 
-    def _traced(self, given: Given) -> Traced:
-        """The trace for these arguments."""
+    def _known(self, given: Given) -> Traced | None:
+        """The trace for these arguments, where there is one."""
         key, table = given.key, self._table()
-        found = table.get(key)
-        if found is None or not found.is_current():
+        traced = table.get(key)
+        if traced is None or not traced.is_current():
             core.base_trace.note("miss", given, key, table)
-            found = given.trace()
-            # what is kept holds the tracers of transformations around, which a check would find
-            if not (found.captured and config.check_tracer_leaks.value):
-                table[key] = found
-        core.base_trace.note("lookup", found, given)
-        return found
+            return None
+        core.base_trace.note("lookup", traced, given)
+        return traced
+
+    def _keep(self, given: Given, traced: Traced) -> Traced:
+        """A new trace for these arguments."""
+        # what is kept holds the tracers of transformations around, which a check would find
+        if not (traced.captured and config.check_tracer_leaks.value):
+            self._table()[given.key] = traced
+        core.base_trace.note("lookup", traced, given)
+        return traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -327,7 +337,8 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        traced = self._traced(Given(self, args, kwargs))
+        given = Given(self, args, kwargs)
+        traced = self._known(given) or self._keep(given, given.trace())
         if self._laid is None:
             return traced
         # The trace is that of the function; another `jit` of it may lay it out otherwise.

@@ -350,6 +350,13 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     return pure
 
 
+def carry(error: NotCarriedError, refs: list[Ref]) -> None:
+    """Add the reference to those that an operation carries, or raise the error again."""
+    if any(error.ref is ref for ref in refs) or not error.ref.is_open():
+        raise error  # who is around must carry it first, or it was made by what has failed
+    refs.append(error.ref)
+
+
 def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]],
              refs: list[Ref] | None = None) -> T:
     """An operation, some of whose functions may use references from outside.
@@ -365,10 +372,8 @@ def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], 
             if not refs:
                 return plain()
             result, values = with_refs(refs, [ref.read() for ref in refs])
-        except NotCarriedError as found:
-            if any(found.ref is ref for ref in refs) or not found.ref.is_open():
-                raise  # who is around must carry it first, or it was made by what has failed
-            refs.append(found.ref)
+        except NotCarriedError as error:
+            carry(error, refs)
         else:
             for ref, value in zip(refs, values, strict=True):
                 ref.write(value)

@@ -60,8 +60,8 @@ class BatchTrace(Trace):
         if all(d is None for d in dims) and not self.concerns(primitive, params):
             return core.run_with(self.parent, primitive.bind_list, *values, **params)
         try:
-            outs, out_dims = core.base_trace.around("batch", self.run_rule, primitive, values,
-                                                    dims, params)
+            outs, out_dims = core.base_trace.around("batch", self.run_rule)(primitive, values,
+                                                                             dims, params)
         except Exception:
             refuse_example(primitive, [x.aval for x in args], params)
             raise

@@ -40,4 +40,4 @@ def test_each_check_has_a_flag_of_the_switch_for_all():
 def test_under_no_flag_a_checking_evaluation_only_evaluates():
     checking.begin()
     assert isinstance(core.base_trace, checking.CheckingTrace) and core.base_trace.goes_straight
-    assert core.base_trace.around("call", lambda *args: args, 1, 2) == (1, 2)
+    assert core.base_trace.around("call", lambda *args: args)(1, 2) == (1, 2)
