@@ -29,7 +29,8 @@ from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, in_context,
                                           laid_arguments, laid_results, no_mesh_for)
-from minijax.higher_order.references import NotCarriedError, Ref, carry, carrying, discharged, passed
+from minijax.higher_order.references import (NotCarriedError, Ref, carry, carrying_refs, discharged,
+                                             passed)
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers, stage
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -226,12 +227,14 @@ class JitFunction:
             return self._call_on_values(leaves, tree)
         if not self._refs:
             try:
-                return self._call_plainly(args, kwargs)
+                given = self._with_values(args, kwargs)
+                known = self._known(given)
+                traced = known or self._keep(given, given.trace())
+                return self._result(given, traced, has_run=known is not None)
             except NotCarriedError as error:
                 carry(error, self._refs)
-        return carrying(lambda: self._call_plainly(args, kwargs),
-                        lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs),
-                        self._refs)
+        return carrying_refs(
+            lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs), self._refs)
 
     def _call_on_values(self, leaves: Sequence[Any], tree: tree_util.PyTreeDef) -> Any:
         """A call with references among its arguments."""
@@ -265,19 +268,21 @@ class JitFunction:
             for named in (self._static, self._donated))
         return JitFunction(fun, static, donated, self._inline)
 
-    def _call_plainly(self, args: tuple, kwargs: dict) -> Any:
+    def _with_values(self, args: tuple, kwargs: dict) -> Given:
         given = Given(self, args, kwargs)
         for x in given.leaves:
             if isinstance(x, ShapeDtypeStruct):
                 raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
                                 "lowered.")
-        known = self._known(given)
-        traced = known or self._keep(given, given.trace())
+        return given
+
+    def _result(self, given: Given, traced: Traced, has_run: bool) -> Any:
+        """What the traced program gives, and a dispatcher that gives it sooner the next time."""
         if core.current_trace.get() is core.base_trace:
-            if known:
+            if has_run:
                 check_not_deleted(given.leaves, traced.program)
             if traced.donated:
-                check_donated_once(given.leaves, traced.program, traced.donated, bool(known))
+                check_donated_once(given.leaves, traced.program, traced.donated, has_run)
         outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
             self._remember(given, traced)

@@ -357,20 +357,27 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> None:
     refs.append(error.ref)
 
 
-def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]],
-             refs: list[Ref] | None = None) -> T:
+def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]]
+             ) -> T:
     """An operation, some of whose functions may use references from outside.
 
     Args:
       plain: the operation.
       with_refs: from references and their values, its result and the references' new values.
-      refs: those that are known to be used; others are found by trying, and are added.
     """
-    refs = [] if refs is None else refs
+    refs: list[Ref] = []
+    try:
+        return plain()
+    except NotCarriedError as error:
+        carry(error, refs)
+    return carrying_refs(with_refs, refs)
+
+
+def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
+                  ) -> T:
+    """The same, where some references are known; others are found by trying, and are added."""
     while True:
         try:
-            if not refs:
-                return plain()
             result, values = with_refs(refs, [ref.read() for ref in refs])
         except NotCarriedError as error:
             carry(error, refs)
