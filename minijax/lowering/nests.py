@@ -7,8 +7,10 @@ Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from minijax.jaxpr import Var
 
@@ -67,13 +69,17 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     makers = {v: task for task in tasks for v in task.outvars}
     nests: list[Nest] = []
     place: dict[Node, int] = {}
+    # where nests are with a task that has this to do with others
+    ties: defaultdict[Any, dict[int, None]] = defaultdict(dict)
     for task in tasks:
-        at = _find_place(task, nests, place, makers, depth)
+        at = _find_place(task, nests, place, makers, ties, depth)
         if at == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nests[at].tasks.append(task)
         nests[at].kept = nests[at].kept or _columns(task, depth)
         place[task] = at
+        for tie in _ties(task, task.outvars, (task.is_constant,), depth):
+            ties[tie][at] = None
     for nest in nests:
         _fill(nest)
     return nests
@@ -84,7 +90,8 @@ def _size(task: Node, depth: int) -> int | None:
 
 
 def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
-                makers: dict[Var, Node], depth: int) -> int:
+                makers: dict[Var, Node], ties: Mapping[Any, Iterable[int]], depth: int) -> int:
+    """Where the first nest is that a task can join, and that has something to do with it."""
     earliest = 0
     for v, patterns in task.reads.items():
         if v in makers:
@@ -93,10 +100,10 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
                 _aligned(patterns, makers[v], v, axis)
                 for axis in range(depth, depth + max(len(nests[at].kept), 1)))
             earliest = max(earliest, at if same else at + 1)
-    for at in range(earliest, len(nests)):
-        if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
-            return at
-    return len(nests)
+    constant = (True, False) if task.is_constant else (True,)
+    related = {at for tie in _ties(task, task.reads, constant, depth) for at in ties.get(tie, ())}
+    return next((at for at in sorted(related) if at >= earliest
+                 and _joins(task, nests[at], depth)), len(nests))
 
 
 def _joins(task: Node, nest: Nest, depth: int) -> bool:
@@ -134,18 +141,20 @@ def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
     return all(longer(p, v.aval.shape)[depth] == ("axis", depth) for p in patterns)
 
 
-def _related(task: Node, nest: Nest, depth: int) -> bool:
-    """Whether merging saves memory traffic: one reads the other, or both read the same rows.
+def _ties(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: int
+          ) -> Iterator[Any]:
+    """What two tasks have in common if merging them saves memory traffic: one reads the other, or
+    both read the same rows.
 
     What reads nothing has no traffic: its stores go along in whatever loops it has itself.
     """
-    if nest.size is None:
-        return True
-    rows, reads = _rows_read(task, depth), task.reads.keys()
-    return any(not reads.isdisjoint(other.outvars) or not rows.isdisjoint(_rows_read(other, depth))
-               or ((task.is_constant or other.is_constant)
-                   and (task.loops, task.rank) == (other.loops, other.rank))
-               for other in nest.tasks)
+    if _size(task, depth) is None:
+        yield None
+        return
+    yield from values
+    yield from _rows_read(task, depth)
+    for flag in constant:
+        yield task.loops, task.rank, flag
 
 
 def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:

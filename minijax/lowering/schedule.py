@@ -68,7 +68,9 @@ class Run:
         self.turn: dict[Var, Operand] = {}
         self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
         self.later: list[tuple[Stored, Stored]] = []
-        for x in self.env.values():
+        self.held: dict[Buffer | None, set[Var]] = {}  # the values in each buffer at the beginning
+        for v, x in self.env.items():
+            self.held.setdefault(x.buffer, set()).add(v)
             if x.buffer is not None:
                 b.freeze(x.buffer)
 
@@ -108,15 +110,11 @@ class Run:
             elif place is not None and self.read(out).buffer is not place.buffer:
                 wanted.append((Var(out.aval), place))
                 copy = JaxprEqn((out,), (wanted[-1][0],), copy_p, {})
-                (last if self._held(place.buffer) else first).append(copy)
+                (last if place.buffer in self.held else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
         return wanted
 
     # -- places --------------------------------------------------------------------------------
-
-    def _held(self, buffer: Buffer) -> set[Var]:
-        """The values that are stored in a buffer when the program begins."""
-        return {v for v, x in self.env.items() if x.buffer is buffer}
 
     def _share_places(self) -> None:
         """Let a rule that changes its operands do so in place, if the old values are not read."""
@@ -126,7 +124,7 @@ class Run:
                     if (isinstance(old, Var) and old in self.makers and old not in self.places
                             and old.aval.shape and self._safe_in_place(new, {old})):
                         place = self._whole_place(new)
-                        if self._safe_in_place(old, self._held(place.buffer)):
+                        if self._safe_in_place(old, self.held.get(place.buffer, set())):
                             self.places[old] = [place]
                             break
 
@@ -139,7 +137,7 @@ class Run:
 
     def _destination(self, v: Var, place: Stored) -> Stored:
         """Where loops store an output: in its place, or first elsewhere."""
-        if self._safe_in_place(v, self._held(place.buffer)):
+        if self._safe_in_place(v, self.held.get(place.buffer, set())):
             return place
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
         self.later.append((temp, place))
