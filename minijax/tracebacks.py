@@ -22,6 +22,10 @@ LIVE = "<minijax live "
 HIDDEN_NOTE = ("For simplicity, JAX has removed its internal frames from the traceback. "
                "Set JAX_TRACEBACK_FILTERING=off to include these.")
 
+TOO_DEEP = ("minijax: functions that call each other, transformed or not, are too deep inside each "
+            "other for Python's stack. Each jit takes about 10 frames, other transformations up to "
+            "20; sys.setrecursionlimit allows more.")
+
 
 def is_user_frame(frame: FrameType) -> bool:
     """Whether a frame runs code from outside the package.
@@ -81,9 +85,11 @@ def hide_internal_frames(error: BaseException) -> None:
     mode: str = config.traceback_filtering.value
     if mode == "auto":
         mode = "tracebackhide" if hasattr(builtins, "get_ipython") else "quiet_remove_frames"
+    is_first = not hasattr(error, "full_traceback")
+    if isinstance(error, RecursionError) and TOO_DEEP not in getattr(error, "__notes__", ()):
+        error.add_note(TOO_DEEP)
     if mode == "off":
         return
-    is_first = not hasattr(error, "full_traceback")
     _replace_traceback(error, mark_traceback if mode == "tracebackhide" else filter_traceback)
     if mode == "remove_frames":
         _keep_as_cause(error)

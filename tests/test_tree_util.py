@@ -165,6 +165,72 @@ def vars_of(key):
     raise AssertionError(key)
 
 
+# -- deep trees ----------------------------------------------------------------------------------
+
+
+def path_down(depth, wrap, leaf=1.0):
+    for _ in range(depth):
+        leaf = wrap(leaf)
+    return leaf
+
+
+WRAPS = {"list": lambda x: [x], "tuple": lambda x: (x,), "dict": lambda x: {"a": x},
+         "named tuple": lambda x: Point(x, None), "registered": Pair,
+         "between others": lambda x: [0, x, {"b": None, "c": (2,)}]}
+EACH_WRAP = pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+
+
+def seen(lib, x, other):
+    leaves, treedef = lib.tree_flatten(x)
+    return [leaves, str(treedef), treedef.num_nodes, treedef == lib.tree_structure(other),
+            hash(treedef) == hash(lib.tree_structure(x)), lib.tree_leaves(x, lambda y: y is None),
+            [lib.keystr(path) for path, _ in lib.tree_leaves_with_path(x)],
+            str(treedef.compose(lib.tree_structure({"d": 1}))),
+            mismatch(lambda: lib.tree_map(lambda y, z: (y, z), x, x)),
+            mismatch(lambda: lib.tree_map(lambda y, z: (y, z), x, other)),
+            mismatch(lambda: treedef.flatten_up_to(other))]
+
+
+@EACH_WRAP
+@pytest.mark.parametrize("depth", [1, 20, 150])
+def test_deep_trees_agree_with_jax(wrap, depth):
+    x = path_down(depth, wrap)
+    for other in (x, path_down(depth + 1, wrap), path_down(depth - 1, wrap, {"z": 1.0})):
+        assert seen(ours, x, other) == seen(theirs, x, other)
+
+
+@given(some.lists(some.sampled_from(sorted(WRAPS)), min_size=30, max_size=120),
+       some.lists(some.sampled_from(sorted(WRAPS)), min_size=30, max_size=120))
+@settings(max_examples=30, deadline=None)
+def test_generated_deep_trees_agree_with_jax(one, two):
+    x, other = (functools.reduce(lambda leaf, name: WRAPS[name](leaf), names, 1.0)
+                for names in (one, two))
+    assert seen(ours, x, other) == seen(theirs, x, other)
+
+
+@EACH_WRAP
+def test_a_tree_is_as_deep_as_memory_allows(wrap):
+    x, again, deeper = (path_down(depth, wrap) for depth in (5000, 5000, 5001))
+    leaves, treedef = ours.tree_flatten(x)
+    assert ours.tree_leaves(ours.tree_map(lambda y: y + 1, x)) == [y + 1 for y in leaves]
+    assert treedef == ours.tree_structure(again) != ours.tree_structure(deeper)
+    assert hash(treedef) == hash(ours.tree_structure(again)) and len(str(treedef)) > 5000
+    assert max(len(path) for path, _ in ours.tree_leaves_with_path(x)) >= 5000
+    assert treedef.unflatten(treedef.flatten_up_to(deeper)) is not None
+    assert pickle.loads(pickle.dumps(treedef)) == treedef
+    with pytest.raises(ValueError, match="pytree structure error: different types at key path"):
+        ours.tree_map(lambda y, z: y, deeper, x)
+
+
+@pytest.mark.parametrize("flatten", [ours.tree_flatten, ours.tree_flatten_with_path])
+def test_a_container_inside_itself_is_refused_and_the_next_tree_is_not(flatten):
+    endless = {"a": [1.0, ()]}
+    endless["a"].append(endless)
+    with pytest.raises(RecursionError, match="in this dict a container contains itself"):
+        flatten(endless)
+    assert len(flatten(path_down(3000, WRAPS["list"]))[0]) == 1
+
+
 # -- functions of trees --------------------------------------------------------------------------
 
 
@@ -305,6 +371,18 @@ def test_mismatches_of_generated_trees_agree_with_jax(one, two):
         # the first line says what is wrong; JAX's second may name the wrong field of a namedtuple
         return got if isinstance(got, str) else (got[0], got[1].split("\n")[0])
     assert pairs(ours) == pairs(theirs)
+
+
+@pytest.mark.parametrize("node", [(1, 2), [1, (2, 3)], {"b": 1, "a": 2}, None, Layer(1, 2),
+                                  collections.OrderedDict(b=1, a=2)])
+def test_the_registrys_entries_are_called_as_jaxs(node):
+    from jax._src import tree_util as internal
+    parts = []
+    for entry in (ours.kinds[type(node)], internal._registry[type(node)]):
+        children, data = entry.to_iter(node)
+        children = list(children)
+        parts.append((children, data, entry.from_iter(data, children)))
+    assert parts[0] == parts[1] and parts[0][2] == node
 
 
 @pytest.mark.parametrize("node", [[1, (2, 3)], (1, None), {"b": 1, "a": 2}, 3, None])
