@@ -355,6 +355,7 @@ def test_tests_mirror_the_package():
         "jax_exclusions",
         "jax_docstrings",
         "laws",
+        "nesting",
         "on_device",
         "precision",
         "processes",

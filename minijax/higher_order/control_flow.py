@@ -178,7 +178,8 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     def with_refs(refs: Sequence[Ref], values: list) -> Any:
         return _staged_branches(index, [discharged(f, refs) for f in functions],
                                 (values, *operands), names)
-    return carrying(lambda: _staged_branches(index, functions, operands, names), with_refs)
+    return carrying(functools.partial(_staged_branches, index, functions, operands, names),
+                    with_refs)
 
 
 def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
@@ -344,7 +345,8 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
             return (carry, values), y
         (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
         return (last, ys), values
-    return carrying(lambda: _scan(f, init, rows, x_tree, steps, reverse, unroll), with_refs)
+    return carrying(functools.partial(_scan, f, init, rows, x_tree, steps, reverse, unroll),
+                    with_refs)
 
 
 def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
@@ -498,7 +500,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         return _while(lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
                       lambda state: discharged(body_fun, refs)(state[1], state[0]),
                       (init_val, values))
-    return carrying(lambda: _while(cond_fun, body_fun, init_val), with_refs)
+    return carrying(functools.partial(_while, cond_fun, body_fun, init_val), with_refs)
 
 
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
