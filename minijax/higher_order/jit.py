@@ -214,8 +214,9 @@ class JitFunction:
             return self._laid.around(self._call_here, args, kwargs,
                                      lambda: Given(self, args, kwargs).info.arg_names,
                                      self._static.places)
-        args, kwargs = tree_util.tree_map(lambda x: put(x, self._device), (args, kwargs))
-        with config.default_device(self._device):
+        device: Any = self._device
+        args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
+        with config.default_device(device):
             return self._call_here(args, kwargs)
 
     # A call inside a call goes through here, so a frame less is a deeper program.
