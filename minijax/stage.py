@@ -120,8 +120,15 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
     >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    recorded = core.base_trace.around("enter", core.base_trace.around("stage", _recorded))
-    return recorded(fun, in_avals, debug_info)
+    return recorder()(fun, in_avals, debug_info)
+
+
+def recorder() -> Callable[..., ClosedJaxpr]:
+    """What does the work of `stage`, and all that a check does beside it.
+
+    Where functions call each other deeply, it is called for itself: that is a frame less.
+    """
+    return core.base_trace.around("enter", core.base_trace.around("stage", _recorded))
 
 
 def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

@@ -16,7 +16,7 @@ from minijax.higher_order.arguments import flattened
 from minijax.higher_order.rules import rearranged
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.source_info import DebugInfo
-from minijax.stage import hoist, stage
+from minijax.stage import hoist, recorder
 
 # By function and by all else that decides what a trace gives.
 _bodies: caches.OfObjects[dict[tuple, Body]] = caches.OfObjects(lambda fun: {})
@@ -127,7 +127,7 @@ class Given:
     def trace(self) -> Body:
         flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
                                 self.static)
-        program, consts = hoist(stage(flat, avals, flat.debug_info), self.moves)
+        program, consts = hoist(recorder()(flat, avals, flat.debug_info), self.moves)
         return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
 
 

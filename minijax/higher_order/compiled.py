@@ -82,9 +82,9 @@ def lowered(closed: ClosedJaxpr, name: str) -> Any:
     return Lowered(closed, name)
 
 
-# What lowering says to users: there is no rule, no library, no room, no such axis.
+# What lowering says to users: there is no rule, no library, no room, no such axis, no end.
 MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameError,
-                   errors.JaxRuntimeError)
+                   errors.JaxRuntimeError, RecursionError)
 
 
 @contextlib.contextmanager

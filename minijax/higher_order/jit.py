@@ -32,7 +32,7 @@ from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, in_con
 from minijax.higher_order.references import (NotCarriedError, Ref, carry, carrying_refs, discharged,
                                              passed)
 from minijax.jaxpr import eval_jaxpr
-from minijax.stage import FlatFunction, hoist_tracers, stage
+from minijax.stage import FlatFunction, hoist_tracers, recorder
 from minijax.tracebacks import api_boundary, hide_internal_frames
 
 
@@ -109,7 +109,7 @@ class Given:
             return self.whole
         return without_static(self.whole, self.all, self.places, self.named)[0]
 
-    @functools.cached_property  # of before the trace, whatever flags it changes
+    @property
     def key(self) -> Key:
         static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
@@ -122,7 +122,7 @@ class Given:
         jitted, info = self.jitted, self.info
         flat = FlatFunction(self.fun, self.in_tree, info)
         with timed(f"tracing {jitted._name} for jit"):
-            recorded = stage(flat, self.avals, info)
+            recorded = recorder()(flat, self.avals, info)
         closed, captured = hoist_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
         return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
@@ -229,9 +229,9 @@ class JitFunction:
         if not self._refs:
             try:
                 given = self._with_values(args, kwargs)
-                known = self._known(given)
-                traced = known or self._keep(given, given.trace())
-                return self._result(given, traced, has_run=known is not None)
+                known = len(self._table())
+                traced = self._traced(given)
+                return self._result(given, traced, has_run=len(self._table()) == known)
             except NotCarriedError as error:
                 carry(error, self._refs)
         return carrying_refs(
@@ -319,23 +319,18 @@ class JitFunction:
                   traced.program.out_avals)
         self._dispatcher = known
 
-    def _known(self, given: Given) -> Traced | None:
-        """The trace for these arguments, where there is one."""
+    def _traced(self, given: Given) -> Traced:
+        """The trace for these arguments."""
         key, table = given.key, self._table()
-        traced = table.get(key)
-        if traced is None or not traced.is_current():
+        found = table.get(key)
+        if found is None or not found.is_current():
             core.base_trace.note("miss", given, key, table)
-            return None
-        core.base_trace.note("lookup", traced, given)
-        return traced
-
-    def _keep(self, given: Given, traced: Traced) -> Traced:
-        """A new trace for these arguments."""
-        # what is kept holds the tracers of transformations around, which a check would find
-        if not (traced.captured and config.check_tracer_leaks.value):
-            self._table()[given.key] = traced
-        core.base_trace.note("lookup", traced, given)
-        return traced
+            found = given.trace()
+            # what is kept holds the tracers of transformations around, which a check would find
+            if not (found.captured and config.check_tracer_leaks.value):
+                table[key] = found
+        core.base_trace.note("lookup", found, given)
+        return found
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -343,8 +338,7 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        given = Given(self, args, kwargs)
-        traced = self._known(given) or self._keep(given, given.trace())
+        traced = self._traced(Given(self, args, kwargs))
         if self._laid is None:
             return traced
         # The trace is that of the function; another `jit` of it may lay it out otherwise.
