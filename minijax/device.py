@@ -131,7 +131,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
         return out
     leaves, tree = tree_util.tree_flatten(x)
     places = tree_util.flatten_axes("device_put device", tree, device)
-    return tree.unflatten(core.base_trace.around("put", lambda: [*map(settled, leaves, places)]))
+    return tree.unflatten(core.base_trace.around("put", lambda: [*map(settled, leaves, places)])())
 
 
 def _settled(x: Any, where: Any) -> Any:

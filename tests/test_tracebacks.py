@@ -252,7 +252,7 @@ def test_ipython_draws_the_users_frames_only():
     error = failing("tracebackhide")
     drawn = "\n".join(ultratb.VerboseTB(theme_name="nocolor").structured_traceback(
         type(error), error, error.__traceback__))
-    assert "broken" in drawn and "_call_anew" not in drawn
+    assert "broken" in drawn and "_call_here" not in drawn
 
 
 @pytest.mark.parametrize("mode", ["tracebackhide", "remove_frames", "quiet"])

@@ -102,7 +102,7 @@ def test_a_call_is_dispatched_where_its_arguments_lie(gpu, monkeypatch):
     arrays = {place: jax.device_put(X, place) for place in places}
     for x in arrays.values():
         f(x, x), f(x, 2.0)
-    monkeypatch.setattr(type(f), "_call_anew", lambda *_: pytest.fail("it was forgotten"))
+    monkeypatch.setattr(type(f), "_call_here", lambda *_: pytest.fail("it was forgotten"))
     for place in [*places, *reversed(places)]:
         x = arrays[place]
         assert f(x, x).device is f(x, 2.0).device is place

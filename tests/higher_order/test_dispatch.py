@@ -97,7 +97,7 @@ def only_short_ways(monkeypatch):
     """From when it is called, a call that is not dispatched at once fails."""
     def long_way(*_):
         raise AssertionError("the call was not dispatched at once")
-    return lambda: monkeypatch.setattr(JitFunction, "_call_anew", long_way)
+    return lambda: monkeypatch.setattr(JitFunction, "_call_here", long_way)
 
 
 STATES = {
