@@ -70,7 +70,7 @@ class CheckingTrace(EvalTrace):
 
 
 def _any_on(flags: Flags) -> bool:
-    return any(flag.value for flag in flags)
+    return any(flag.value not in (False, None, "allow") for flag in flags)
 
 
 def _looking_at(moment: str) -> list[Callable]:

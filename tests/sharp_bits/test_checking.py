@@ -34,7 +34,9 @@ def test_what_evaluation_is_told_of_is_what_the_checks_look_at():
 def test_each_check_has_a_flag_of_the_switch_for_all():
     flags = {flag for looking in checking.CHECKS.values() for of_one, _ in looking
              for flag in of_one}
-    assert flags - {config.explain_cache_misses, config.profiling} == set(SHARP_BITS)
+    of_jax = {config.explain_cache_misses, config.profiling, config.no_tracing,
+              config.transfer_guard_host_to_device}
+    assert flags - of_jax == set(SHARP_BITS)
 
 
 def test_under_no_flag_a_checking_evaluation_only_evaluates():
