@@ -197,8 +197,13 @@ def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
 @custom_jvp
 def _slogdet(a: Any) -> tuple:
     _, _, diagonal, parity = _eliminated(a)
-    sign = reductions.prod(lax.sign(diagonal), -1) * parity
-    return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
+    signs: Any = lax.sign(diagonal)
+    if a.dtype.kind != "c":  # that of a nan, too, is one
+        signs = choose(signs == signs, signs, 1)
+    size = reductions.sum(lax.log(lax.abs(diagonal)), -1)
+    is_singular = reductions.any(diagonal == 0, -1)
+    return (choose(is_singular, 0, reductions.prod(signs, -1) * parity),
+            choose(is_singular, -np.inf, size))
 
 
 @_slogdet.defjvp

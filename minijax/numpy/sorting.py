@@ -80,6 +80,9 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     return lax.sort((*arrays[::-1], places), axis, num_keys=len(arrays))[-1]
 
 
+_COUNTING = ("compare_all", "sort")
+
+
 def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | None = None,
                  *, method: str = "scan") -> Array:
     """Where in a sorted array each value belongs, so that it stays sorted.
@@ -89,15 +92,22 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
 
     Args:
       side: before ("left") or after ("right") equal elements.
+      method: "scan" and "scan_unrolled" search, "sort" and "compare_all" count what is less, also
+        where the array is not sorted.
     """
     # JAX: a scan, a sort or a comparison with all; here the steps of a binary search, in line.
     if side not in ("left", "right"):
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
                          "Expected one of ['left', 'right'].")
+    if method not in (*_COUNTING, "scan", "scan_unrolled"):
+        raise ValueError(f"invalid argument {method=}, expected one of ['compare_all', 'scan', "
+                         "'scan_unrolled', 'sort']")
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
         a = a[sorter]
+    if method in _COUNTING:
+        a = lax.sort(a)
     low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
         middle = lax.shift_right_logical(low + high, convert(1, _INT))
@@ -109,7 +119,10 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
 
 
 def _before(x: Any, y: Any) -> Any:
-    """Whether x comes before y in sorted order: nan comes last."""
+    """Whether x comes before y in sorted order: nan comes last, and imaginary parts decide late."""
+    if x.dtype.kind == "c":
+        (x, *rest), (y, *others) = ((lax.real(z), lax.imag(z)) for z in (x, y))
+        return _before(x, y) | ~_before(y, x) & _before(*rest, *others)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x < y
     return (x < y) | isnan(y) & ~isnan(x)

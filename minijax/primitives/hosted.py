@@ -49,8 +49,11 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
 
     def impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
         *stack, m, n = x.shape
-        outs = [np.full((*stack, *shape), np.nan if iterates else 0, dtype)
+        outs = [np.zeros((*stack, *shape), dtype)
                 for shape, dtype in types(m, n, x.dtype, **params)]
+        if iterates:
+            for out in outs:
+                out.view(np.finfo(out.dtype).dtype)[...] = np.nan  # in both parts
         for place in np.ndindex(*stack):
             if iterates and not np.isfinite(x[place]).all():
                 continue
