@@ -161,11 +161,11 @@ def _lower(a: Array, x: Array, upper: bool) -> Array:
     found = (choice.select(is_low, 1 - below, above) if upper
              else choice.select(is_low, below, 1 - above))
     found = choice.select(is_large, _of_large(large_a, large_x, upper), found)
-    found = choice.select(a == np.inf, emitted.filled(np.nan, x), found)
     at_zero, at_end = (1., 0.) if upper else (0., 1.)
-    found = choice.select(x == 0, emitted.filled(at_zero, x), found)
+    found = choice.select((x == 0) | (a == np.inf), emitted.filled(at_zero, x), found)
     found = choice.select((x == np.inf) | (a == 0) & (x > 0), emitted.filled(at_end, x), found)
-    return choice.select((x < 0) | (a < 0) | (a == 0) & (x == 0) | (x != x) | (a != a),
+    no_limit = (a == 0) & (x == 0) | (a == np.inf) & (x == np.inf)
+    return choice.select((x < 0) | (a < 0) | no_limit | (x != x) | (a != a),
                          emitted.filled(np.nan, x), found)
 
 

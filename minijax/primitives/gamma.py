@@ -77,6 +77,28 @@ _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _polygamma(x: Any, *, n: int) -> Any:
+    """On the left it is mirrored, and the derivative of a cotangent comes in (DLMF 5.15.6)."""
+    left, sign = x <= 0., float((-1) ** n)
+    found = _polygamma_of_positive(select(left, 1. - x, x), n)
+    angle = (x - floor(x + .5)) * math.pi
+    cotangent, slope = cos(angle) / sin(angle), x.const(0.)
+    for coefficient in reversed(_slopes_of_cotangent(n)):
+        slope = slope * cotangent + float(coefficient)
+    mirrored = found * sign - slope * math.pi ** (n + 1)
+    pole = left & (x == floor(x))
+    return select(pole, -sign * math.inf, select(left, mirrored, found))
+
+
+def _slopes_of_cotangent(n: int) -> list[int]:
+    """The n-th derivative of the cotangent, as a polynomial in it, lowest power first."""
+    powers = [0, 1]
+    for _ in range(n):
+        slopes = [k * coefficient for k, coefficient in enumerate(powers)][1:]
+        powers = [-a - b for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
+    return powers
+
+
+def _polygamma_of_positive(x: Any, n: int) -> Any:
     """By the sum of ``(x + k)^-(n + 1)``: some terms, and Euler and Maclaurin for the others."""
     def inverse_power(y: Any) -> Any:
         return 1. / math.prod([y] * n, start=y)
@@ -86,15 +108,14 @@ def _polygamma(x: Any, *, n: int) -> Any:
         total += inverse_power(x + float(k))
     last = x + float(_TERMS)
     term = inverse_power(last)
-    total += term * last / float(n) + term * .5
+    total += 1. / math.prod([last] * (n - 1), start=last) / float(n) + term * .5
     inverse_square = 1. / (last * last)
     rest = x.const(0.)
     for j in reversed(range(len(_BERNOULLI))):
         factor = math.prod(range(n + 1, n + 2 * j + 2)) / math.factorial(2 * j + 2)
         rest = rest * inverse_square + _BERNOULLI[j] * factor
     total += term / last * rest
-    found = total * float((-1) ** (n + 1) * math.factorial(n))
-    return select(x > 0., found, math.nan)
+    return total * float((-1) ** (n + 1) * math.factorial(n))
 
 
 polygamma_p = families.elementwise(
@@ -106,14 +127,13 @@ polygamma_p = families.elementwise(
 
 
 def polygamma(n: int, x: Any) -> Array:
-    """The n-th derivative of digamma, for positive x.
+    """The n-th derivative of digamma.
 
     >>> round(float(polygamma(1, 1.)), 4)
     1.6449
     """
-    # JAX: n may be an array, and x negative.
+    # JAX: n may be an array.
     return polygamma_p.bind(x, n=operator.index(n))
-
 
 
 # ── Hurwitz' zeta function ───────────────────────────────────────────────────────────────────
@@ -126,20 +146,21 @@ def zeta_series(s: Any, q: Any, power: Any) -> Any:
     last = q + float(_TERMS)
     term = power(last, -s)
     total += term * last / (s - 1.) + term * .5
-    rest = s / last
+    rest = term * (s / last)
     for j, bernoulli in enumerate(_BERNOULLI, 1):
-        total += term * rest * (bernoulli / math.factorial(2 * j))
+        total += rest * (bernoulli / math.factorial(2 * j))
         rest = rest * (s + float(2 * j - 1)) / last * ((s + float(2 * j)) / last)
     return total
 
 
 def _zeta(s: Any, q: Any) -> Any:
-    total = zeta_series(s, q, power)
+    total = zeta_series(select(s == math.inf, 1e30, s), q, power)  # as good as infinite
     pole = (q <= 0.) & (q == floor(q))
     found = select(pole, math.inf, total)
     found = select((q < 0.) & ~pole & (s != floor(s)), math.nan, found)
-    found = select(s == 1., math.inf, found)
-    return select((s < 1.) | (s != s) | (q != q), math.nan, found)
+    found = select(q == math.inf, 0., found)
+    found = select((s < 1.) | (s != s) | (q != q), math.nan, found)
+    return select(s == 1., math.inf, found)
 
 
 zeta_p = families.elementwise(

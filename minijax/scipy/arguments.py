@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, tree_util
 from minijax.higher_order.arguments import bound
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp, zero_from_primal
 from minijax.higher_order.jit import jit
 from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
 
@@ -31,12 +31,28 @@ def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_ar
     return call
 
 
+def differentiable(function: Callable, *slopes: Callable | None) -> Any:
+    """The function with a slope for each argument, None where there is none.
+
+    The slope of an argument that does not vary is left out: it may be infinite, and zero times
+    that is nan.
+    """
+    defined = custom_jvp(function)
+
+    def jvp(primals: tuple, tangents: tuple) -> tuple:
+        out = defined(*primals)
+        terms = [slope(t, out, *primals) for slope, t in zip(slopes, tangents, strict=True)
+                 if slope and not isinstance(t, SymbolicZero)]
+        return out, functools.reduce(
+            lambda *pair: tree_util.tree_map(lax.add, *pair), terms) if terms else zero_from_primal(out)
+    defined.defjvp(jvp, symbolic_zeros=True)
+    return defined
+
+
 def with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
     """Gives `of_floats` a derivative: for each argument ``(tangent, result, *arguments)``."""
     def decorate(function: Callable) -> Any:
-        differentiable = custom_jvp(function)
-        differentiable.defjvps(*slopes)
-        return of_floats(differentiable)
+        return of_floats(differentiable(function, *slopes))
     return decorate
 
 
@@ -47,14 +63,13 @@ def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
       ValueError: for complex numbers.
     """
     def decorate(function: Callable) -> Any:
-        differentiable = custom_jvp(jit(function))
-        differentiable.defjvps(*slopes)
+        compiled = differentiable(jit(function), *slopes)
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             dtype = args[0].dtype
             wide = dtypes.promote_types(dtype, np.float32)
-            found = differentiable(*(lax.convert_element_type(x, wide) for x in args))
+            found = compiled(*(lax.convert_element_type(x, wide) for x in args))
             return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), found)
         return of_floats(call, promote_args_real)
     return decorate

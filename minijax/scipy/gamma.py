@@ -15,11 +15,10 @@ from typing import Any
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.derivatives import jvp
-from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
                                      promote_args_real, public, static_index, static_value)
 from minijax.primitives.gamma import zeta_series
-from minijax.scipy.arguments import of_floats, of_reals
+from minijax.scipy.arguments import differentiable, of_floats, of_reals
 
 
 def gammaln(x: Inexact) -> Array:
@@ -157,13 +156,10 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     return _zeta(*promote_args_inexact("zeta", x, q))
 
 
-@custom_jvp
-def _zeta(x: Array, q: Array) -> Array:
-    return lax.zeta(x, q)
-
-
-_zeta.defjvps(lambda t, _, x, q: jvp(lambda x: zeta_series(x, q, lax.pow), (x,), (t,))[1],
-              lambda t, _, x, q: -x * _zeta(x + 1, q) * t)
+_zeta = differentiable(
+    lambda x, q: lax.zeta(x, q),
+    lambda t, _, x, q: jvp(lambda x: zeta_series(x, q, lax.pow), (x,), (t,))[1],
+    lambda t, _, x, q: t * (0 - x * _zeta(x + 1, q)))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
