@@ -307,16 +307,23 @@ def _log_beta(a: Array, b: Array) -> Array:
     return gamma.lgamma(a) + gamma.lgamma(b) - gamma.lgamma(a + b)
 
 
+# Bernoulli numbers, 2k (2k - 1) below.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def _left_over(z: Array) -> Array:
-    """What Stirling's formula for log(gamma(z)) leaves over, for large z."""
-    square = 1 / (z * z)
+def beyond_stirling(z: Array) -> Array:
+    """What Stirling's formula for log(gamma(z)) leaves over, for large z.
+
+    >>> from minijax.core import as_value
+    >>> beyond_stirling(as_value(np.float32(10))).round(6)
+    Array(0.008331, dtype=float32)
+    """
+    inverse = 1 / z
+    square = inverse * inverse
     total = emitted.filled(0, z)
     for term in reversed(_STIRLING):
         total = total * square + term
-    return total / z
+    return total * inverse
 
 
 def _beta_powers(a: Array, b: Array, x: Array) -> Array:
@@ -326,7 +333,7 @@ def _beta_powers(a: Array, b: Array, x: Array) -> Array:
     are_large = (a >= 10) & (b >= 10)
     plain = analytic.exp(a * analytic.log(x) + b * analytic.log1p(-x) - _log_beta(a, b))
     exponent = a * analytic.log(x * (n / a)) + b * analytic.log(y * (n / b))
-    exponent = exponent - (_left_over(a) + _left_over(b) - _left_over(n))
+    exponent = exponent - (beyond_stirling(a) + beyond_stirling(b) - beyond_stirling(n))
     near = analytic.exp(exponent) * algebra.sqrt(a / n * b / (2 * np.pi))
     return choice.select(are_large, near, plain)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, whole_part
 from minijax.primitives.convert import converted
 
@@ -50,8 +51,20 @@ def i0(x: ArrayLike) -> Array:
     if x.dtype.kind == "c":
         raise ValueError("Unsupported input type to jax.numpy.i0: "
                          f"{np.dtype(x.dtype)}")
-    size = lax.abs(x)
-    return lax.exp(size) * lax.bessel_i0e(size)
+    return i0_of_floats(x)
+
+
+@custom_jvp
+def i0_of_floats(x: Array) -> Array:
+    """`i0`, whose derivative at 0 is 0, though that of its factor ``exp(|x|)`` is not.
+
+    >>> i0_of_floats(0.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
+
+
+i0_of_floats.defjvps(lambda t, out, x: t * (lax.exp(lax.abs(x)) * lax.bessel_i1e(x)))
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:

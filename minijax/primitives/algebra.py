@@ -95,7 +95,12 @@ mulhi_p, mulhi = binary(
     shows="1073741824, 8 -> 2", element=infix(_upper_half), examples=integers(2))
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def quotient(x: Any, y: Any) -> Any:
+    """What `div` means, in NumPy.
+
+    >>> quotient(np.float32(1), np.float32(4))
+    0.25
+    """
     if is_complex(x):
         return _complex_quotient(x, y)
     return np.divide(x, y) if x.dtype.kind == "f" else numpy_scalars().div(x, y)
@@ -115,7 +120,7 @@ def _complex_quotient(x: Any, y: Any) -> Any:
     NumPy gives nan + nan j there; C's annex G has these numbers.
     """
     found = np.divide(x, y)
-    lost = np.isnan(found.real) & np.isnan(found.imag)
+    lost = np.isnan(found.real) & np.isnan(found.imag) | (y == 0)
     if not lost.any():
         return found
     ways = (  # where, and a size and the direction of the quotient there
@@ -135,7 +140,7 @@ def _infinities(z: Any) -> Any:
 
 div_p, div = binary(
     "div", "Elementwise quotient; of integers truncated towards zero, and -1 where y is 0.",
-    impl=_quotient,
+    impl=quotient,
     derivatives=(lambda t, z, x, y: div(t, y),
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
@@ -202,9 +207,18 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
 
+def _square(x: Any) -> Any:
+    """NumPy's, and of complex numbers by factors, whose difference does not overflow."""
+    if not is_complex(x):
+        return np.square(x)
+    a, b = x.real, x.imag
+    same = (np.abs(a) == np.abs(b)) & np.isfinite(a)
+    return in_parts(np.where(same, a.dtype.type(0), (a - b) * (a + b)), a * b * a.dtype.type(2))
+
+
 square_p, square = unary(
     "square", "Elementwise square.", accepts=NUMBER, shows="1.5 -> 2.25",
-    impl=np.square,
+    impl=_square,
     derivative=lambda t, z, x: mul(t, mul(coefficient(2, x), x)),
     element=lambda s, x: s.mul(x, x),
     examples=points_and_integers((-2., 2.)))
@@ -226,7 +240,7 @@ sqrt_p, sqrt = unary(
 
 rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.", shows="4.0 -> 0.5", accurate=True,
-    impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
+    impl=lambda x: quotient(x.dtype.type(1), _square_root(x)),
     derivative=lambda t, z, x: mul(t, mul(coefficient(-.5, x), div(z, x))),
     element=wide(lambda s, x: s.div(1, s.sqrt(x))),
     examples=points((.5, 2.)))
@@ -265,7 +279,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
     power = product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
-    return [power if y >= 0 else _quotient(x.dtype.type(1), power)]
+    return [power if y >= 0 else quotient(x.dtype.type(1), power)]
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:

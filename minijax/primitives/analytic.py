@@ -11,7 +11,8 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, ShapedArray, dtype_name
-from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt, square, sub)
+from minijax.primitives.algebra import (add, div, in_parts, integer_pow, mul, neg, quotient, rsqrt,
+                                        square, sub)
 from minijax.primitives.choice import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import coefficient, constant, filled, stretched
@@ -59,7 +60,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
     """With exponentials of what is negative, which do not overflow."""
     one = x.dtype.type(1)
     if x.dtype.kind == "c":
-        return np.divide(one, one + np.exp(-x))
+        return quotient(one, one + np.exp(-x))
     return np.divide(np.exp(np.minimum(x, one - one)), one + np.exp(-np.abs(x)))
 
 
@@ -99,7 +100,31 @@ def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
+def complex_power(lib: Any, where: Any, size: Any, x: tuple, y: tuple) -> tuple[Any, Any]:
+    """The parts of ``x**y`` from those of x, its size, and the parts of y.
+
+    Source: W. Kahan, *Branch cuts for complex elementary functions* (1987), section 10.
+
+    Args:
+      lib, where: arithmetic, of NumPy or of traced arrays.
+    """
+    (a, b), (c, d) = x, y
+    angle = lib.atan2(b, a)
+    grown, turn = lib.pow(size, c) * lib.exp(-d * angle), c * angle + d * lib.log(size)
+    parts = grown * lib.cos(turn), grown * lib.sin(turn)
+    infinite = (a == np.inf) & (b == 0) & (d == 0)
+    for case, value in (
+            ((size == 0) & (d == 0) & (c >= 0) | infinite & (c < 0), 0.),
+            ((c == 0) & (d == 0) | (a == 1) & (b == 0), 1.), (infinite & (c > 0), np.inf)):
+        parts = where(case, value, parts[0]), where(case, 0., parts[1])
+    return parts
+
+
+@np.errstate(all="ignore")
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
+    if x.dtype.kind == "c":
+        return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag),
+                                       (y.real, y.imag)))
     found = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
         return found

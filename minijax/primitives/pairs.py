@@ -117,7 +117,7 @@ def quotient(z: Pair, w: Pair) -> Pair:
     above, below = where(aside, z.over_i(), z), where(aside, w.over_i(), w)
     nothing = (below.re == 0) & (below.im == 0)
     ratio = where(nothing, 0, below.im / below.re)
-    scale = 1 / where(nothing, abs(below.re), below.re + below.im * ratio)
+    scale = 1 / where(nothing, below.re, below.re + below.im * ratio)
     found = Pair((above.re + where(nothing, 0, above.im * ratio)) * scale,
                  (above.im - where(nothing, 0, above.re * ratio)) * scale)
     lost = (found.re != found.re) & (found.im != found.im)
@@ -130,13 +130,14 @@ def quotient(z: Pair, w: Pair) -> Pair:
 
 # ── Sizes and powers ─────────────────────────────────────────────────────────────────────────
 
-def moderating(x: Any, y: Any) -> Callable[[int], Any]:
+def moderating(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
+               ) -> Callable[[int], Any]:
     """Powers of two, of the 6th by which x and y are multiplied their squares stay in range; of
-    the -6th what was multiplied comes back, of the -3rd its root.
+    the -6th what was multiplied comes back, of the -3rd its root.  `of` may give their logarithm.
     """
     large, k = algebra.max(abs(x), abs(y)), np.finfo(x.dtype).maxexp // 8
     huge, tiny = large > 2. ** (3 * k), large < 2. ** (-3 * k)
-    return lambda n: where(huge, 2. ** (-n * k), where(tiny, 2. ** (n * k), filled(1, large)))
+    return lambda n: where(huge, of(-n * k), where(tiny, of(n * k), filled(of(0), large)))
 
 
 def size(z: Pair) -> Any:
@@ -174,10 +175,13 @@ def integer_pow(z: Pair, y: int) -> Pair:
 
 def power(z: Pair, w: Any) -> Pair:
     w = w if isinstance(w, Pair) else as_pair(converted(w, z.re.dtype))
-    logs = log(z)
-    grown = analytic.pow(size(z), w.re) * analytic.exp(-w.im * logs.im)
-    angle = where(w.im == 0, 0, w.im * logs.re) + where(w.re == 0, 0, w.re * logs.im)
-    return where((w.re == 0) & (w.im == 0), z.like(1), at_angle(grown, grown, angle))
+    return Pair(*analytic.complex_power(analytic, where, size(z), z.parts, w.parts))
+
+
+def square(z: Pair) -> Pair:
+    """By factors, whose difference does not overflow."""
+    same = (abs(z.re) == abs(z.im)) & (abs(z.re) < np.inf)
+    return Pair(where(same, 0, (z.re - z.im) * (z.re + z.im)), z.re * z.im * 2)
 
 
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
@@ -203,8 +207,11 @@ def expm1(z: Pair) -> Pair:
 
 def log_of(z: Pair, near: Any, more: Any) -> Pair:
     """The logarithm; near one that of the size is small, and comes from its square less one."""
-    return Pair(where(near, analytic.log1p(more) * .5, analytic.log(size(z))),
-                analytic.atan2(z.im, z.re))
+    power = moderating(z.re, z.im)
+    x, y = z.re * power(6), z.im * power(6)
+    back = moderating(z.re, z.im, lambda n: n * math.log(2))(-6)
+    far = analytic.log(x * x + y * y) * .5 + back
+    return Pair(where(near, analytic.log1p(more) * .5, far), analytic.atan2(z.im, z.re))
 
 
 def log(z: Pair) -> Pair:
@@ -256,7 +263,7 @@ def acosh(z: Pair) -> Pair:
 def atanh(z: Pair) -> Pair:
     x, y = abs(finite(z).re), finite(z).im
     near = analytic.log1p(4 * (x / ((1 - x) * (1 - x) + y * y))) * .25
-    return Pair(copysign(near, z.re), analytic.atan2(2 * y, (1 - x) * (1 + x) - y * y) * .5)
+    return Pair(copysign(near, z.re), analytic.atan2(y, ((1 - x) * (1 + x) - y * y) * .5) * .5)
 
 
 def turned(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
@@ -383,7 +390,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "convert_element_type": convert,
     "mul": mul,
     "div": truediv,
-    "square": lambda z: z * z,
+    "square": square,
     "integer_pow": integer_pow,
     "pow": power,
     "abs": size,

@@ -15,6 +15,7 @@ from typing import Any
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.derivatives import jvp
+from minijax.higher_order.special import beyond_stirling
 from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
                                      promote_args_real, public, static_index, static_value)
 from minijax.primitives.gamma import zeta_series
@@ -30,15 +31,11 @@ def gammaln(x: Inexact) -> Array:
     return lax.lgamma(x)
 
 
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)  # Bernoulli numbers, 2k (2k - 1) below
-
-
 def _upper_loggamma(z: Array) -> Array:
     """Where the real part is not negative: Stirling's formula, seven steps further on."""
     far = z + 7
     total: Any = (far - .5) * jnp.log(far) - far + .5 * math.log(2 * math.pi)
-    for k, coefficient in enumerate(_STIRLING):
-        total += coefficient / far ** (2 * k + 1)
+    total += beyond_stirling(far)
     return total - functools.reduce(jnp.add, [jnp.log(z + k) for k in range(7)])
 
 
@@ -177,7 +174,20 @@ def betaln(a: Inexact, b: Inexact) -> Array:
     >>> round(float(betaln(1., 2.)), 4)
     -0.6931
     """
-    return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
+    a, b = jnp.minimum(a, b), jnp.maximum(a, b)
+    is_large = (b >= 10) & (a > 0)
+    large = lax.lgamma(a) - _log_growth(*(jnp.where(is_large, x, 10) for x in (a, b)))
+    small = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
+    large = jnp.where((a + b == math.inf) & (a < math.inf), -math.inf, large)
+    found = jnp.where(is_large, large, small)
+    return jnp.where((a == 0) & (b == b), math.inf, found)
+
+
+def _log_growth(a: Any, b: Any) -> Any:
+    """``log(gamma(a + b) / gamma(b))`` for a > 0 and a large b, of which logarithms would cancel."""
+    n = a + b
+    return (a * jnp.log(b) - a + (n - .5) * jnp.log1p(a / b)
+            + beyond_stirling(n) - beyond_stirling(b))
 
 
 def beta(a: Real, b: Real) -> Array:
@@ -213,7 +223,7 @@ def comb(N: Inexact, k: Inexact, *, repetition: bool = False) -> Array:
         return jnp.where((k == 0) & (N >= 0), 1, comb(N + k - 1, k))
     is_possible = (k <= N) & (N >= 0) & (k >= 0)
     n, k = jnp.where(is_possible, N, 0), jnp.where(is_possible, k, 0)
-    ways = jnp.exp(lax.lgamma(n + 1) - lax.lgamma(k + 1) - lax.lgamma(n + 1 - k))
+    ways = jnp.exp(-betaln(n - k + 1, k + 1) - jnp.log1p(n))
     return jnp.where(is_possible, ways, 0)
 
 
@@ -225,7 +235,10 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> round(float(poch(2., 3.)), 3)
     24.0
     """
-    return jnp.where(m == 0, 1, gamma_ratio([z + m], [z]))
+    low = jnp.minimum(z, z + m)
+    is_large, sign = low >= 10, jnp.where(m < 0, -1, 1)
+    large = jnp.exp(sign * _log_growth(jnp.abs(m), jnp.where(is_large, low, 10)))
+    return jnp.where(m == 0, 1, jnp.where(is_large, large, gamma_ratio([z + m], [z])))
 
 
 def gamma_ratio(above: list, below: list) -> Any:

@@ -75,7 +75,7 @@ def wofz(z: Inexact) -> Array:
     return _wofz(lax.convert_element_type(z, jnp.promote_types(z.dtype, jnp.complex64)))
 
 
-@of_reals(lambda t, out, x: t * (2 * x * out - 2 / math.sqrt(math.pi)))
+@of_reals(lambda t, out, x: t * (2 * (x * out) - 2 / math.sqrt(math.pi)))
 def _erfcx(x: Any) -> Any:
     found = _above_the_axis(-jnp.abs(x))
     return jnp.where(x < 0, 2 * jnp.exp(jnp.square(x)) - found, found)
@@ -90,7 +90,7 @@ def erfcx(x: Inexact) -> Array:
     return wofz(1j * x) if x.dtype.kind == "c" else _erfcx(x)
 
 
-@of_reals(lambda t, out, x: t * (1 - 2 * x * out))
+@of_reals(lambda t, out, x: t * (1 - 2 * (x * out)))
 def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral: ``exp(-x²)`` times the integral of ``exp(t²)`` from 0 to x.
 

@@ -18,6 +18,7 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar
+from minijax.numpy.windows import i0_of_floats
 from minijax.scipy.arguments import of_floats as of_floats, strong_float, with_slopes
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
                                  gammainc, gammaincc, gammaln, gammasgn, loggamma, multigammaln,
@@ -144,9 +145,10 @@ def rel_entr(p: Real, q: Real) -> Array:
     p, q = weak_if_scalar(p), weak_if_scalar(q)
     inside = (p > 0) & (q > 0)
     p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
-    value = _xlogx(p_inside) - xlogy(p_inside, q_inside)  # p / q may overflow
+    value = p_inside * (jnp.log(p_inside) - jnp.log(q_inside))  # p / q may overflow
     empty = (p == 0) & (q >= 0)
-    return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
+    outside = jnp.where(empty, jnp.zeros_like(value), jnp.inf)
+    return jnp.where(inside, value, jnp.where((p == p) & (q == q), outside, jnp.nan))
 
 
 def kl_div(p: Real, q: Real) -> Array:
@@ -155,7 +157,9 @@ def kl_div(p: Real, q: Real) -> Array:
     >>> kl_div(1., 1.)
     Array(0., dtype=float32, weak_type=True)
     """
-    return rel_entr(p, q) - p + q
+    found = rel_entr(p, q)
+    outside = (found == jnp.inf) & (jnp.minimum(p, q) <= 0)
+    return jnp.where(outside, found, found - p + q)
 
 
 def boxcox(x: Inexact, lmbda: Inexact) -> Array:
@@ -208,7 +212,7 @@ def i0(x: Inexact) -> Array:
     >>> round(float(i0(1.)), 4)
     1.2661
     """
-    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+    return i0_of_floats(x)
 
 
 def i1(x: Inexact) -> Array:
@@ -312,19 +316,26 @@ def _log_ndtr_jvp(series_order: int, primals: tuple, tangents: tuple) -> tuple:
     [x], [t] = primals, tangents
     out = log_ndtr(x, series_order)
     density = -(.5 * jnp.square(x) + .5 * math.log(2 * math.pi))
-    return out, t * jnp.exp(density - out)
+    low = jnp.minimum(x, -100.)  # where both are large and their difference is not
+    slope = jnp.where(x < -100, -low / _tail(low, series_order), jnp.exp(density - out))
+    return out, t * slope
 
 
 def _log_of_tail(x: Any, series_order: int) -> Any:
-    """``-x²/2 - log(-x) - log(2 pi)/2 + log(1 - 1/x² + 3/x⁴ - 15/x⁶ …)``."""
+    """``-x²/2 - log(-x) - log(2 pi)/2``, and what the tail has more."""
+    scale = jnp.log(-x) + .5 * math.log(2 * math.pi)
+    return jnp.log(_tail(x, series_order)) - (.5 * jnp.square(x) + scale)
+
+
+def _tail(x: Any, series_order: int) -> Any:
+    """``1 - 1/x² + 3/x⁴ - 15/x⁶ …``."""
     square: Any = jnp.square(x)
     total: Any = jnp.ones_like(x)
     term: Any = total
     for n in range(1, series_order + 1):
         term = term * (1 - 2 * n) / square
         total = total + term
-    scale = jnp.log(-x) + .5 * math.log(2 * math.pi)
-    return jnp.log(total) - (.5 * square + scale)
+    return total
 
 
 public(globals())
