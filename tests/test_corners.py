@@ -207,14 +207,16 @@ ROUNDED = set(
     "float_power arctan2 hypot logaddexp logaddexp2 xlogy xlog1py ** cumlogsumexp mean nanmean "
     "integer_pow".split())
 ROUNDED_TWICE = {"sqrt", "xlog1py"}  # floats of a byte, by XLA: to float16 before
-UNITS = {"exp2": 40, "cbrt": 100, "sinh": 20, "cosh": 20, "digamma": 20, "logaddexp2": 20}
+UNITS = {"exp2": 40, "cbrt": 100, "sinh": 20, "cosh": 20, "digamma": 20, "logaddexp2": 20,
+         "float_power": 12}
 CANCELLING = {"lgamma", "digamma", "logaddexp", "logaddexp2", "cumlogsumexp", "log2"}
 KEEPS_SIGN_OF_NAN = {"lax.neg", "lax.abs", "numpy.copysign", "where", "numpy.signbit"}
 
 
 # Other functions of infinite and nan parts are a row of jax_differences.toml.
 COMPLEX = {
-    "lax.neg", "lax.sign", "lax.abs", "lax.sqrt", "lax.real", "lax.imag",
+    "lax.neg", "lax.sign", "lax.abs", "lax.sqrt", "lax.real", "lax.imag", "lax.square",
+    "numpy.square", "numpy.float_power", "lax.reciprocal",
     "numpy.sign", "numpy.isinf", "numpy.nan_to_num", "numpy.logical_not", "numpy.diff", "lax.add",
     "lax.sub", "lax.div", "lax.max", "lax.min", "lax.eq", "lax.ne", "numpy.divide",
     "numpy.maximum", "numpy.fmin", "numpy.greater", "where", "integer_pow 3",

@@ -154,7 +154,7 @@ def zeta_series(s: Any, q: Any, power: Any) -> Any:
 
 
 def _zeta(s: Any, q: Any) -> Any:
-    total = zeta_series(select(s == math.inf, 1e30, s), q, power)  # as good as infinite
+    total = zeta_series(s, q, power)
     pole = (q <= 0.) & (q == floor(q))
     found = select(pole, math.inf, total)
     found = select((q < 0.) & ~pole & (s != floor(s)), math.nan, found)

@@ -158,8 +158,9 @@ def kl_div(p: Real, q: Real) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     found = rel_entr(p, q)
+    value = found - p + q
     outside = (found == jnp.inf) & (jnp.minimum(p, q) <= 0)
-    return jnp.where(outside, found, found - p + q)
+    return jnp.where(outside & jnp.isnan(value), jnp.inf, value)  # of infinite p or q
 
 
 def boxcox(x: Inexact, lmbda: Inexact) -> Array:

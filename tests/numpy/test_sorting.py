@@ -30,6 +30,17 @@ def test_sorting(agrees_with_jax, expression):
     agrees_with_jax(expression)
 
 
+@pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all", "other"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("a", ["jnp.array([1., 2, nan])", "jnp.array([1., nan, 2])",
+                               "jnp.array([-jnp.inf, -0., 0, jnp.inf, nan, nan])",
+                               "jnp.array([1, 1 + 1j, 2 - 1j, nan + 1j])"])
+def test_every_method_of_a_search_puts_nan_last(agrees_with_jax, a, side, method):
+    v = a.replace("2", "nan").replace("jnp.inf", "0")
+    agrees_with_jax(f"(lambda nan: jnp.searchsorted({a}, {v}, side={side!r}, method={method!r}))"
+                    "(jnp.nan)")
+
+
 @pytest.mark.parametrize(("shape", "kth", "axis"), [
     ((7,), 2, -1), ((7,), -1, 0), ((7,), 0, -1), ((4, 5), 1, 0), ((4, 5), -2, 1)])
 @pytest.mark.parametrize("name", ["partition", "argpartition"])
