@@ -216,7 +216,7 @@ KEEPS_SIGN_OF_NAN = {"lax.neg", "lax.abs", "numpy.copysign", "where", "numpy.sig
 # Other functions of infinite and nan parts are a row of jax_differences.toml.
 COMPLEX = {
     "lax.neg", "lax.sign", "lax.abs", "lax.sqrt", "lax.real", "lax.imag", "lax.square",
-    "numpy.square", "numpy.float_power", "lax.reciprocal",
+    "numpy.square", "numpy.float_power",
     "numpy.sign", "numpy.isinf", "numpy.nan_to_num", "numpy.logical_not", "numpy.diff", "lax.add",
     "lax.sub", "lax.div", "lax.max", "lax.min", "lax.eq", "lax.ne", "numpy.divide",
     "numpy.maximum", "numpy.fmin", "numpy.greater", "where", "integer_pow 3",

@@ -198,9 +198,11 @@ def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Any) -> tuple:
     _, _, diagonal, parity = _eliminated(a)
     signs: Any = lax.sign(diagonal)
-    if a.dtype.kind != "c":  # that of a nan, too, is one
-        signs = choose(signs == signs, signs, 1)
     size = reductions.sum(lax.log(lax.abs(diagonal)), -1)
+    if a.shape[-1] <= 2:  # in JAX a formula, in which nan has no sign
+        return reductions.prod(signs, -1) * parity, size
+    if a.dtype.kind != "c":
+        signs = choose(signs == signs, signs, 1)
     is_singular = reductions.any(diagonal == 0, -1)
     return (choose(is_singular, 0, reductions.prod(signs, -1) * parity),
             choose(is_singular, -np.inf, size))

@@ -43,8 +43,9 @@ def differentiable(function: Callable, *slopes: Callable | None) -> Any:
         out = defined(*primals)
         terms = [slope(t, out, *primals) for slope, t in zip(slopes, tangents, strict=True)
                  if slope and not isinstance(t, SymbolicZero)]
-        return out, functools.reduce(
-            lambda *pair: tree_util.tree_map(lax.add, *pair), terms) if terms else zero_from_primal(out)
+        if not terms:
+            return out, zero_from_primal(out)
+        return out, functools.reduce(lambda *pair: tree_util.tree_map(lax.add, *pair), terms)
     defined.defjvp(jvp, symbolic_zeros=True)
     return defined
 

@@ -184,7 +184,7 @@ def betaln(a: Inexact, b: Inexact) -> Array:
 
 
 def _log_growth(a: Any, b: Any) -> Any:
-    """``log(gamma(a + b) / gamma(b))`` for a > 0 and a large b, of which logarithms would cancel."""
+    """``log(gamma(a + b) / gamma(b))`` for a > 0 and a large b: two logarithms would cancel."""
     n = a + b
     return (a * jnp.log(b) - a + (n - .5) * jnp.log1p(a / b)
             + beyond_stirling(n) - beyond_stirling(b))

@@ -5,7 +5,7 @@ functions of more arguments all their combinations.  What is eager is compared w
 compiled, too.
 """
 
-import itertools
+import functools
 import warnings
 
 import jax
@@ -22,7 +22,7 @@ FEW = np.array([0, .5, 1, 3, 30, np.inf, -.5, -1, -np.inf, np.nan])
 # How many arguments, and where SciPy decides: elsewhere values are JAX's, or nobody's.
 everywhere = lambda *args: True
 both_positive = lambda a, b: ~np.signbit(a) & ~np.signbit(b) & (a == a) & (b == b)
-few_powers = lambda x, power: ~(10 < abs(power)) | np.isinf(power)
+few_powers = lambda x, power: ~(abs(power) > 10) | np.isinf(power)
 FUNCTIONS = {
     "digamma": (1, lambda x: x != 0), "gammaln": (1, lambda x: x != -np.inf),
     "loggamma": (1, lambda x: x != 0), "gamma": (1, lambda x: (x > -100) & (x != 0)),
@@ -38,7 +38,7 @@ FUNCTIONS = {
     "xlog1py": (2, everywhere), "betaln": (2, both_positive),
     "beta": (2, both_positive), "rel_entr": (2, everywhere),
     "kl_div": (2, everywhere), "boxcox": (2, few_powers), "boxcox1p": (2, few_powers),
-    "comb": (2, lambda n, k: (0 <= k) & (k <= n) & (n < np.inf)),
+    "comb": (2, lambda n, k: (k >= 0) & (k <= n) & (n < np.inf)),
     "poch": (2, lambda z, m: (z > 0) & (z + m > 0) & (z + m < np.inf)),
     "betainc": (3, everywhere)}
 
@@ -91,7 +91,8 @@ LIMITS = {
     ("betaln", 0): lambda a, b: a + b > 100, ("betaln", 1): lambda a, b: a + b > 100,
     ("beta", 0): lambda a, b: a + b > 100, ("beta", 1): lambda a, b: a + b > 100,
     ("rel_entr", 0): lambda p, q: (p != p) | (q != q),
-    ("kl_div", 0): lambda p, q: ~np.isfinite(p + q), ("kl_div", 1): lambda p, q: ~np.isfinite(p + q)}
+    ("kl_div", 0): lambda p, q: np.isinf(p) | np.isinf(q),
+    ("kl_div", 1): lambda p, q: np.isinf(p) | np.isinf(q)}
 NEVER_ENDING = {"gammainc", "gammaincc", "exp1", "expi"}  # JAX's loops, at rims
 STEPS = {"gammasgn"}
 SLOPES = [(name, k) for name, (count, _) in FUNCTIONS.items()
@@ -139,7 +140,7 @@ def test_polygamma_left_of_zero_is_a_derivative():
     places = np.array([-.3, -1.5, -7.25, -20.5])
     with minijax.enable_x64(True):
         f = minijax.scipy.special.digamma
-        for n in range(1, 5):
+        for _ in range(4):
             before, f = f, minijax.grad(f)
             step = 1e-5
             between = [(before(x + step) - before(x - step)) / (2 * step) for x in places]
@@ -150,5 +151,5 @@ def test_what_does_not_vary_has_no_part_in_a_derivative():
     """Its slope is infinite here, and zero times that would be nan."""
     f = minijax.scipy.special.xlogy
     assert minijax.jvp(lambda x: f(x, 1e-38), (10.,), (1.,))[1] < -80
-    for place, g in itertools.product((2., 10.), (minijax.grad, minijax.jacfwd)):
-        assert g(lambda q: minijax.scipy.special.zeta(place, q))(np.inf) == 0
+    for slope in (minijax.grad, minijax.jacfwd):
+        assert slope(functools.partial(minijax.scipy.special.zeta, 2.))(np.inf) == 0
