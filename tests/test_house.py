@@ -360,7 +360,7 @@ def test_tests_mirror_the_package():
         "precision",
         "processes",
         "public_functions",
-        "refusals",
+        "refusals", "rims",
         "sanitiser",
         "signatures",
         "threads",

@@ -311,7 +311,7 @@ def _log_beta(a: Array, b: Array) -> Array:
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def beyond_stirling(z: Array) -> Array:
+def beyond_stirling(z: Any) -> Any:
     """What Stirling's formula for log(gamma(z)) leaves over, for large z.
 
     >>> from minijax.core import as_value

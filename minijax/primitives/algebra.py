@@ -98,7 +98,7 @@ mulhi_p, mulhi = binary(
 def quotient(x: Any, y: Any) -> Any:
     """What `div` means, in NumPy.
 
-    >>> quotient(np.float32(1), np.float32(4))
+    >>> float(quotient(np.float32(1), np.float32(4)))
     0.25
     """
     if is_complex(x):

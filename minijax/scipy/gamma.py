@@ -153,7 +153,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     return _zeta(*promote_args_inexact("zeta", x, q))
 
 
-_zeta = differentiable(
+_zeta: Any = differentiable(
     lambda x, q: lax.zeta(x, q),
     lambda t, _, x, q: jvp(lambda x: zeta_series(x, q, lax.pow), (x,), (t,))[1],
     lambda t, _, x, q: t * (0 - x * _zeta(x + 1, q)))
