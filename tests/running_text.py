@@ -69,17 +69,22 @@ def meaning(external: str) -> Callable[..., None]:
     """What an external does to NumPy arrays: an address arrives as a 1-D array that begins there.
     """
     if match := re.fullmatch(routines.BLOCK, external):
-        return partial(_block, int(match[2]))
+        return partial(_block, int(match[3]), bool(match[1]))
     return calls.meaning(external)
 
 
-def _block(rows: int, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
+def _block(rows: int, halves: bool, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
            k: int, z: np.ndarray, below: int, row: int, column: int, stop: int,
            added: int) -> None:
     def matrix(start: np.ndarray, shape: tuple[int, int], *steps: int) -> np.ndarray:
         strides = [int(each) * start.itemsize for each in steps]
         return np.lib.stride_tricks.as_strided(start, shape, strides)
 
-    total = matrix(x, (rows, k), down, right) @ matrix(y, (k, stop), step, 1)
+    terms, others = matrix(x, (rows, k), down, right), matrix(y, (k, stop), step, 1)
+    if halves:  # each number is two terms
+        terms, others = (
+            np.concatenate([each << 16 >> 16, each >> 16], axis)
+            for each, axis in ((terms, 1), (others, 0)))
+    total = terms @ others
     into = matrix(z, (rows, stop), below, 1)[row:, column:]
     into[...] = into + total[row:, column:] if added else total[row:, column:]

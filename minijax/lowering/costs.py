@@ -67,9 +67,9 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
             case Call(name, args) if match := re.fullmatch(BLOCK, name):
                 k, row, column, stop = (value(args[place]) for place in (5, 8, 9, 10))
                 if None not in (k, row, column):
-                    m, n = int(match[2]) - row, stop - column
-                    total["flops"] += 2 * m * n * k
-                    total["bytes accessed"] += (m * n + m * k + k * n) * np.dtype(match[1]).itemsize
+                    m, n, dtype = int(match[3]) - row, stop - column, np.dtype(match[2])
+                    total["flops"] += 2 * m * n * k * (dtype.kind == "f")
+                    total["bytes accessed"] += (m * n + m * k + k * n) * dtype.itemsize
             case For(index, start, stop) if None not in (value(start), value(stop)):
                 first, last = value(start), value(stop) - 1
                 inside = [({}, last + 1 - first)]

@@ -212,6 +212,7 @@ def compile(assembly: str, stage: str = "object") -> Any:
     options.slp_vectorization = False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
+    passes.add_always_inliner_pass()  # what takes vectors is called now
     try:
         passes.run(module, builder)
         emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]

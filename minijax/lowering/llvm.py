@@ -55,6 +55,21 @@ ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
 NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
 NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
 PURE = "noinline nounwind willreturn memory(none)"
+# `halves` of vectors, as LLVM knows it from the processor's one instruction. It stands where it is
+# called once loops are vectors: written out in a loop of scalars LLVM would take it for two.
+HALVES = """\
+define hidden <{lanes} x {t}> {name}(<{lanes} x {t}> %x, <{lanes} x {t}> %y)
+alwaysinline nounwind willreturn memory(none) {{
+  %x.halves = bitcast <{lanes} x {t}> %x to <{parts} x {half}>
+  %y.halves = bitcast <{lanes} x {t}> %y to <{parts} x {half}>
+  %x.wide = sext <{parts} x {half}> %x.halves to <{parts} x {t}>
+  %y.wide = sext <{parts} x {half}> %y.halves to <{parts} x {t}>
+  %products = mul <{parts} x {t}> %x.wide, %y.wide
+  %low = shufflevector <{parts} x {t}> %products, <{parts} x {t}> poison, <{lanes} x i32> <{even}>
+  %high = shufflevector <{parts} x {t}> %products, <{parts} x {t}> poison, <{lanes} x i32> <{odd}>
+  %result = add <{lanes} x {t}> %low, %high
+  ret <{lanes} x {t}> %result
+}}"""
 
 
 def assembly(kernel: Kernel) -> str:
@@ -94,6 +109,11 @@ def _literal(constant: Constant) -> str:
 def _passed_as(x: Operand | Variable | Buffer | Address) -> str:
     """The type of what stands for a thing: operands are values, the others are in memory."""
     return llvm_type(x.dtype) if isinstance(x, Scalar | Constant) else "ptr"
+
+
+def taking(of: str, x: str, count: int) -> str:
+    """So many parameters or arguments of a type, which are called x."""
+    return "(" + ", ".join(f"{of} %{x}{k}" for k in range(count)) + ")"
 
 
 class ModuleText:
@@ -167,26 +187,39 @@ class ModuleText:
         """
         t = llvm_type(f.dtype)
         v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
-        numbers = range(len(f.parameters))
-
-        def taking(of: str, x: str) -> str:
-            return "(" + ", ".join(f"{of} %{x}{k}" for k in numbers) + ")"
         if name not in self.functions:
             buffers, body = of_vectors(f, self.lanes)
             inner = self.printer(buffers, self.lanes)
             inner.make_room(buffers)
-            for k in numbers:
+            for k in range(len(f.parameters)):
                 inner.emit(f"store {v} %x{k}, ptr {inner.names[buffers[k]]}")
             inner.body(body)
             inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
             self.functions[vector] = inner.text(
-                f"internal {v} {vector}{taking(v, 'x')} {PURE}", f"{v} %result")
-            self.functions[name] = "\n".join([
-                f"define hidden {t} {name}{taking(t, 'x')} {PURE} {{",
-                *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
-                  for k in numbers),
-                f"  %results = call {v} {vector}{taking(v, 'all')}",
-                f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
+                f"internal {v} {vector}{taking(v, 'x', len(f.parameters))} {PURE}", f"{v} %result")
+            self.of_one(name, vector, self.lanes, t, len(f.parameters))
+        return name, vector
+
+    def of_one(self, name: str, vector: str, lanes: int, t: str, count: int) -> None:
+        """Define a function of numbers by that of vectors, with zeros beside them."""
+        v = f"<{lanes} x {t}>"
+        self.functions[name] = "\n".join([
+            f"define hidden {t} {name}{taking(t, 'x', count)} {PURE} {{",
+            *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
+              for k in range(count)),
+            f"  %results = call {v} {vector}{taking(v, 'all', count)}",
+            f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
+
+    def halves(self, dtype: np.dtype, lanes: int) -> tuple[str, str]:
+        """The names of the operation `halves` as a function of numbers, and of vectors."""
+        t, half = llvm_type(dtype), f"i{4 * dtype.itemsize}"
+        name, vector = f"@halves.{t}.{lanes}", f"@halves.{lanes}.{t}"
+        if name not in self.functions:
+            even, odd = (", ".join(f"i32 {k}" for k in range(first, 2 * lanes, 2))
+                         for first in (0, 1))
+            self.functions[vector] = HALVES.format(
+                name=vector, lanes=lanes, parts=2 * lanes, t=t, half=half, even=even, odd=odd)
+            self.of_one(name, vector, lanes, t, 2)
         return name, vector
 
     def block(self, name: str) -> None:
@@ -316,6 +349,8 @@ class FunctionText:
         dtype = let.args[-1].dtype
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
+        if let.op == "halves" and self.lanes:
+            return self.call_of_vectors(let, *self.module.halves(dtype, self.lanes), self.lanes)
         how = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
         if not isinstance(how, str):
             return self.write_formula(let, how)
@@ -337,14 +372,16 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """A function written here, or a call of it; of that of vectors, where LLVM makes some."""
         if f in self.module.called:
-            name, vector = self.module.function_of(f)
-            lanes = f"{self.module.lanes}{'v' * len(let.args)}"
-            call = f"call {llvm_type(f.dtype)} {name}({', '.join(map(self.typed, let.args))})"
-            variant = f"_ZGV_LLVM_N{lanes}_{name[1:]}({vector[1:]})"
-            return self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
+            return self.call_of_vectors(let, *self.module.function_of(f), self.module.lanes)
         self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
         self.body(f.body)
         self.names[let.target] = self.value(f.result)
+
+    def call_of_vectors(self, let: Let, name: str, vector: str, lanes: int) -> None:
+        """A call of a function, for which LLVM may take that of vectors."""
+        call = f"call {llvm_type(let.target.dtype)} {name}({', '.join(map(self.typed, let.args))})"
+        variant = f"_ZGV_LLVM_N{lanes}{'v' * len(let.args)}_{name[1:]}({vector[1:]})"
+        self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
 
     # Memory
 

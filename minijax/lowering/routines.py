@@ -20,7 +20,7 @@ LIBRARY = "blas_"  # before the name of a routine
 # letter, or of an int32, whichever integers the library has. The lengths of letters come last, all
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
-BLOCK = r"block_(float\d\d)_(\d+)x(\d+)"  # of so many rows and columns
+BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # of so many rows and columns
 # Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
 _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
 PRODUCT = rf"product_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
@@ -44,7 +44,7 @@ def work(call: Call) -> float | None:
     if match is None:
         return None
     terms = int(k[0].value) if isinstance(k[0], Constant) else LONG
-    return int(match[2]) * int(match[3]) * terms / 2
+    return int(match[3]) * int(match[4]) * terms / 2
 
 
 def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
@@ -52,9 +52,9 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
 
     A row of y and of the result, of `stop` numbers, is a vector, and the next begins `step` or
     `below` numbers after it. Rows before `row` and columns before `column` are left as they are;
-    the others are `added` to what is there, if that is not 0.
+    the others are `added` to what is there, if that is not 0. Of halves a number has two terms.
     """
-    dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
+    halves, dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()
     x, y, z = (Buffer("", np.dtype(dtype), (), role) for role in ("input", "input", "output"))
     sums = [Buffer("", x.dtype, (columns,), "output") for _ in range(rows)]  # stay in registers
@@ -63,6 +63,11 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
 
     def lanes() -> Any:
         return b.loop(columns, vectorize="parallel")
+
+    def one_more(x: Any, y: Any, total: Any) -> Any:
+        if zero.dtype.kind == "f":
+            return b.fma(x, y, total)
+        return b.add(total, b.halves(x, y) if halves else b.mul(x, y))
 
     def where(test: Any, buffer: Buffer, place: Any) -> Any:
         return b.choose(test, lambda: b.load(buffer, (place,)), lambda: zero)
@@ -74,7 +79,7 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         term = where(b.lt(j, stop), y, b.add(b.mul(i, step), j))
         for r, total in enumerate(sums):
             factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
-            b.store(total, (j,), b.fma(factor, term, b.load(total, (j,))))
+            b.store(total, (j,), one_more(factor, term, b.load(total, (j,))))
     with lanes() as j:
         inside = b.and_(b.ge(j, column), b.lt(j, stop))
         for r, total in enumerate(sums):

@@ -49,9 +49,9 @@ def uniform(low: float, high: float, *shape: int) -> Draw:
     return lambda rng: rng.uniform(low, high, shape).astype(np.float32)
 
 
-def below(limit: int, *shape: int) -> Draw:
+def below(limit: int, *shape: int, dtype: Any = np.int32) -> Draw:
     """Whole numbers from 0 on."""
-    return lambda rng: rng.integers(0, limit, shape, dtype=np.int32)
+    return lambda rng: rng.integers(0, limit, shape, dtype=dtype)
 
 
 def zeros(*shape: int) -> Draw:

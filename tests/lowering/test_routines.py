@@ -23,20 +23,32 @@ def test_a_routine_takes_numbers_by_their_addresses():
     assert "declare void @blas_dpotrf(ptr, ptr, ptr, i64, i64, i64, i64)" in text
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def _product(x, y, name):
+    if "halves" not in name:
+        return x @ y
+    x, y = np.ascontiguousarray(x).view(np.int16), np.ascontiguousarray(y.T).view(np.int16)
+    return x.astype(np.int32) @ y.astype(np.int32).T
+
+
+@pytest.mark.parametrize("numbers", ["float32", "float64", "int32", "uint32", "int64",
+                                     "halves_int32"])
 @pytest.mark.parametrize(("rows", "columns", "k", "row", "column", "stop"), [
     (8, 32, 40, 0, 0, 32), (5, 16, 1, 2, 3, 11), (1, 8, 256, 0, 7, 8), (3, 4, 7, 2, 0, 4)])
 @pytest.mark.parametrize("added", [False, True])
-def test_a_block_of_a_product_leaves_what_is_outside(dtype, rows, columns, k, row, column, stop,
+def test_a_block_of_a_product_leaves_what_is_outside(numbers, rows, columns, k, row, column, stop,
                                                      added):
-    draw = np.random.default_rng(0)
-    x, y, z = (draw.normal(size=shape).astype(dtype)
-               for shape in ((k, rows + 2), (k, stop + 3), (rows, stop + 1)))
-    name = f"block_{dtype}_{rows}x{columns}"
+    draw, dtype = np.random.default_rng(0), np.dtype(numbers.removeprefix("halves_"))
+    shapes = (k, rows + 2), (k, stop + 3), (rows, stop + 1)
+    if dtype.kind == "f":
+        x, y, z = (draw.normal(size=shape).astype(dtype) for shape in shapes)
+    else:
+        ends = np.iinfo(dtype)
+        x, y, z = (draw.integers(ends.min, ends.max, shape, dtype) for shape in shapes)
+    name = f"block_{numbers}_{rows}x{columns}"
     numbers = 1, rows + 2, stop + 3, k, stop + 1, row, column, stop, added
     wanted, expected = z.copy(), z.copy()
     expected[row:, column:stop] *= added
-    expected[row:, column:stop] += (x.T[:rows] @ y[:, :stop])[row:, column:]
+    expected[row:, column:stop] += _product(x.T[:rows], y[:, :stop], name)[row:, column:]
     down, right, step, terms, below, *rest = numbers
     meaning(name)(x.ravel(), down, right, y.ravel(), step, terms, wanted.ravel(), below, *rest)
     np.testing.assert_allclose(wanted, expected, rtol=1e-4, atol=1e-4)

@@ -1,4 +1,4 @@
-"""How long convolutions of floats are computed: as products, one for each image, or each place.
+"""How long convolutions are computed: as products, one for each image, or each place.
 
 The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
 In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
@@ -14,10 +14,10 @@ import numpy as np
 
 from minijax.primitives.axes import Axes
 from minijax.primitives.emitted import constant
-from minijax.primitives.slots import computed_in, nest
+from minijax.primitives.slots import nest
 
 from ..operands import Computed
-from .products import INLINE, Matrices, collected, computed, multiply, parts_of
+from .products import INLINE, Matrices, collected, computed, multiply, parts_of, summed_in
 
 FEW = 4  # outputs: too few for a block, each is summed for itself
 
@@ -28,9 +28,9 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     [out], [x, w] = outputs, operands
     sizes = sizes_of(x.shape, w.shape, **params)
     terms = math.prod((sizes.features, *sizes.window))
-    wide = computed_in(out.dtype)
+    wide = summed_in(out.dtype)
     long = sizes.outputs >= FEW and math.prod((terms, sizes.outputs, *sizes.places)) > INLINE
-    if long and wide.kind == "f" and x.dtype == out.dtype and not b.on_gpu:
+    if long and not b.on_gpu:
         by = by_places if math.prod(sizes.places) < sizes.batch else by_images
         by(b, out, x, w, sizes, wide, pad, **params)
     else:

@@ -1,4 +1,4 @@
-"""How long products of floats are computed: of a vector as sums, of matrices in blocks.
+"""How long products are computed: of a vector as sums, of matrices in blocks.
 
 The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
@@ -66,14 +66,14 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     [out], (contract, batch) = outputs, dimension_numbers
     left, right = (Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]),
                         contract[i]) for i, x in enumerate(operands))
-    wide, rows, columns = computed_in(out.dtype), left.size(left.free), right.size(right.free)
+    rows, columns = left.size(left.free), right.size(right.free)
     terms = rows * left.size(left.contract) * columns
     if 1 in (rows, columns) and terms > INLINE_VECTOR:
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
     elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= NARROW:
         return at_once(b, out, left, right, params["precision"])
-    elif terms > INLINE and wide.kind == "f" and not b.on_gpu:
-        return by_blocks(b, out, left, right, wide)
+    elif terms > INLINE and not b.on_gpu:
+        return by_blocks(b, out, left, right)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
     computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
 
@@ -140,11 +140,15 @@ class Matrices(NamedTuple):
         return self.buffer, (functools.reduce(b.add, places),)
 
 
-def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+def by_blocks(b: Any, out: Any, left: Side, right: Side) -> None:
     """One product of matrices for each place of the batch axes.
 
     Long sums are those of parts of the terms, in groups of parts.
     """
+    wide, sides = summed_in(out.dtype), (left, right)
+    halves = fit_in_halves(wide, out.dtype, *(side.buffer.dtype for side in sides))
+    if halves:
+        left, right = (in_halves(b, side, wide) for side in sides)
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
     most, groups = parts_of(k)
     x = as_matrices(b, left, wide)
@@ -153,9 +157,51 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
     sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
     z = Matrices(sums, np.empty((groups, *batch, m, n), np.int8).strides)
     with b.loop(math.prod(batch), vectorize="parallel") as place:
-        multiply(b, z, x, y, b.unravel(b.index(place), batch), (m, k, n), most)
+        multiply(b, z, x, y, b.unravel(b.index(place), batch), (m, k, n), most, halves)
     if sums is not out:
         collected(b, sums, groups, out, lambda at: at)
+
+
+def summed_in(dtype: np.dtype) -> np.dtype:
+    """The dtype in which blocks add up what gives numbers of another one: of integers only the
+    bits that are left count, whatever is beyond them.
+    """
+    narrow = dtype.kind in "biu" and dtype.itemsize < 4
+    return np.dtype(np.int32) if narrow else computed_in(dtype)
+
+
+def fit_in_halves(wide: np.dtype, out: np.dtype, *given: np.dtype) -> bool:
+    """Whether two terms may share a number: what is beyond 16 bits is nothing, or is not asked for.
+    """
+    return wide == np.int32 and all(x.kind in "biu" for x in given) and (
+        out.itemsize < 4 or all(x.itemsize == 1 or x == np.int16 for x in given))
+
+
+def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
+    """A copy with two neighbouring terms in each number, the first in the lower half of its bits.
+    """
+    x, inner, k = side.buffer, side.sizes(side.contract), side.size(side.contract)
+    start, stop = len(side.batch), len(side.batch) + len(side.free)
+    by_terms = len(x.shape) - 1 in side.free
+    at_pair = start if by_terms else stop
+    sizes, half = side.sizes(side.batch + side.free), 4 * dtype.itemsize
+    copy = b.temp((*sizes[:at_pair], -(-k // 2), *sizes[at_pair:]), dtype, "halves")
+
+    def term(at: Sequence[Any], place: Any) -> Any:
+        axes = side.batch + side.free + side.contract
+        index = dict(zip(axes, (*at, *b.unravel(place, inner)), strict=True))
+        return b.convert(b.load(x, tuple(map(index.get, range(len(x.shape))))), dtype)
+
+    with nest(b, copy.shape, "parallel") as at:
+        others, first = at[:at_pair] + at[at_pair + 1:], b.mul(b.index(at[at_pair]), 2)
+        lower, second = term(others, first), b.add(first, 1)
+        upper = term(others, b.min(second, k - 1) if k % 2 else second)
+        if k % 2:
+            upper = b.select(b.lt(second, k), upper, 0)
+        b.store(copy, at, b.or_(b.and_(lower, (1 << half) - 1), b.shl(upper, half)))
+    b.freeze(copy)
+    free = tuple(range(start + by_terms, stop + by_terms))
+    return Side(copy, tuple(range(start)), free, (at_pair,))
 
 
 def parts_of(terms: int) -> tuple[int, int]:
@@ -185,7 +231,7 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
 
 
 def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
-             sizes: tuple[int, int, int], most: int) -> None:
+             sizes: tuple[int, int, int], most: int, halves: bool = False) -> None:
     """Put the product of the rows of x with those of y into z, block by block, here in a batch.
 
     The rows of y that belong to some blocks are first brought near each other, where they serve for
@@ -193,7 +239,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
     """
     m, k, n = sizes
     dtype, parts, chains = z.buffer.dtype, -(-k // most), -(-k // (most * CHAIN))
-    routine, height, width = block_routine(m, n, dtype)
+    routine, height, width = block_routine(m, n, dtype, halves)
     strips, panels, width = -(-m // height), -(-n // width), min(n, width)
     is_far = y.steps[-2] != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
     whole = panels >= ENOUGH or m * k * width < SHARED
@@ -229,11 +275,11 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
                        Address(*z.at(b, chain, *here, row, column)), n, above, before, width, part)
 
 
-def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:
+def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, int, int]:
     """The routine of a block, with its rows and columns: as many as fit into registers."""
     count, size = cpu.vector_registers()
     most = 2 * size // dtype.itemsize
     width = min((most, most // 2, most // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
     height = min(count // 4, m)
     height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
-    return f"block_{dtype.name}_{height}x{width}", height, width
+    return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}", height, width

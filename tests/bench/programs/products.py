@@ -3,12 +3,17 @@
 import jax.numpy as jnp
 from jax import jit
 
-from tests.bench._row import Row, bfloat16, normal
+from tests.bench._row import Row, below, bfloat16, normal
 
 
 @jit
 def product(x, y):
     return x @ y
+
+
+@jit
+def product_in_int32(x, y):
+    return jnp.matmul(x, y, preferred_element_type=jnp.int32)
 
 
 @jit
@@ -42,6 +47,10 @@ ROWS = [
           2 * batch * n ** 3) for name, (batch, n) in BATCHES.items()),
     Row("matmul bfloat16, 1024", product, [bfloat16(1024, 1024), bfloat16(1024, 1024)],
         2 * 1024 ** 3, tolerance=2e-2),
+    *(Row(f"matmul {dtype} in int32, {name}", product_in_int32,
+          [below(100, m, k, dtype=dtype), below(100, k, n, dtype=dtype)])
+      for dtype in ("int8", "int16", "int32")
+      for name, (m, k, n) in (("512", SHAPES["512"]), ("8×512×2048", (8, 512, 2048)))),
     Row("einsum ab,bc,c->a, 512", three_factors, [normal(512, 512), normal(512, 512), normal(512)],
         4 * 512 ** 2),
     Row("convolution 3×3, 8×32²×32", convolve, [normal(8, 32, 32, 32), normal(3, 3, 32, 32)],
