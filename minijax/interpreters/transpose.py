@@ -18,7 +18,7 @@ from minijax.stage import stage_and_tell
 
 @context.leaving(core.current_source)
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
-                  cotangents: Sequence[Any]) -> list[Any]:
+                  cotangents: Sequence[Any], begun: Sequence[Any] = ()) -> list[Any]:
     """The cotangents of the inputs a program is linear in.
 
     What does not depend on these inputs is computed first; then the other equations are
@@ -32,6 +32,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
       args: for each input its value; `Undefined` where the program is linear in it, or None where
         it is, and nobody asks for the cotangent.
       cotangents: for each output an array or `Zero`.
+      begun: for each input what its cotangents are added to, if there is anything.
 
     Returns:
       For each input an array or `Zero`; None where it was no linear one, or nobody asked.
@@ -52,7 +53,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
         else:
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
-    sums: dict[Var, Any] = {}  # of the cotangents that have come back to a variable
+    # Of the cotangents that have come back to a variable.
+    sums: dict[Var, Any] = {
+        v: x for v, x in zip(jaxpr.invars, begun, strict=False) if x is not None}
 
     def accumulate(atoms: Sequence[Atom], found: Sequence[Any]) -> None:
         for v, ct in zip(atoms, found, strict=True):
