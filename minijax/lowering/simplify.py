@@ -1,8 +1,8 @@
 """A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped;
 complex numbers become pairs of reals, and keys words.
 
-Stands on pairs.py, steps.py and turned.py, which change an equation, a loop, products. Chapter 22.
-In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
+Stands on pairs.py, steps.py, turned.py, accumulated.py: an equation, loops, products, sums.
+Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -17,6 +17,7 @@ from minijax.jaxpr import (
     without_dead_equations,
 )
 
+from .accumulated import with_part_added
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .steps import with_products_outside
 from .turned import turn_products
@@ -47,10 +48,13 @@ class _Simplifier:
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[Hashable, tuple[Var, Any]] = {}
         self.seen: dict[Hashable, Sequence[Atom]] = {}
+        self.makers: dict[Atom, JaxprEqn] = {}  # of results of equations that are kept
+        self.sums: set[Atom] = set()  # that may be added to where they are
 
     @context.leaving(core.current_source)
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
+        self.sums.update(inputs)
         outs = self.enter(closed, inputs)
         kept = turn_products(remove_dead_equations(closed.jaxpr.replace(
             constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
@@ -96,12 +100,17 @@ class _Simplifier:
             called = with_products_outside(eqn)
         if called is not None:
             return self.enter(called, args)
+        if added := with_part_added(eqn, self.sums, self.makers):
+            total = self.enter(*added)
+            self.sums.update(total)
+            return total
         folded = _fold(eqn)
         if folded is not None:
             return folded
         key = object() if eqn.effects else _equation_key(eqn)
         if key not in self.seen:
             self.seen[key] = eqn.outvars
+            self.makers.update((v, eqn) for v in eqn.outvars)
             self.eqns.append(eqn)
         return self.seen[key]
 
