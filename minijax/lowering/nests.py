@@ -16,7 +16,7 @@ from minijax.jaxpr import Var
 
 from .builder import LANES, ROWS
 from .fusion import Node
-from .probe import FLAT, Pattern, Term, identity, longer
+from .probe import FLAT, Pattern, Term, identity, longer, walked
 
 
 # Rows of a column: fewer, of less work, are written out.
@@ -205,7 +205,8 @@ def _lies_so(task: Node, depth: int, axes: Sequence[int]) -> bool:
     wanted = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
         for p in patterns - {FLAT}:
-            terms = longer(zip(p, v.aval.shape, strict=True), v.aval.shape)
+            pattern, shape = walked(p, v.aval.shape)
+            terms = longer(zip(pattern, shape, strict=True), shape)
             tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
             free = all(kind == "at" for (kind, _), _ in tail)
             if not free and not tail == terms[-len(wanted):] == wanted:
@@ -233,8 +234,8 @@ def turned_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
 
 def _memory(task: Node) -> list[list[Term]]:
     """How it walks what it reads, by the axes that are longer than one."""
-    return [longer(p, v.aval.shape) for v, patterns in task.reads.items() for p in patterns
-            if p != FLAT]
+    return [longer(*walked(p, v.aval.shape)) for v, patterns in task.reads.items()
+            for p in patterns if p != FLAT]
 
 
 def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +71,21 @@ def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
     return [t for t, n in zip(terms, shape, strict=True) if n != 1]
 
 
+class View(NamedTuple):
+    """A place along an axis: that of what is asked at a `pattern` of the same numbers in a `shape`.
+    """
+
+    pattern: Pattern
+    shape: tuple[int, ...]
+    axis: int
+
+
+def walked(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
+    """How what lies in memory is walked: at which pattern of which shape."""
+    kind, token = pattern[0] if pattern and pattern != FLAT else ("", None)
+    return (token.pattern, token.shape) if isinstance(token, View) else (pattern, shape)
+
+
 def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
             operand: Sequence[int]) -> Pattern:
     """Where an operand is asked, seen from a result that asks what stands between them.
@@ -88,6 +103,12 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
             inner == FLAT or _is_whole(inner, operand, middle)):
         alike = longer(result, result) == longer(operand, operand)
         return identity(operand) if alike else FLAT
+    if inner == FLAT or _is_whole(inner, operand, middle):
+        terms, shape = walked(outer, middle)
+        lies_so = [n for n in shape if n != 1] == [n for n in operand if n != 1]
+        left = iter(longer(terms, shape))
+        return tuple((next(left) if n != 1 else ("at", 0)) if lies_so
+                     else ("other", View(terms, tuple(shape), k)) for k, n in enumerate(operand))
     if FLAT in (outer, inner):
         terms = inner if inner != FLAT else (("other", inner),) * len(operand)
         return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))

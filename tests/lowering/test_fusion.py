@@ -1,6 +1,7 @@
 """Random programs, of products, reductions, shapes and control flow, keep their values."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -216,3 +217,16 @@ def test_a_state_may_begin_with_what_the_rows_are_made_of():
         want = f(x)
     for ours, theirs in zip(minijax.jit(f)(x), want, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.sum((0, 1)), lambda x: x.max(0), lambda x: minijax.nn.softmax(x, 0),
+    lambda x: x.transpose(1, 0, 2).sum(0), lambda x: (2 * x).mean((0, 1))],
+    ids=["sum", "max", "softmax", "transposed", "mean"])
+def test_an_array_that_was_reshaped_is_walked_like_one_that_was_not(f):
+    def loops(f, shape):
+        text = minijax.jit(f).lower(np.ones(shape, np.float32)).as_text("source")
+        return re.findall(r"( *)for .* in range\((\w+)\)", text)
+
+    assert loops(lambda x: f(x.reshape(40, 30, 50)), (200, 300)) == loops(
+        lambda x: f(x), (40, 30, 50))
