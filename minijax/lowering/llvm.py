@@ -6,6 +6,7 @@ In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/ll
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, count
 from typing import Any
 
@@ -26,6 +27,7 @@ from .metadata import Aliases, Metadata
 from .outlined import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
+from .segments import in_segments
 from .stretches import LONG, stretches
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
@@ -78,7 +80,7 @@ def assembly(kernel: Kernel) -> str:
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
     """
-    return ModuleText(kernel).text()
+    return ModuleText(replace(kernel, body=in_segments(kernel.body))).text()
 
 
 def llvm_type(dtype: np.dtype) -> str:

@@ -115,7 +115,24 @@ PROPOSE = {"v": normal(64, 64, scale=0.1), "z": normal(64, 64, scale=0.1)}
 RNN, GRU, LSTM = cell(1, 64, 100, 16), cell(2, 64, 100, 16, **PROPOSE), cell(4, 64, 100, 16)
 LSTM[1] = (LSTM[1], zeros(16, 64))
 
+def reading(part):
+    """The gradient of a loop by a large constant, of which each turn reads a part."""
+    def last(constant):
+        def step(h, i):
+            return jnp.tanh(part(constant, i) @ h), None
+        return jnp.sum(lax.scan(step, jnp.ones(64), jnp.arange(300))[0])
+    return jit(grad(last))
+
+
+PARTS = {"a slice": lambda x, i: x[:64, :64], "a transpose": lambda x, i: x.T[:64, :64],
+         "a reshape": lambda x, i: x.reshape(1024, 256)[:64, :64],
+         "a window": lambda x, i: lax.dynamic_slice(x, (i, i), (64, 64)),
+         "rows": lambda x, i: x[(7 * i + jnp.arange(64)) % 512, :64],
+         "a branch": lambda x, i: lax.cond(i % 2 == 0, lambda: x[:64, :64], lambda: x[64:128, :64])}
+
 ROWS = [
+    *(Row(f"gradient by {name} of 512², 300 steps", reading(part), [normal(512, 512, scale=0.1)])
+      for name, part in PARTS.items()),
     Row("RNN, hidden 32, 1000 steps", matrix_vector_rnn,
         [normal(32, 32, scale=0.1), normal(32, 32, scale=0.1), normal(32), normal(1000, 32)]),
     *(Row(f"{name} 16×64, 100 steps{how}", make(step), given, factor * products)

@@ -45,6 +45,8 @@ ROWS = [
     Row("sum, 16M", jit(jnp.sum), [uniform(0, 1, 16 * MILLION)]),
     *(Row(f"{name} {case}", over(reduce, axis), [uniform(0.9985, 1.0015, *shape)], tolerance=3e-3)
       for name, reduce in REDUCTIONS.items() for case, (shape, axis) in CASES.items()),
+    Row("mean (0, 1) of a reshape, 1M", jit(lambda x: x.reshape(128, 64, 128).mean((0, 1))),
+        [normal(1024, 1024)]),
     Row("argmax, 1M", jit(jnp.argmax), [normal(MILLION)]),
     Row("argmax 1024², last", over(jnp.argmax, 1), [normal(1024, 1024)]),
     Row("argmax 1024², first", over(jnp.argmax, 0), [normal(1024, 1024)]),

@@ -53,6 +53,8 @@ def recurrence(a, b):
 ROWS = [
     Row("convolution 8x56x56x64, 3x3", convolved, [normal(8, 56, 56, 64), normal(3, 3, 64, 64)]),
     Row("convolution 8x3x32x32, 7x7", convolved_first, [normal(8, 3, 32, 32), normal(64, 3, 7, 7)]),
+    Row("convolution 8x32x64x64, 3x3", convolved_first,
+        [normal(8, 32, 64, 64), normal(32, 32, 3, 3)]),
     Row("convolution of each feature", convolved_each,
         [normal(8, 64, 28, 28), normal(64, 1, 3, 3)]),
     Row("grad of a convolution", gradients, [normal(8, 28, 28, 32), normal(3, 3, 32, 32)]),

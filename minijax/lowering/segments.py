@@ -1,0 +1,126 @@
+"""Loops in segments: where what a loop does depends on which part of its range a turn is in, each
+part has a loop of its own, without the question.
+
+Stands on arithmetic.py. Of joined and padded arrays; llvm.py prints the result. Chapter 24.
+In LLVM: index set splitting, which its default passes lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Arithmetic
+from .loops import (
+    BOOL, INT64, OPS, Constant, For, If, Let, Operand, Scalar, Statement, defined, renamed, walk,
+    with_bodies,
+)
+
+LEAST, WORTH = 8, 512  # turns of a loop, and with those of loops inside, that make it worth it
+MOST = 8  # segments, each of which is code
+LONG = 99  # statements: more are not repeated
+TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def in_segments(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, in which no parallel loop asks what is known of whole segments of it."""
+    return tuple(each for statement in body for each in _segments(
+        with_bodies(statement, in_segments)))
+
+
+def _segments(loop: Statement) -> list[Statement]:
+    """A loop as several, or what it is."""
+    if not isinstance(loop, For) or loop.vectorize != "parallel" or (loop.turns or 0) < LEAST:
+        return [loop]
+    inside = list(walk(loop.body))
+    inner = max((each.turns or 1 for each in inside if isinstance(each, For)), default=1)
+    if len(inside) > LONG or (loop.turns or 0) * inner < WORTH:
+        return [loop]
+    start, stop = (int(x.value) for x in (loop.start, loop.stop) if isinstance(x, Constant))
+    places = _places(loop)
+    tests = [let for let in walk(loop.body) if isinstance(let, Let) and let.op in TESTS
+             and all(x in places or _is_whole(x) for x in let.args)]
+    cuts = {cut for test in tests for cut in _cuts(test, places) if start < cut < stop}
+    if not cuts or len(cuts) > 2 * MOST:
+        return [loop]
+
+    def known(i: int) -> dict[Any, Operand]:
+        """What the tests give in a turn."""
+        return {test.target: Constant(OPS[test.op].meaning(*(
+            np.int64(slope * i + first) for slope, first in (_place(x, places)
+                                                             for x in test.args))), BOOL)
+            for test in tests}
+
+    firsts = [start]
+    for cut in sorted(cuts):
+        if [x.value for x in known(cut).values()] != [x.value for x in known(firsts[-1]).values()]:
+            firsts.append(cut)
+    if not 1 < len(firsts) <= MOST:
+        return [loop]
+    return [_part(loop, first, last, known(first)) for first, last in pairwise([*firsts, stop])]
+
+
+Places = Mapping[Any, tuple[int, int]]  # slope and first: of numbers that go up evenly with turns
+
+
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, Constant) and x.dtype == INT64
+
+
+def _place(x: Any, places: Places) -> tuple[int, int]:
+    return (0, int(x.value)) if isinstance(x, Constant) else places[x]
+
+
+def _places(loop: For) -> Places:
+    """The sums of a loop's index and of constants."""
+    places = {loop.index: (1, 0)}
+    for let in walk(loop.body):
+        if (isinstance(let, Let) and let.op in ("add", "sub")
+                and all(x in places or _is_whole(x) for x in let.args)):
+            (slope, first), (other, second) = (_place(x, places) for x in let.args)
+            sign = 1 if let.op == "add" else -1
+            places[let.target] = slope + sign * other, first + sign * second
+    return places
+
+
+def _cuts(test: Let, places: Places) -> list[int]:
+    """The turns from which on a test may give something else."""
+    (slope, first), (other, second) = (_place(x, places) for x in test.args)
+    slope, first = slope - other, first - second
+    return [-(first // slope), -first // slope + 1] if slope else []
+
+
+def _part(loop: For, first: int, last: int, known: Mapping[Any, Operand]) -> Statement:
+    """A loop over a part of its range, in which some scalars are known. All it defines is new."""
+    names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
+    body = _copied(loop.body, names | known, Arithmetic())
+    ends = (Constant(np.int64(i), INT64) for i in (first, last))
+    return For(names[loop.index], *ends, body, loop.note, loop.vectorize)
+
+
+def _copied(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
+            ) -> tuple[Statement, ...]:
+    """Statements under new names, without what is known now."""
+    made: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Let):
+            args = tuple(names.get(x, x) for x in statement.args)
+            args = tuple(b.const(x.value, x.dtype) if isinstance(x, Constant) else x for x in args)
+            folded = names.get(statement.target) or b.fold(
+                statement.op, args, statement.target.dtype)
+            if folded is not None:
+                names[statement.target] = folded
+                continue
+        if isinstance(statement, If) and isinstance(test := names.get(
+                statement.test, statement.test), Constant):
+            made += _copied(statement.then if test.value else statement.orelse, names, b)
+            continue
+        new = defined(statement)
+        if new is not None:
+            names[new] = type(new)(new.name, new.dtype)
+        inside = with_bodies(statement, lambda inner: _copied(inner, names, b))
+        made.append(renamed(inside, names))
+    return tuple(made)
