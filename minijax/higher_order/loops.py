@@ -16,15 +16,16 @@ from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
 from minijax.higher_order.compiled import ProgramPrimitive, interpret
 from minijax.higher_order.cond import run_for_active, select_along_batch
+from minijax.higher_order.invariants import (
+    with_fixed_outputs_before, with_linear_constants_before,
+)
 from minijax.higher_order.rules import (Flags, cut, has_tangent, rearranged, types_of,
                                         with_zeros)
 from minijax.interpreters.jvp import jvp_jaxpr, those_to_return
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
-from minijax.jaxpr import (
-    ClosedJaxpr, Var, jaxpr_as_fun, kept_with_program, merged, parted, without_dead_equations,
-)
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, merged, parted
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.emitted import add_cotangents, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
@@ -205,7 +206,7 @@ class Scan(Loop):
         halves, flags, _ = self.settled(splitting(forwardable), unknown)
         known_args, later_args = parted(args, flags)
         known_kinds, later_kinds = parted(self.kinds, flags)
-        before, known, is_fixed = _with_fixed_outputs_before(
+        before, known, is_fixed = with_fixed_outputs_before(
             halves.known, known_kinds.count(CONST), halves.unknown_out.count(False))
         fixed = jaxpr_as_fun(before)(*known_args[:known_kinds.count(CONST)])
         each_kind = iter(CONST if each else ROW for each in is_fixed)
@@ -224,7 +225,7 @@ class Scan(Loop):
     def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
         consts, rest = cut(args, self.num_consts)
         linear = [isinstance(x, Undefined) for x in consts]
-        before, body = _with_linear_constants_before(self.body, linear)
+        before, body = with_linear_constants_before(self.body, linear)
         new = [Undefined(aval) for aval in before.out_avals]
         scan = Scan(**self.params(body, [*([CONST] * len(new)), *self.kinds]))
         cts = scan.step_back(cotangents, *consts, *new, *rest)
@@ -306,72 +307,12 @@ def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
                                       zip(body.in_avals, linear, strict=True)], cts, places),
             linear)[True]
         # what nothing was added to is no cotangent
-        return those_to_return([Zero(x.aval) if x is start else x
-                                for x, start in zip(new, begun, strict=True)],
+        return those_to_return([Zero(a) if x is start else x
+                                for x, start, a in zip(new, begun, avals, strict=True)],
                                [kind == CARRY for kind in kinds])
     back, found = stage_and_tell(step_back, [*sums, *given, *fixed], body.jaxpr.debug_info)
     kept = [i for i, each in enumerate(found[:len(sums)]) if each]
     return rearranged(back, [*kept, *range(len(sums), len(back.in_avals))]), found
-
-
-@kept_with_program
-def _with_fixed_outputs_before(body: ClosedJaxpr, num_consts: int, first: int
-                               ) -> tuple[ClosedJaxpr, ClosedJaxpr, Flags]:
-    """Take out of a loop the outputs, from the `first` on, that are the same in each turn.
-
-    Returns:
-      The program of these, of the loop's constants; the body without them; which they are.
-    """
-    jaxpr = body.jaxpr
-    varying = set(jaxpr.invars[num_consts:])
-    for eqn in jaxpr.eqns:
-        if eqn.effects or not varying.isdisjoint(eqn.invars):
-            varying.update(eqn.outvars)
-    is_fixed = [not isinstance(x, Var) or x not in varying for x in jaxpr.outvars[first:]]
-    loose, fixed = parted(jaxpr.outvars[first:], is_fixed)
-    before = jaxpr.replace(invars=jaxpr.invars[:num_consts], outvars=tuple(fixed), eqns=[
-        eqn for eqn in jaxpr.eqns if varying.isdisjoint(eqn.outvars)])
-    rest = jaxpr.replace(outvars=(*jaxpr.outvars[:first], *loose))
-    program, body = (without_dead_equations(ClosedJaxpr(part, body.consts))
-                     for part in (before, rest))
-    return program, body, is_fixed
-
-
-@kept_with_program
-def _with_linear_constants_before(body: ClosedJaxpr, linear: Flags
-                                  ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Take out of a loop what makes less or other numbers of its linear constants alone: cotangents
-    are then summed up in these, not in what they come from.
-
-    Args:
-      linear: of the constants, which come first, those that the body is linear in.
-
-    Returns:
-      The program of such numbers, of the loop's constants; the body, to which they are constants,
-      after the others.
-    """
-    jaxpr, count = body.jaxpr, len(linear)
-    consts = jaxpr.invars[:count]
-    sides, known = set(parted(consts, linear)[True]), {*consts, *jaxpr.constvars}
-    moved, left = [], []
-    for eqn in jaxpr.eqns:
-        read = {x for x in eqn.invars if isinstance(x, Var)}
-        shrinks = (sum(v.aval.size for v in eqn.outvars)
-                   <= sum(v.aval.size for v in read & sides))
-        if read <= known and not eqn.effects and (shrinks or read.isdisjoint(sides)):
-            moved.append(eqn)
-            known.update(eqn.outvars)
-        if eqn not in moved or read.isdisjoint(sides):
-            left.append(eqn)
-        else:
-            sides.update(eqn.outvars)
-    wanted = {*jaxpr.outvars}.union(*(eqn.invars for eqn in left))
-    new = tuple(v for eqn in moved for v in eqn.outvars if v in sides and v in wanted)
-    before = jaxpr.replace(invars=consts, outvars=new, eqns=moved)
-    rest = jaxpr.replace(invars=(*consts, *new, *jaxpr.invars[count:]), eqns=left)
-    first, last = (without_dead_equations(ClosedJaxpr(part, body.consts))
-                   for part in (before, rest))
-    return first, last
 
 
 def _scan_examples() -> list[Example]:

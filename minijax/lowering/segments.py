@@ -8,6 +8,7 @@ In LLVM: index set splitting, which its default passes lack.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .loops import (
-    BOOL, INT64, OPS, Constant, For, If, Let, Operand, Scalar, Statement, defined, renamed, walk,
+    BOOL, INT64, OPS, Constant, For, If, Let, Scalar, Statement, defined, renamed, walk,
     with_bodies,
 )
 
@@ -39,15 +40,15 @@ def _segments(loop: Statement) -> list[Statement]:
     inner = max((each.turns or 1 for each in inside if isinstance(each, For)), default=1)
     if len(inside) > LONG or (loop.turns or 0) * inner < WORTH:
         return [loop]
-    start, stop = (int(x.value) for x in (loop.start, loop.stop) if isinstance(x, Constant))
     places = _places(loop)
+    start, stop = (_place(x, {})[1] for x in (loop.start, loop.stop))
     tests = [let for let in walk(loop.body) if isinstance(let, Let) and let.op in TESTS
              and all(x in places or _is_whole(x) for x in let.args)]
     cuts = {cut for test in tests for cut in _cuts(test, places) if start < cut < stop}
     if not cuts or len(cuts) > 2 * MOST:
         return [loop]
 
-    def known(i: int) -> dict[Any, Operand]:
+    def known(i: int) -> dict[Any, Constant]:
         """What the tests give in a turn."""
         return {test.target: Constant(OPS[test.op].meaning(*(
             np.int64(slope * i + first) for slope, first in (_place(x, places)
@@ -93,12 +94,12 @@ def _cuts(test: Let, places: Places) -> list[int]:
     return [-(first // slope), -first // slope + 1] if slope else []
 
 
-def _part(loop: For, first: int, last: int, known: Mapping[Any, Operand]) -> Statement:
+def _part(loop: For, first: int, last: int, known: Mapping[Any, Constant]) -> Statement:
     """A loop over a part of its range, in which some scalars are known. All it defines is new."""
     names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
-    body = _copied(loop.body, names | known, Arithmetic())
-    ends = (Constant(np.int64(i), INT64) for i in (first, last))
-    return For(names[loop.index], *ends, body, loop.note, loop.vectorize)
+    body = _copied(loop.body, {**names, **known}, Arithmetic())
+    start, stop = (Constant(np.int64(i), INT64) for i in (first, last))
+    return replace(loop, index=names[loop.index], start=start, stop=stop, body=body)
 
 
 def _copied(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax import lax
+from minijax import numpy as jnp
 from minijax.higher_order.loops import scan_p
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
@@ -403,3 +405,60 @@ def test_what_no_result_depends_on_has_no_cotangent(body, reverse):
         return lib.grad(f)(lib.numpy.array(X)), lib.jit(lib.hessian(f))(lib.numpy.array(X))
     same(gradient)
     assert np.isfinite(gradient(minijax)[0]).all()
+
+
+# ── What of a constant is read in each turn ──────────────────────────────────────────────────
+
+READS = {
+    "a slice": lambda a, i: a[1:4, :3], "a row": lambda a, i: a[2, :3] * jnp.ones((3, 1)),
+    "a transpose": lambda a, i: a.T[:3, :3], "a reshape": lambda a, i: a.reshape(10, 6)[:3, :3],
+    "a sum": lambda a, i: a.sum(0)[:3] * jnp.ones((3, 1)), "itself": lambda a, i: (a @ a.T)[:3, :3],
+    "a scaling": lambda a, i: (2 * a)[:3, :3], "a function": lambda a, i: jnp.exp(a)[:3, :3],
+    "itself and a part": lambda a, i: a[:3, :3] + a.sum() * jnp.eye(3),
+    "a window": lambda a, i: lax.dynamic_slice(a, (i, i), (3, 3)),
+    "rows": lambda a, i: a[(2 * i + jnp.arange(3)) % 6, :3],
+    "a row twice": lambda a, i: a[i, :3] * a[i + 1, 1:4] * jnp.ones((3, 1)),
+    "a branch": lambda a, i: lax.cond(i % 2 == 0, lambda: a[:3, :3], lambda: a[2:5, 1:4]),
+    "a loop inside": lambda a, i: lax.fori_loop(0, 2, lambda j, x: x + a[j, :3], a[:3, :3]),
+    "more of it": lambda a, i: jnp.broadcast_to(a[0, 0], (3, 3)),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("read", READS)
+def test_a_gradient_by_what_each_turn_reads_of_a_constant_is_that_of_the_turns_written_out(
+        read, jitted):
+    def total(a, over):
+        def step(h, i):
+            return jnp.tanh(READS[read](a, i) @ h), None
+        return over(step, jnp.ones(3), jnp.arange(4)).sum()
+
+    def written_out(step, h, rows):
+        for i in rows:
+            h, _ = step(h, i)
+        return h
+
+    def scanned(step, h, rows):
+        return lax.scan(step, h, rows)[0]
+
+    a = np.random.default_rng(0).normal(size=(6, 10)).astype(np.float32)
+    how = minijax.jit if jitted else lambda f: f
+    found = how(minijax.grad(lambda a: total(a, scanned)))(a)
+    expected = minijax.grad(lambda a: total(a, written_out))(a)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    _, forwards = how(lambda a: minijax.jvp(lambda a: total(a, scanned), (a,), (a,)))(a)
+    np.testing.assert_allclose(forwards, (expected * a).sum(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("read", ["a slice", "a transpose", "a reshape", "a sum", "a scaling",
+                                  "a function"])
+def test_nothing_that_is_the_same_in_each_turn_is_kept_for_each_or_summed_up_whole(read):
+    def f(a):
+        return lax.scan(lambda h, i: (jnp.tanh(READS[read](a, i) @ h), None), jnp.ones(3),
+                        jnp.arange(9))[0].sum()
+
+    *_, scan = [eqn for eqn in minijax.make_jaxpr(minijax.grad(f))(np.ones((6, 10))).eqns
+                if eqn.primitive.name == "scan"]
+    assert scan.params["reverse"]
+    assert not any(v.aval.shape[:1] == (9,) and v.aval.ndim > 2 for v in scan.invars)
+    assert not any(v.aval.shape == (6, 10) for v in scan.outvars)
