@@ -21,6 +21,8 @@ from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
 from minijax.primitives.slots import real_dtype
 from minijax.stage import stage
 
+from .complex_matrices import COMPLEX
+
 # -- values and their parts ------------------------------------------------------------------------
 
 
@@ -105,7 +107,9 @@ def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxp
     if any(map(is_complex, (*types, *outs))):
         if not any(subjaxprs(params)) and primitive.name != "sort":
             meaning = np.errstate(all="ignore")(partial(primitive.rule("impl"), **params))
-            primitive, params = in_numpy_p, {"callback": partial(_of_whole, meaning, types)}
+            of_parts = COMPLEX.get(primitive.name)
+            primitive, params = in_numpy_p, {"callback": partial(_of_whole, meaning, types),
+                                             "of_parts": of_parts and partial(of_parts, **params)}
         rest = types
         for name in COUNTS:
             if name in params:
@@ -135,6 +139,13 @@ def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *value
     return [part for x in found for part in parts(x)]
 
 
-# An operation of complex numbers that is left to NumPy.
-in_numpy_p = Primitive("in_numpy", multiple_results=True, loop=lambda b, outputs, operands, *,
-                       callback: b.host_call(callback, operands, outputs))
+def _in_numpy(b: Any, outputs: Sequence, operands: Sequence, *, callback: Callable[..., Any],
+              of_parts: Callable[..., Any] | None) -> None:
+    if of_parts is None or b.on_gpu:
+        b.host_call(callback, operands, outputs)
+    else:
+        of_parts(b, outputs, operands)
+
+
+# An operation of complex numbers that is left to NumPy, unless there are loops for their parts.
+in_numpy_p = Primitive("in_numpy", multiple_results=True, loop=_in_numpy)

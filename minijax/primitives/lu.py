@@ -30,7 +30,8 @@ def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
     a = x.reshape(math.prod(batch), m, n).copy()
     pivots = np.zeros((len(a), min(m, n)), INT32)
     for k in range(min(m, n)):
-        pivots[:, k] = place = k + np.argmax(np.abs(a[:, k:, k]), axis=1)
+        column = a[:, k:, k]  # of complex numbers LAPACK adds up the parts
+        pivots[:, k] = place = k + np.argmax(abs(column.real) + abs(column.imag), axis=1)
         _exchange_rows(a, k, place)
         pivot = np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
         a[:, k + 1:, k] /= pivot
@@ -87,7 +88,7 @@ def _lu_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
     """Elimination goes on after a zero, of which LAPACK tells: that is no failure."""
     factors, pivots, permutation = outputs
     of_each_matrix(_factor_lu, fails=False)(b, [factors, pivots], operands)
-    _permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=factors.shape[-2])
+    permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=factors.shape[-2])
 
 
 lu_p = factorization(
@@ -140,7 +141,7 @@ def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.n
     return [order.reshape(*pivots.shape[:-1], permutation_size)]
 
 
-def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
+def permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
                       ) -> None:
     [pivots], [out] = operands, outputs
     with slots.nest(b, pivots.shape[:-1]) as place:
@@ -160,7 +161,7 @@ lu_pivots_to_permutation_p = Primitive(
     jvp=families.constant_in_all,
     transpose=cannot("integers have no derivative."),
     batch=emitted.batch_in_front(),
-    loop=_permutation_loop,
+    loop=permutation_loop,
     examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
                    (np.array([1, 3], INT32), 4), (np.array([[0, 1], [1, 1]], INT32), 2)))
 

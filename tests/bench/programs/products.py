@@ -1,7 +1,7 @@
 """Products of matrices of every shape, and what is made of them."""
 
 import jax.numpy as jnp
-from jax import jit
+from jax import jit, scipy
 
 from tests.bench._row import Row, below, bfloat16, normal
 
@@ -35,6 +35,22 @@ def cholesky(x):
     return jnp.linalg.cholesky(x @ x.mT + 8 * jnp.eye(x.shape[-1]))
 
 
+@jit
+def solve(a, b):
+    return jnp.linalg.solve(a, b)
+
+
+@jit
+def exponential(x):
+    return scipy.linalg.expm(x)
+
+
+def complexes(*shape, **how):
+    """Complex numbers around 0."""
+    part = normal(*shape, **how)
+    return lambda rng: part(rng) + 1j * part(rng)
+
+
 SHAPES = {"64": (64, 64, 64), "512": (512, 512, 512), "1024": (1024, 1024, 1024),
           "2048": (2048, 2048, 2048), "tall, 64k×64×64": (65536, 64, 64),
           "inner, 64×64k×64": (64, 65536, 64), "vector, 2048²": (2048, 2048, 1)}
@@ -55,5 +71,8 @@ ROWS = [
         4 * 512 ** 2),
     Row("convolution 3×3, 8×32²×32", convolve, [normal(8, 32, 32, 32), normal(3, 3, 32, 32)],
         2 * 9 * 8 * 32 ** 4),
+    *(Row(f"solve complex, {n}", solve, [complexes(n, n), complexes(n, n)], tolerance=1e-2)
+      for n in (4, 64)),
+    Row("expm complex, 4", exponential, [complexes(4, 4, scale=0.3)]),
     Row("batched Cholesky, 256 of 16", cholesky, [normal(256, 16, 16)]),
 ]
