@@ -19,6 +19,7 @@ from minijax.primitives.slots import nest
 from ..operands import Computed
 from .products import INLINE, Matrices, collected, computed, multiply, parts_of, summed_in
 
+NEAR = 1 << 18  # bytes of windows that are multiplied while they are in the cache
 FEW = 4  # outputs: too few for a block, each is summed for itself
 
 
@@ -41,7 +42,7 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
               dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
               padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
               feature_group_count: int, **_: Any) -> None:
-    """One product for each image and group: of the windows with the weights.
+    """Products for each image and group: of the windows at some places with the weights.
 
     Where features are neighbours, windows are rows; where places are, they are columns.
     """
@@ -57,15 +58,18 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
              if not last else ())
     direct = order == tuple(range(rank + 2)) and out.dtype == wide and groups == 1
     sums = out if direct else b.temp(shape, wide)
-    z = Matrices(sums, np.empty(shape, np.int8).strides)
-    of_weights = (0, sizes.outputs * terms, *((1, sizes.outputs) if last else (terms, 1)))
-    with b.loop(sizes.batch * sizes.groups, vectorize="parallel") as turn:
-        image, group = here = b.unravel(b.index(turn), (sizes.batch, sizes.groups))
+    near, parts = near_each_other(sizes.places, terms * wide.itemsize)
+    some = math.prod(near)
+    *outer, below, right = np.empty(shape, np.int8).strides
+    z = Matrices(sums, (*outer, some * (below if last else right), below, right))
+    of_weights = (0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1)))
+    with b.loop(sizes.batch * sizes.groups * parts, vectorize="parallel") as turn:
+        image, group, nth = here = b.unravel(b.index(turn), (sizes.batch, sizes.groups, parts))
         row = image if feature_group_count > 1 else b.add(b.mul(group, sizes.batch), image)
         first = b.mul(group, sizes.features) if feature_group_count > 1 else b.index(0)
-        inner = (*sizes.places, *sizes.window, sizes.features)
+        inner = (*near, *sizes.window, sizes.features)
         if not last:
-            inner = (sizes.features, *sizes.window, *sizes.places)
+            inner = (sizes.features, *sizes.window, *near)
         patches = b.temp(inner, wide, "patches")
         with nest(b, inner, "parallel") as at:
             at = tuple(map(b.index, at))
@@ -73,12 +77,14 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
                 place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
             else:
                 feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
+            place = b.add(b.mul(nth, near[0]), place[0]), *place[1:]
             seen = along(b, place, offset, window_strides, rhs_dilation)
             b.store(patches, at, b.load(x, placed(lhs_spec, row, b.add(first, feature), *seen)))
         b.freeze(patches)
-        windows = Matrices(patches, (0, 0, terms, 1) if last else (0, 0, 1, places))
-        left, right = Matrices(weights, of_weights), windows
-        multiply(b, z, *((right, left) if last else (left, right)), here, (rows, terms, columns),
+        windows = Matrices(patches, (0, 0, 0, *((terms, 1) if last else (1, some))))
+        factors, multiplied = Matrices(weights, of_weights), (
+            (some, terms, columns) if last else (rows, terms, some))
+        multiply(b, z, *((windows, factors) if last else (factors, windows)), here, multiplied,
                  most)
     if not direct:
         def place_of(at: Sequence[Any]) -> tuple:
@@ -87,6 +93,18 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
             flat = raveled(b, places, sizes.places)
             return (n, group, flat, output) if last else (n, group, output, flat)
         collected(b, sums, groups, out, place_of)
+
+
+def near_each_other(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
+    """How many places, of the first axis a part, have windows of a size that fit into the cache,
+    and how many such parts there are.
+    """
+    if not places:
+        return (1,), 1
+    n, *others = places
+    row = math.prod(others) * size
+    some = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= NEAR))
+    return (some, *others), n // some
 
 
 def by_places(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad: Callable, *,

@@ -272,7 +272,8 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
                               else y.at(b, *here, column, t))
                 b.call(routine, Address(*x.at(b, *here, row, t)), *x.steps[-2:],
                        Address(*terms_of_y), width if is_far else y.steps[-1], terms,
-                       Address(*z.at(b, chain, *here, row, column)), n, above, before, width, part)
+                       Address(*z.at(b, chain, *here, row, column)), z.steps[-2], above, before,
+                       width, part)
 
 
 def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, int, int]:
