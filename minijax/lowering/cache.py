@@ -49,7 +49,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(given)}
-        constants = [places.get(id(x), x) for x in code.constants]
+        constants: list[Any] = [places.get(id(x), x) for x in code.constants]
         entry = pickle.dumps(code._replace(run=None, constants=constants))
         cpu.undisturbed(lambda: write(name, entry))
     return code
@@ -61,8 +61,8 @@ def _unpickled(entry: bytes | None, given: Sequence[Any]) -> Code | None:
         return None
     try:
         kept = Code(*pickle.loads(entry))
-        return kept._replace(constants=[given[x] if isinstance(x, int) else x
-                                        for x in kept.constants])
+        constants: Sequence[Any] = kept.constants
+        return kept._replace(constants=[given[x] if isinstance(x, int) else x for x in constants])
     except Exception:  # a broken pickle raises whatever its bytes spell
         return None
 

@@ -186,6 +186,12 @@ def _vector_registers(features: str) -> tuple[int, int]:
     return (16, 32) if "+avx2" in has else (32 if "+neon" in has else 16, 16)
 
 
+def has_float16() -> bool:
+    """Whether the processor has an instruction that converts float16."""
+    processor = host()
+    return not processor.triple.startswith("x86_64") or "+f16c" in processor.features.split(",")
+
+
 @cache
 def _llvm() -> Any:
     """llvmlite's binding, ready to make code for this processor."""

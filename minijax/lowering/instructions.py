@@ -13,6 +13,8 @@ import numpy as np
 from minijax.dtypes import BFLOAT16, finfo, is_narrow, itemsize_bits
 from minijax.primitives.infix import Number, on_numbers, select
 
+from . import cpu
+
 FLOAT16 = np.dtype(np.float16)
 
 # By kind of the operand and of the result: an instruction; to a narrower, and to a wider type.
@@ -148,18 +150,19 @@ def _saturated(x: Any, dtype: np.dtype) -> Any:
 def _from_narrow(x: Any, dtype: np.dtype) -> Any:
     """The wide number; of a small integer, the bits of its byte that it does not use are dropped.
 
-    LLVM has float16 as `half`: on all but very old processors a conversion is one instruction.
-    bfloat16 is the upper half of a float32.
+    LLVM has float16 as `half`: where the processor does, a conversion is one instruction; where
+    it does not, LLVM would call a function that nobody has.  bfloat16 is the upper half of a
+    float32.
     """
     if dtype.kind in "iu":
         spare = 8 - itemsize_bits(x.dtype)
         return x.bits(dtype) << spare >> spare
-    if x.dtype == FLOAT16:
+    if x.dtype == FLOAT16 and cpu.has_float16():
         return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
     if x.dtype == BFLOAT16:
         return (x.bits("u2").to("u4") << 16).bits(dtype)
     how = layout(x.dtype)
-    return _from_byte(x, how) if how.mantissa else _from_exponent(x)
+    return _from_code(x, how) if how.mantissa else _from_exponent(x)
 
 
 def _to_narrow(x: Any, dtype: np.dtype) -> Any:
@@ -170,19 +173,19 @@ def _to_narrow(x: Any, dtype: np.dtype) -> Any:
     """
     if x.dtype.kind in "iu":
         return (x.bits("u1") & (1 << itemsize_bits(dtype)) - 1).bits(dtype)
-    if dtype == FLOAT16:
+    if dtype == FLOAT16 and cpu.has_float16():
         return plain("bitcast half {x} to i16", plain("fptrunc {s} {x} to half", x), dtype=dtype)
     if dtype == BFLOAT16:
         bits = x.bits("u4")
         kept = bits >> 16
         return select(x != x, kept | 64, _rounded_off(bits, 16)).to("u2").bits(dtype)
     how = layout(dtype)
-    code = _to_byte(x, how) if how.mantissa else _to_exponent(x)
-    return code.to("u1").bits(dtype)
+    code = _to_code(x, how) if how.mantissa else _to_exponent(x)
+    return code.to(f"u{dtype.itemsize}").bits(dtype)
 
 
 class Layout(NamedTuple):
-    """How floats of a byte or less are laid out: sign, exponent, mantissa.
+    """How floats of two bytes or less are laid out: sign, exponent, mantissa.
 
     A code is the bits as an integer. Up to `most`, codes are numbers in their order.
     """
@@ -209,13 +212,13 @@ def layout(dtype: np.dtype) -> Layout:
     """
     info = finfo(dtype)
     values = np.array([-1, 1, info.max, np.inf, np.nan], np.float32).astype(dtype)
-    minus_one, one, *codes = map(int, values.view(np.uint8))
+    minus_one, one, *codes = map(int, values.view(f"u{values.itemsize}"))
     return Layout(info.nmant, int(info.minexp), minus_one ^ one, *codes)
 
 
-def _from_byte(x: Any, how: Layout) -> Any:
+def _from_code(x: Any, how: Layout) -> Any:
     """The same number as a float32, where subnormal ones are normal."""
-    code = x.bits("u1").to("u4")
+    code = x.bits(f"u{x.dtype.itemsize}").to("u4")
     size, sign = code & how.sign - 1, code & how.sign
     normal = ((size << 23 - how.mantissa) + (how.lifted << 23)).bits("f4")
     number = select(size < 1 << how.mantissa,
@@ -230,7 +233,7 @@ def _from_byte(x: Any, how: Layout) -> Any:
     return (number.bits("u4") ^ sign << 32 - how.sign.bit_length()).bits("f4")
 
 
-def _to_byte(x: Any, how: Layout) -> Any:
+def _to_code(x: Any, how: Layout) -> Any:
     """The code of a float32, rounded once: to a subnormal number by the sum with a large one."""
     bits = x.bits("u4")
     size, sign = bits & 0x7FFFFFFF, bits >> 31 << how.sign.bit_length() - 1
