@@ -16,6 +16,7 @@ from minijax.primitives.infix import Number
 
 from . import host
 from .arithmetic import Arithmetic
+from .cpu import vector_registers
 from .elementary import FORMULAS
 from .interrupts import Questions, sites, turns_between
 from .loops import (
@@ -50,6 +51,7 @@ define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(rea
 # Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
 # SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
+ABREAST = 64  # bytes of terms that a sum takes side by side, and as many again
 # What LLVM is told of a loop: not to write it out turn by turn; this only until it has vectors; to
 # have one vector of turns at a time, or none. Of a function: PURE.
 WHOLE = '!"llvm.loop.unroll.disable"'
@@ -116,6 +118,18 @@ def _passed_as(x: Operand | Variable | Buffer | Address) -> str:
 def taking(of: str, x: str, count: int) -> str:
     """So many parameters or arguments of a type, which are called x."""
     return "(" + ", ".join(f"{of} %{x}{k}" for k in range(count)) + ")"
+
+
+def abreast(loop: For) -> list[str]:
+    """What is said of a long sum where vectors are short: as many terms abreast as elsewhere, since
+    the more terms come one after another, the more often a number is rounded.
+    """
+    widest = max((each.value.dtype.itemsize for each in loop.body if isinstance(each, Assign)),
+                 default=ABREAST)
+    width = ABREAST // widest
+    if loop.vectorize != "reduce" or (loop.turns or 0) < 2 * width or vector_registers()[1] >= 32:
+        return []
+    return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", i32 2']
 
 
 class ModuleText:
@@ -469,7 +483,7 @@ class FunctionText:
             is_around = any(isinstance(each, Call) for each in walk(loop.body))
             whole = is_around or side_by_side and turns >= FEW and not long_sum
             until = [WHOLE] if is_around or turns > SHORT else [WHOLE, NO_LONGER]
-            self.loop(loop, start, stop, until if whole else [])
+            self.loop(loop, start, stop, [*(until if whole else []), *abreast(loop)])
 
     def loop(self, loop: For, start: Operand, stop: Operand, facts: Sequence[str]) -> None:
         """A loop from start to stop as one whose index is a variable."""

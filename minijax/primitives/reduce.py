@@ -86,7 +86,8 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    return extremum(op, lambda ufunc, x: ufunc.reduce(x, axes), x)
+    start = extremum_of_nothing(op, x.dtype)
+    return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 
 
 reduce_max_p, reduce_min_p = (
