@@ -291,7 +291,9 @@ def as_value(x: Any) -> Array:
 
 def stood_for(x: Any) -> Any:
     """The array that an object with `__jax_array__` stands for; anything else is itself."""
-    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+    if isinstance(x, Array) or not hasattr(x, "__jax_array__"):
+        return x
+    return x.__jax_array__()
 
 
 def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
@@ -303,31 +305,52 @@ def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
 
 
 def _as_value_slow(x: Any) -> Array:
-    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:
-        return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
-    is_scalar = isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0
-    if is_scalar or isinstance(x, np.ndarray):
-        dtype = dtypes.dtype(x) if is_scalar else x.dtype
-        if _is_array_dtype(dtype):
-            dtype = dtypes.canonicalize_dtype(dtype)
-            base_trace.note("narrow", x, dtype)
-            if not is_scalar:
-                return array_from_buffer(x, ShapedArray(x.shape, dtype))
-            aval = ShapedArray((), dtype, dtypes.is_weakly_typed(x))
-            return ArrayImpl(np.array(x, dtype), aval, is_literal=True)
-    elif hasattr(x, "__jax_array__"):
+    python = dtypes.python_type(x)
+    if python is not None and python is not type(x):  # a subclass, such as an IntEnum
+        return as_value(python(x))
+    if python is not None or isinstance(x, (np.ndarray, np.generic)):
+        aval = _type_of_numbers(x)
+        if aval.dtype == dtypes.float0:
+            return ArrayImpl(np.zeros(x.shape, bool), aval)
+        base_trace.note("narrow", x, aval.dtype)
+        if isinstance(x, np.ndarray):
+            return array_from_buffer(x, aval)
+        return ArrayImpl(np.array(x, aval.dtype), aval, is_literal=True)
+    if hasattr(x, "__jax_array__"):
         raise ValueError("Triggering __jax_array__() during abstractification is no longer "
                          "supported. To avoid this error, either explicitly convert your object "
                          "using jax.numpy.array(), or register your object as a pytree.")
+    raise _no_array(x)
+
+
+def _no_array(x: Any) -> Exception:
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
     shown = f"'{x}'" if dtype_of else repr(x)
-    raise TypeError(f"Value {shown}{dtype_of} is not a valid JAX array type. "
-                    "Only arrays of numeric types are supported by JAX.")
+    return TypeError(f"Value {shown}{dtype_of} is not a valid JAX array type. "
+                     "Only arrays of numeric types are supported by JAX.")
 
 
-def _is_array_dtype(dtype: np.dtype) -> bool:
-    numeric = dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number)
-    return numeric and dtype.isnative
+def _type_of_numbers(x: Any) -> ShapedArray:
+    """The type of the array that is made of a number or a NumPy array.
+
+    Raises:
+      ValueError: for a masked array, whose mask would be lost.
+      TypeError: for what holds no numbers, or such as no array can hold.
+    """
+    if python := dtypes.python_type(x):
+        return ShapedArray((), dtypes.dtype(python), python is not bool)
+    refuse_mask(x)
+    if x.dtype != dtypes.float0 and not dtypes.is_valid_dtype(x.dtype):
+        raise _no_array(x)
+    return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+
+
+def refuse_mask(x: Any) -> None:
+    """Refuse NumPy's masked arrays: no array here has a mask."""
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(
+            x, np.ma.MaskedArray):
+        raise ValueError("numpy masked arrays are not supported as direct inputs to JAX functions. "
+                         "Use arr.filled() to convert the value to a standard numpy array.")
 
 
 def get_aval(x: Any) -> ShapedArray:
@@ -338,9 +361,7 @@ def get_aval(x: Any) -> ShapedArray:
     """
     if isinstance(x, Typed):
         return x.aval
-    if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 and _is_array_dtype(x.dtype):
-        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
-    return as_value(x).aval
+    return _type_of_numbers(x) if isinstance(x, np.ndarray | np.generic) else as_value(x).aval
 
 
 def typeof(x: Any) -> Any:

@@ -487,17 +487,19 @@ def dtype(x: Any) -> Any:
     >>> dtype(3), dtype(2.5), dtype(np.ones(2)), dtype(int)
     (dtype('int32'), dtype('float32'), dtype('float32'), dtype('int32'))
     """
-    python = _PYTHON_SCALARS.get(type(x))
+    python = python_type(x)
     if python is not None:
-        return canonicalize_dtype(python)
+        return canonicalize_dtype(_PYTHON_SCALARS[python])
     if isinstance(x, (type, str, np.dtype, KeyType)):
         return _checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)
     aval = getattr(x, "aval", x)
     found = getattr(aval, "dtype", None)
     if hasattr(aval, "weak_type"):  # an aval, or what has one: its dtype is canonical already
         return found
+    if found is None and x is None:
+        raise ValueError("Invalid argument to dtype: None.")
     if found is None:
-        found = _dtype_of_sequence_scalar(x)
+        raise TypeError(f"Cannot determine dtype of {x}")
     return _checked(canonicalize_dtype(found), x)
 
 
@@ -508,22 +510,21 @@ def _checked(found: Any, x: Any) -> Any:
     return found
 
 
-def _dtype_of_sequence_scalar(x: Any) -> np.dtype[Any]:
-    for python, default in _PYTHON_SCALARS.items():
-        if isinstance(x, python):  # a subclass of int or float, such as an IntEnum
-            return default
-    if x is None:
-        raise ValueError("Invalid argument to dtype: None.")
-    raise TypeError(f"Cannot determine dtype of {x}")
+def python_type(x: Any) -> type | None:
+    """Return which type of Python's numbers `x` is of, or of a subclass of; None for all others.
 
+    NumPy's scalars have dtypes of their own, those that are floats of Python, too.
 
-def is_python_scalar(x: Any) -> bool:
-    """Return whether `x` is a Python bool, int, float or complex (and no subclass).
-
-    >>> is_python_scalar(1j), is_python_scalar(np.float64(1))
-    (True, False)
+    >>> import enum
+    >>> python_type(1j), python_type(enum.IntEnum("Side", "LEFT").LEFT), python_type(np.float64(1))
+    (<class 'complex'>, <class 'int'>, None)
     """
-    return type(x) in _PYTHON_SCALARS
+    kind = type(x)
+    if kind in _PYTHON_SCALARS:
+        return kind
+    if isinstance(x, np.generic):
+        return None
+    return next((python for python in _PYTHON_SCALARS if isinstance(x, python)), None)
 
 
 def scalar_type_of(x: Any) -> type:
@@ -548,8 +549,8 @@ def is_weakly_typed(x: Any) -> bool:
     >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
     (True, False, False)
     """
-    if type(x) in (int, float, complex):
-        return True
+    if (python := python_type(x)) is not None:
+        return python is not bool
     return bool(getattr(getattr(x, "aval", x), "weak_type", False))
 
 

@@ -111,6 +111,8 @@ def _branch_index(pred: Any) -> Any:
     """The number of the branch that a predicate chooses: 1 where it holds."""
     if pred is None:
         raise TypeError("cond predicate is None")
+    if dtypes.python_type(pred) in (bool, int, float):  # which may be larger than an array's
+        return np.int32(bool(pred))
     value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):

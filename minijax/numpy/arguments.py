@@ -8,7 +8,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from minijax.core import Array, Tracer, as_value
 from minijax.device import device_put
 from minijax.higher_order.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
-from minijax.primitives.convert import converted
+from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
@@ -70,6 +70,11 @@ def as_array(name: str, x: Any) -> Array:
 def as_arrays(name: str, *args: Any) -> list[Any]:
     check_arraylike(name, *args)
     return [x if isinstance(x, Array) else as_value(core.stood_for(x)) for x in args]
+
+
+def _template(name: str, x: Any) -> Any:
+    check_arraylike(name, x)
+    return type_of_template(x)
 
 
 # ── One dtype ────────────────────────────────────────────────────────────────────────────────
@@ -275,7 +280,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
 # ── What must be known while tracing ─────────────────────────────────────────────────────────
 
 def static_axes(name: str, axis: Any) -> Any:
-    """An axis argument as an int, a tuple of ints, or None.
+    """An axis argument as an int, None, or a tuple of ints where it is an iterable of any kind.
 
     Raises:
       ConcretizationTypeError: when it is traced.
@@ -284,9 +289,7 @@ def static_axes(name: str, axis: Any) -> Any:
         return axis
     if isinstance(axis, Tracer):
         return int(static_value(axis, f"axis argument to jnp.{name}()."))
-    if isinstance(axis, (tuple, list)):
-        return tuple(operator.index(each) for each in axis)
-    return operator.index(axis)
+    return tuple(map(operator.index, axis)) if np.iterable(axis) else operator.index(axis)
 
 
 def static_value(x: Any, context: str) -> Any:
@@ -349,7 +352,7 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    given = tuple(axis) if np.iterable(axis) else (axis,)
     axes = tuple(canonical_axis(each, ndim) for each in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axes}")
@@ -402,8 +405,7 @@ def refuse_out(name: str, out: Any) -> None:
 # Of a `Template` the type alone is asked, so it may be a ShapeDtypeStruct.
 Template = Any
 _PREPARED: dict[str, Callable[..., list[Any]]] = {
-    "Template": lambda name, x: [x if isinstance(x, core.Typed) else
-                                 as_array(name, core.stood_for(x))],
+    "Template": lambda name, x: [x if isinstance(x, core.Typed) else _template(name, x)],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Factor": lambda name, *args: promoted(name, _promote_factors, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,

@@ -7,14 +7,11 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 
 from __future__ import annotations
 
-import itertools
-import re
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy._core import einsumfunc
 
 from minijax import caches, dtypes, lax
 from minijax.core import Array
@@ -277,16 +274,14 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     Raises:
       ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
     """
-    if not isinstance(subscripts, str):  # as in einsum(x, [0, 1], y, [1, 2], [0, 2])
-        given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
-        operands = given[:arrays_end:2]
-        subscripts = tuple(map(tuple, given[1::2] + given[arrays_end:]))
+    subscripts, operands = _as_text(subscripts, operands)
     arrays = promoted("einsum", promote_dtypes, *operands)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
-    sizes = _sizes(terms, arrays)
+    sizes = _sizes(terms, [x.shape for x in arrays])
     left = [_diagonal(*_without_ones(x, term, sizes))
             for x, term in zip(arrays, terms, strict=True)]
-    for step in _order(optimize, left, result):
+    order = _order(optimize, [labels for _, labels in left], [x.shape for x, _ in left], result)
+    for step in order:
         (x, labels), *others = [left[place] for place in step]
         left = [each for place, each in enumerate(left) if place not in step]
         for later, (y, y_labels) in enumerate(others, 1):
@@ -305,30 +300,57 @@ def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
     >>> einsum_path("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))[0]
     [(1, 2), (0, 1)]
     """
-    optimize = True if optimize == "auto" else optimize
-    shapes: list[Any] = [np.broadcast_to(np.float32(0), x.shape) if hasattr(x, "shape") else x
-                         for x in (subscripts, *operands)]
-    found, text = np.einsum_path(*shapes, optimize=optimize)
-    return found[1:], text
+    subscripts, operands = _as_text(subscripts, operands)
+    shapes = [np.shape(x) for x in operands]
+    terms, result = _parse(subscripts, tuple(map(len, shapes)))
+    _sizes(terms, shapes)  # refuses what does not fit
+    path = [tuple(step) for step in _order(optimize, terms, shapes, result)]
+    return path, _found_by_numpy(terms, shapes, result, ["einsum_path", *path])[1]
 
 
-def _order(optimize: Any, arrays: list, result: str) -> Sequence[Sequence[int]]:
+# The ways of opt_einsum, which JAX asks, to look for an order; here there is one, and a quick one.
+_QUICK = ("greedy", "eager", "opportunistic")
+_THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-all", "branch-1",
+             "branch-2", "random-greedy", "random-greedy-128")
+
+
+def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
+           ) -> Sequence[Sequence[int]]:
     """The places of the arrays that are multiplied in each step."""
-    if optimize is False or len(arrays) < 3:
-        return [range(len(arrays))]
     if not isinstance(optimize, str | bool):
+        left = len(terms) - sum(len(step) - 1 for step in optimize)
+        if left != 1:
+            raise ValueError(f"the steps {optimize} leave {left} arrays instead of one; "
+                             "optimize=True finds steps.")
         return optimize
-    subscripts = ",".join("".join(labels) for _, labels in arrays) + "->" + result
-    return _least_work(subscripts, tuple(x.shape for x, _ in arrays))
+    if len(terms) < 3:
+        return [tuple(range(len(terms)))]
+    if optimize not in (True, False, *_QUICK, *_THOROUGH):
+        raise KeyError(f"Path optimizer '{optimize}' not found, valid options are "
+                       f"{ {*_QUICK, *_THOROUGH} }")
+    if optimize is False or len(set().union(*terms)) > len(string.ascii_letters):
+        return [(0, 1)] * (len(terms) - 1)
+    return _least_work(tuple(map("".join, terms)), tuple(shapes), "".join(result),
+                       optimize not in _QUICK and len(terms) <= 5)
 
 
 @caches.remembered(maxsize=256)
-def _least_work(subscripts: str, shapes: tuple) -> Sequence[Sequence[int]]:
+def _least_work(terms: tuple, shapes: tuple, result: str, thorough: bool
+                ) -> Sequence[Sequence[int]]:
     """The steps that NumPy finds, which tries every order of a few arrays."""
-    search = "optimal" if len(shapes) <= 5 else "greedy"
+    search = "optimal" if thorough else "greedy"
+    return tuple(_found_by_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
+
+
+def _found_by_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels,
+                    optimize: Any) -> tuple[list, str]:
+    """What NumPy makes of an equation, which it takes in letters alone."""
+    text = f"{','.join(map(''.join, terms))}->{''.join(result)}"
+    labels = sorted(set(text) - set(",->"))
+    if not set(labels) <= set(string.ascii_letters):
+        text = text.translate(dict(zip(map(ord, labels), string.ascii_letters, strict=False)))
     arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
-    found, _ = np.einsum_path(subscripts, *arrays, optimize=(search, 1 << 60))
-    return tuple(found[1:])
+    return np.einsum_path(text, *arrays, optimize=optimize)
 
 
 def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
@@ -344,42 +366,80 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
     return x, kept
 
 
-@caches.remembered(maxsize=256)
-def _parse(subscripts: str | tuple, ranks: tuple[int, ...]) -> tuple[list[str], str]:
-    """The letters of every operand and of the result, as NumPy finds them in words or lists."""
-    arrays = [np.empty((1,) * rank) for rank in ranks]
+def _symbol(place: int) -> str:
+    """The letter of a label: first those of the alphabet."""
+    letters = string.ascii_letters
+    return letters[place] if place < len(letters) else chr(140 + place)
+
+
+def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
+    """An equation as text, and its arrays; it may be written ``x, [0, 1], y, [1, 2], [0, 2]``.
+
+    Such labels are letters in the order in which they are sorted.
+    """
     if isinstance(subscripts, str):
-        subscripts = _in_letters(subscripts)
-        count = subscripts.split("->")[0].count(",") + 1
-        if count != len(ranks):
-            raise ValueError(f"Number of einsum subscripts, {count}, must be equal to the number "
-                             f"of operands, {len(ranks)}.")
-    given = [subscripts, *arrays] if isinstance(subscripts, str) else [
-        *itertools.chain(*zip(arrays, subscripts, strict=False)), *subscripts[len(arrays):]]
+        return subscripts, operands
+    given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
+    lists, count = [*given[1:arrays_end:2], *given[arrays_end:]], arrays_end // 2
     try:
-        left, result, _ = einsumfunc._parse_einsum_input(given)  # type: ignore[attr-defined]
-    except ValueError as error:  # in the words of the parser that JAX asks
-        raise ValueError(re.sub(r"(Output character) (\S+)", r"\1 '\2'", str(error))) from None
-    return left.split(","), result
+        labels = sorted({label for each in lists[:count] for label in each
+                         if label is not Ellipsis})
+    except TypeError:
+        raise TypeError("For this input type lists must contain either Ellipsis or hashable and "
+                        "comparable object (e.g. int, str).") from None
+    symbols = {label: _symbol(place) for place, label in enumerate(labels)} | {Ellipsis: "..."}
+    terms = ["".join(symbols[label] for label in each) for each in lists]
+    return "->".join([",".join(terms[:count]), *terms[count:]]), given[:arrays_end:2]
 
 
-def _in_letters(subscripts: str) -> str:
-    """The same with letters alone, which NumPy asks for; the order of the labels stays."""
-    labels = sorted(set(subscripts) - set(" ,.->"))
-    if set(labels) <= set(string.ascii_letters):
-        return subscripts
-    return subscripts.translate(dict(zip(map(ord, labels), sorted(string.ascii_letters),
-                                         strict=False)))
+@caches.remembered(maxsize=256)
+def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result; those that "..." stands for are new ones."""
+    subscripts = subscripts.replace(" ", "")
+    left, arrow, result = subscripts.partition("->")
+    terms = left.split(",")
+    if {"-", ">"} & {*left, *result}:
+        raise ValueError("Subscripts can only contain one '->'.")
+    if len(terms) != len(ranks):
+        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number "
+                         f"of operands, {len(ranks)}.")
+    counts = [_rank_of_dots(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    new = [symbol for symbol in map(_symbol, range(len(subscripts) + max(counts)))
+           if symbol not in subscripts][:max(counts)]
+    terms = [term.replace("...", "".join(new[len(new) - count:]))
+             for term, count in zip(terms, counts, strict=True)]
+    if arrow:
+        result = result.replace("...", "".join(new))
+    else:
+        every = "".join(terms)
+        result = "".join([*new, *sorted(c for c in {*every} - {*new} if every.count(c) == 1)])
+    for label in result:
+        if result.count(label) > 1:
+            raise ValueError(f"Output character '{label}' appeared more than once in the output.")
+        if label not in "".join(terms):
+            raise ValueError(f"Output character '{label}' did not appear in the input")
+    return terms, result
 
 
-def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[str, int]:
+def _rank_of_dots(term: str, rank: int) -> int:
+    """How many axes of an array "..." stands for."""
+    if "." not in term:
+        return 0
+    if term.count(".") != 3 or "..." not in term:
+        raise ValueError("Invalid Ellipses.")
+    if rank < len(term) - 3:
+        raise ValueError("Ellipses lengths do not match.")
+    return rank - (len(term) - 3)
+
+
+def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """How long the axes of each label are; ones stretch."""
     sizes: dict[str, int] = {}
-    for place, (term, x) in enumerate(zip(terms, arrays, strict=True)):
-        if len(term) != x.ndim:
+    for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        if len(term) != len(shape):
             raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
                              f"of indices for operand {place}.")
-        for label, size in zip(term, x.shape, strict=True):
+        for label, size in zip(term, shape, strict=True):
             known = sizes.setdefault(label, size)
             if 1 not in (known, size) and known != size:
                 raise ValueError(f"Size of label '{label}' for operand {place} ({known}) does "

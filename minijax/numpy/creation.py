@@ -113,15 +113,16 @@ def _array(x: Any, dtype: Any) -> Any:
 
 def _typed(x: Any) -> Any:
     """`x`, or the array it stands for: it has `__array__`, a buffer, or is another sequence."""
-    if dtypes.is_python_scalar(x):
+    if dtypes.python_type(x) is not None:
         return x
+    core.refuse_mask(x)
     if hasattr(x, "__jax_array__"):
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if interchange.lies_on_a_gpu(x):
         return _narrowed(interchange.copied(interchange.from_gpu(x)))
-    return x if hasattr(x, "dtype") else np.asarray(x)
+    return x if isinstance(x, np.generic | Array) else np.asarray(x)
 
 
 def _narrowed(x: Any) -> Any:
@@ -132,11 +133,9 @@ def _narrowed(x: Any) -> Any:
 
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
-    weak = dtype is None and dtypes.is_weakly_typed(x)
     if dtype is None:
-        dtype = dtypes.dtype(x)
-        core.base_trace.note("narrow", x, dtype)
-    if not dtypes.is_python_scalar(x):
+        return another(core.as_value(x))
+    if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
     elif dtype == dtypes.dtype(x):
@@ -145,7 +144,7 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if not dtypes.is_valid_dtype(values.dtype):
         raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
                         "type. Only arrays of numeric types are supported by JAX.")
-    return core.array_from_buffer(values, ShapedArray(values.shape, dtype, weak))
+    return core.array_from_buffer(values, ShapedArray(values.shape, dtype))
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
@@ -210,8 +209,8 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
       TypeError: when the shape is traced.
     """
     check_arraylike("full", fill_value)
-    value = core.as_value(fill_value) if dtype is None else filling(fill_value, dtype)
-    return _full(shape, value)
+    return _full(shape, filling(fill_value, dtype or dtypes.dtype(fill_value),
+                                dtype is None and dtypes.is_weakly_typed(fill_value)))
 
 
 def _full(shape: Any, value: Any) -> Array:

@@ -167,7 +167,7 @@ def norm(x: Inexact, ord: Any = None, axis: Axes = None, keepdims: bool = False)
       ValueError: for other orders and numbers of axes.
     """
     axes = canonical_axes(axis, x.ndim)
-    if ord is None:
+    if ord is None and (axis is None or len(axes) in (1, 2)):
         return _euclidean(x, axes, keepdims)
     if len(axes) in (1, 2):
         return (_vector_norm if len(axes) == 1 else _matrix_norm)(x, ord, axes, keepdims)

@@ -208,7 +208,10 @@ def _static_slice(item: slice, position: int) -> slice:
 def _meaning(item: Any) -> tuple[str, Any]:
     """One place, or an array of places."""
     if isinstance(item, (int, np.integer)):
+        if not -1 << 31 <= item < 1 << 31:
+            as_value(int(item))  # refuses what has no place in an array of places
         return "integer", int(item)
+    core.refuse_mask(item)
     if isinstance(item, str):
         raise TypeError(f"JAX does not support string indexing; got idx={item!r}")
     if not isinstance(item, (Array, np.ndarray, float, complex, np.generic)):

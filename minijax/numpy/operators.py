@@ -50,7 +50,7 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
         other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
         if isinstance(other, _OPERANDS):
             return function(other, self) if swapped else function(self, other)
-        if isinstance(other, _REFUSED):
+        if type(other) in _REFUSED:  # others get their turn
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
                             f"'{type(left).__name__}' and '{type(right).__name__}'")

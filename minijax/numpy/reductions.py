@@ -17,7 +17,8 @@ from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.arguments import bound
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
-                                     canonical_axes, check_arraylike, check_looked_up, choose,
+                                     canonical_axes, canonical_axis, check_arraylike,
+                                     check_looked_up, choose,
                                      convert, documented, first_value, prepared,
                                      promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.logic import logical_and
@@ -51,7 +52,9 @@ _KINDS = {
 
 def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     """The axes of a reduction; behind them the names of mapped axes around it."""
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if not (axis is None or isinstance(axis, (int, tuple, str))) and np.iterable(axis):
+        axis = tuple(axis)
+    given = axis if isinstance(axis, tuple) else (axis,)
     names = tuple(each for each in given if isinstance(each, str))
     axis = tuple(each for each in given if each not in names) if names else axis
     return *canonical_axes(static_axes(name, axis), a.ndim), *names
@@ -201,7 +204,8 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> ptp(np.array([3, 1, 7]))
     Array(6, dtype=int32)
     """
-    return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)
+    over = _over("ptp", a, axis)
+    return max(a, over, keepdims=keepdims) - min(a, over, keepdims=keepdims)
 
 
 def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
@@ -408,7 +412,7 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
         raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
                          "explicit value. The axis argument is only optional for one-dimensional "
                          "arrays.")
-    [at] = canonical_axes(axis, x.ndim)
+    at = canonical_axis(0 if axis is None else axis, x.ndim)
     found = run(x, at, dtype)
     if not include_initial:
         return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import Array, Tracer, another, stood_for
+from minijax.core import Array, Tracer, another, refuse_mask, stood_for
 from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Axes, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_looked_up, convert,
@@ -323,6 +323,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     Array([3, 0, 1, 2], dtype=int32)
     """
     axis = static_axes("roll", axis)
+    refuse_mask(shift)
     if axis is None:
         return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
     axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]

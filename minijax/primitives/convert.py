@@ -4,7 +4,6 @@ Stands on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/ad_util.py`.
 """
 
-import builtins
 from typing import Any
 
 import numpy as np
@@ -86,14 +85,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return converted(operand, dtype, False)
 
 
-_SCALARS = (bool, int, float, builtins.complex, np.generic)
-
-
 def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
     """Convert, unless nothing changes; a scalar of the program stays a literal."""
     value: Any
-    if isinstance(operand, Array) or not isinstance(operand, _SCALARS):
-        operand = value = core.as_value(operand)
+    if isinstance(operand, Array) or not _is_number(operand):
+        operand = value = core.as_value(core.stood_for(operand))
         if operand.dtype == dtype and operand.weak_type == weak_type:
             return operand
         if dtypes.is_key(operand.dtype) or dtypes.is_key(dtype):
@@ -110,6 +106,12 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
     number = slots.numpy_scalars().convert(value if dtype.kind in "bc" else value.real, dtype)
     return ArrayImpl(np.asarray(number), ShapedArray((), dtype, weak_type), is_literal=True)
+
+
+def _is_number(x: Any) -> bool:
+    """Whether `x` is a number of Python or NumPy."""
+    return dtypes.python_type(x) is not None or (
+        isinstance(x, np.generic) and dtypes.is_valid_dtype(x.dtype))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
@@ -145,16 +147,28 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     >>> full_like(np.zeros(2), 7)
     Array([7., 7.], dtype=float32)
     """
-    aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else core.get_aval(x)
+    aval = type_of_template(x)
     shape = aval.shape if shape is None else axes.canonical_shape(shape)
-    weak_type = dtype is None and dtypes.is_weakly_typed(x)
-    dtype = dtypes.dtype(x if dtype is None else dtype)
+    weak_type = dtype is None and aval.weak_type
+    dtype = aval.dtype if dtype is None else dtypes.dtype(dtype)
     return full(shape, filling(fill_value, dtype, weak_type))
+
+
+def type_of_template(x: Any) -> ShapedArray:
+    """The type of arrays like `x`, which may be a number too large for one, or have a type alone.
+
+    >>> type_of_template(1 << 40)
+    ShapedArray(int32[], weak_type=True)
+    """
+    x = core.stood_for(x)
+    if isinstance(x, core.Typed | np.ndarray | np.generic):
+        return core.get_aval(x)
+    return ShapedArray(getattr(x, "shape", ()), dtypes.dtype(x), dtypes.is_weakly_typed(x))
 
 
 def filling(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     """The number of which an array is full; a real one is not made of a complex one of Python."""
-    if type(value) is complex:
+    if dtypes.python_type(value) is complex:
         value = dtypes.scalar_type_of(dtype)(value)
     return converted(value, dtype, weak_type)
 

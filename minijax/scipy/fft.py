@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.numpy.arguments import as_array, promote_dtypes_inexact
+from minijax.numpy.arguments import as_array, canonical_axes, promote_dtypes_inexact
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -81,8 +81,9 @@ def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
     sizes = s if s is None or isinstance(s, Sequence) else [operator.index(s)]
     if sizes is not None and len(sizes) > x.ndim:
         raise ValueError(f"s must have at most x.ndim ({x.ndim}) elements, got {len(sizes)}")
-    if axes is None:
-        axes = range(x.ndim - len(sizes), x.ndim) if sizes is not None else range(x.ndim)
+    if axes is None and sizes is not None:
+        axes = range(x.ndim - len(sizes), x.ndim)
+    axes = canonical_axes(axes, x.ndim)
     for i, axis in enumerate(axes):
         x = jnp.moveaxis(x, axis, -1)
         if sizes is not None and i < len(sizes):

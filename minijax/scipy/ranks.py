@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from minijax import lax, numpy as jnp
 from minijax.api import vmap
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_array, canonical_axes, promote_args_inexact
+from minijax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_args_inexact
 
 
 class ModeResult(NamedTuple):
@@ -56,7 +56,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     _check_policy("mode", nan_policy)
     kept = [1] * x.ndim if axis is None else list(x.shape)
     if axis is not None and x.ndim:
-        [place] = canonical_axes(axis, x.ndim)
+        place = canonical_axis(axis, x.ndim)
         kept[place] = 1
         x = jnp.moveaxis(x, place, 0)
     rows = x.reshape(x.shape[0], math.prod(x.shape[1:])) if axis is not None and x.ndim else (
@@ -115,7 +115,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
         raise ValueError(f"unknown method '{method}'")
     if axis is None:
         return _ranks(jnp.ravel(x), method)
-    [place] = canonical_axes(axis, x.ndim)
+    place = canonical_axis(axis, x.ndim)
     rows = jnp.moveaxis(x, place, -1)
     flat = rows.reshape(-1, rows.shape[-1])
     ranks = vmap(lambda row: _ranks(row, method))(flat) if flat.size else flat

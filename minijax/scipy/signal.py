@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, promoted,
-                                     static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
+                                     promoted, static_value)
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
            "istft", "stft", "welch"]
@@ -42,8 +42,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full",
         raise ValueError("in1 and in2 should have the same dimensionality")
     if mode not in ("same", "full", "valid"):
         raise ValueError("mode must be one of ['same', 'full', 'valid']")
-    along = range(x.ndim) if axes is None else sorted(
-        range(x.ndim)[a] for a in ([axes] if isinstance(axes, int) else axes))
+    along = sorted(canonical_axes(axes, x.ndim))
     if any(x.shape[i] != y.shape[i] for i in range(x.ndim) if i not in along):
         raise ValueError(f"mapped axes must have same shape; got in1.shape={x.shape} "
                          f"in2.shape={y.shape} axes={tuple(along)}")

@@ -62,6 +62,12 @@ def test_refusals(agrees_with_jax, expression):
     "jnp.einsum('1a,2a->12', f, f)", "jnp.einsum('éa,_a', f, f)", "jnp.einsum('...1a->...a1', t)",
     "jnp.einsum('a.b,b1', f, f.T)",
     "jnp.einsum(f, [0, 1], f, [2, 1], [0, 2])", "jnp.einsum(f, [0, 1], v, [1])",
+    "jnp.einsum(f, ['batch', 'in'], f, ['out', 'in'], ['out', 'batch'])",
+    "jnp.einsum(f, [('a', 0), ('b', 1)], v, [('b', 1)])", "jnp.einsum(f, [100, 200], f, [3, 200])",
+    "jnp.einsum(f, [-1, 0], v, [0])", "jnp.einsum(f, [1, -1], f, [0, -1])", "jnp.einsum(f, 'ba')",
+    "jnp.einsum(t, [..., 'b'], f, ['a', 'c'], [..., 'a', 'b'])", "jnp.einsum(m, ['x', 'x'])",
+    "jnp.einsum(f, [1.5, True], v, [1])", "jnp.einsum(*[v, [7]] * 2, *(x for n in range(60) for "
+    "x in (jnp.ones(1), [n + 10])))",
     "jnp.einsum('ij,jk', i, i.T)", "jnp.einsum('ij,jk', h, h.T)", "jnp.einsum('ij,j', f, w)",
     "jnp.einsum('bqhd,bkhd->bhqk', jnp.ones((2, 3, 2, 4)), jnp.ones((2, 5, 2, 4)))",
     "jax.grad(lambda x: jnp.einsum('ij,kj->', x, f))(f)",
@@ -100,6 +106,11 @@ def test_the_order_of_a_sum_of_products_is_that_of_least_work():
 @pytest.mark.parametrize("expression", [
     "jnp.einsum('ij,jk', f, f)", "jnp.einsum('ij', f, f)", "jnp.einsum('ijk', f)",
     "jnp.einsum('ij->ik', f)", "jnp.einsum('ij,jk', [[1]], f)",
+    "jnp.einsum(f, [0, 'a'])", "jnp.einsum(f, [0, 1], [5])", "jnp.einsum(f, [0, 1, 2])",
+    "jnp.einsum('ij->ii', f)", "jnp.einsum('ij->i->j', f)", "jnp.einsum('..ij', f)",
+    "jnp.einsum('...ijk', f)", "jnp.einsum('ij', f, f)", "jnp.einsum('i-j', f)",
+    "jnp.einsum('ij,jk,kl', f, f.T, f, optimize='nonsense')", "jnp.einsum_path('ijk', f)",
+    "jnp.einsum('ij,jk,kl', f, f.T, f, optimize=[(0, 1)])", "jnp.einsum_path('ij,jk', f, f)",
 ])
 def test_refusals_of_einsum(agrees_with_jax, expression):
     agrees_with_jax(expression)
@@ -124,8 +135,20 @@ def test_einsum_multiplies_by_what_it_is_given():
         assert found.tolist() == [[6, 6], [6, 6]] and "preferred_element_type" in seen[0]
 
 
-@pytest.mark.parametrize("optimize", ["auto", "greedy", "optimal"])
+SHAPES = {"i": 2, "j": 3, "k": 4, "l": 5, "m": 60}
+
+
+@pytest.mark.parametrize("optimize", ["auto", "greedy", "optimal", "dp", "branch-all", True, False])
 def test_the_path_of_einsum_is_jaxs(optimize):
-    given = ("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))
-    found = jnp.einsum_path(*given, optimize=optimize)[0]
-    assert found == jax.numpy.einsum_path(*given, optimize=optimize)[0]
+    for equation in ("ij,jk,k", "ij,jk,kl", "ij,jk,kl,lm->im", "im,mj,jk,kl", "ij", "ij,jk"):
+        terms = equation.partition("->")[0].split(",")
+        arrays = [np.ones([SHAPES[label] for label in term]) for term in terms]
+        paths = [lib.numpy.einsum_path(equation, *arrays, optimize=optimize)[0]
+                 for lib in (minijax, jax)]
+        assert paths[0] == paths[1], equation
+
+
+def test_a_path_that_is_given_is_the_path():
+    arrays, path = [np.ones((2, 2))] * 3, [(0, 2), (0, 1)]
+    for lib in (minijax, jax):
+        assert lib.numpy.einsum_path("ij,jk,kl", *arrays, optimize=path)[0] == path
