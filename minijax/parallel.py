@@ -4,7 +4,6 @@ Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/pmap.py`.
 """
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from minijax import api, device, source_info, tree_util
 from minijax.device import devices as all_devices
 from minijax.higher_order.arguments import as_tuple, check_callable
 from minijax.higher_order.jit import jit
+from minijax.tracebacks import wraps
 
 
 # JAX: each row runs on its device, and the result lies spread over them. Here all devices are
@@ -56,7 +56,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     static = as_tuple(static_broadcasted_argnums, int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def over_rows(*args: Any, **kwargs: Any) -> Any:
         if static and max(static) >= len(args):
             raise ValueError(

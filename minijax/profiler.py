@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
 import gzip
 import json
 import os
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import config
+from minijax.tracebacks import wraps
 
 
 class _Profile(NamedTuple):
@@ -87,7 +87,7 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
     >>> annotate_function(abs, name="size")(-2)
     2
     """
-    @functools.wraps(func)
+    @wraps(func)
     def annotated(*args: Any, **kwargs: Any) -> Any:
         with TraceAnnotation(name or func.__name__, **decorator_kwargs):
             return func(*args, **kwargs)

@@ -5,12 +5,12 @@ In JAX: `jax/_src/core.py` (`ensure_compile_time_eval`), `jax/_src/api.py` (`nam
 """
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minijax import core
 from minijax.core import Array, Params, Primitive, Tracer
+from minijax.tracebacks import wraps
 
 
 class _KnownAtOnce(core.EvalTrace):
@@ -85,7 +85,7 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """
     scope = named_scope(name or str(getattr(fun, "__name__", "function")))
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def called(*args: Any, **kwargs: Any) -> Any:
         with scope:
             return fun(*args, **kwargs)

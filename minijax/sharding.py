@@ -15,6 +15,7 @@ from minijax.higher_order.placing import reshard
 from minijax.higher_order.shardings import (NamedSharding, Sharding, SingleDeviceSharding,
                                             make_single_device_sharding)
 from minijax.shard_map import Infer
+from minijax.tracebacks import wraps
 
 __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",
            "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes",
@@ -43,7 +44,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
-    @functools.wraps(f)
+    @wraps(f)
     def laid(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
@@ -63,7 +64,7 @@ def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
-    @functools.wraps(f)
+    @wraps(f)
     def laid(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
             raise TypeError("Missing required keyword argument: 'in_sharding'")

@@ -223,9 +223,10 @@ def identify(fun: Callable[..., Any]) -> tuple[str, CodeType | None]:
     """A callable's name and, where it was written in Python, its code."""
     fun = _unwrap(fun)
     code = getattr(fun, "__code__", None)
-    if code is None and not hasattr(fun, "__name__"):
+    name = getattr(fun, "__name__", None)
+    if code is None and not isinstance(name, str):
         code = getattr(type(fun).__call__, "__code__", None)
-    name = getattr(fun, "__name__", None) or type(fun).__name__
+    name = name if isinstance(name, str) and name else type(fun).__name__
     return name, code if isinstance(code, CodeType) else None
 
 

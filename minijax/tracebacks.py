@@ -9,7 +9,7 @@ import builtins
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
 from minijax import config
@@ -121,6 +121,47 @@ def _keep_as_cause(error: BaseException) -> None:
     cause.__traceback__ = error.full_traceback  # type: ignore[attr-defined]
 
 
+# ── What stands for a callable ───────────────────────────────────────────────────────────────
+
+# What a function has, and of which types; an object that can be called may have anything there.
+_ASSIGNED = {"__name__": str, "__qualname__": str, "__annotations__": dict,
+             "__type_params__": tuple}
+
+
+def name_of(fun: Any) -> str:
+    """The name that what is made of a callable has.
+
+    >>> name_of(functools.partial(max, 1)), name_of(object())
+    ('max', '<unnamed function>')
+    """
+    if isinstance(fun, functools.partial):
+        return name_of(fun.func)
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else "<unnamed function>"
+
+
+def update_wrapper(made: Any, fun: Callable[..., Any],
+                   updated: Sequence[str] = functools.WRAPPER_UPDATES) -> Any:
+    """`functools.update_wrapper` for any callable: what cannot be a function's is left out.
+
+    >>> class Layer:
+    ...     __name__ = None
+    >>> update_wrapper(lambda x: x, Layer()).__name__
+    '<unnamed function>'
+    """
+    if isinstance(fun, FunctionType):
+        return functools.update_wrapper(made, fun, updated=updated)
+    assigned = [name for name in functools.WRAPPER_ASSIGNMENTS
+                if isinstance(getattr(fun, name, None), _ASSIGNED.get(name, object))]
+    made.__name__ = made.__qualname__ = name_of(fun)
+    return functools.update_wrapper(made, fun, assigned, updated)
+
+
+def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorates what stands for a callable; see `update_wrapper`."""
+    return lambda made: update_wrapper(made, fun)
+
+
 # ── Boundaries ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -136,7 +177,7 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
     >>> api_boundary(len)([1, 2])
     2
     """
-    @functools.wraps(like or fun)
+    @wraps(like or fun)
     def boundary(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)

@@ -4,13 +4,12 @@ Also arrays that a call uses up, the donated ones.  Stands on `stage`.
 Chapter 15, *Non-array inputs*.  In JAX: `jax/_src/api_util.py`.
 """
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax import core, errors, jaxpr, source_info, tree_util
+from minijax import core, errors, jaxpr, source_info, tracebacks, tree_util
 from minijax.stage import FlatFunction
 
 
@@ -32,9 +31,9 @@ def static_value(value: Any) -> tuple[type, Any]:
 
 def looks_like(made: Any, fun: Callable) -> None:
     """Give what is made of a function its name, text and attributes; those of its own it keeps."""
-    functools.update_wrapper(made, fun, updated=())
+    tracebacks.update_wrapper(made, fun, updated=())
     for name, value in getattr(fun, "__dict__", {}).items():
-        if not hasattr(type(made), name):
+        if name != "__wrapped__" and not hasattr(type(made), name):
             setattr(made, name, value)
 
 

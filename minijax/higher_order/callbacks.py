@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, errors, tree_util
+from minijax import core, errors, source_info, tree_util
 from minijax.core import Axis, Effect, Primitive, cannot
 from minijax.interpreters.vmap import Dim, batch_to
 from minijax.jaxpr import merged, parted
@@ -147,7 +147,7 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
             given = list(map(core.array_from_buffer, buffers, avals))
             args, kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
             callback(*args, **kwargs)
-        call.__name__ = getattr(callback, "__name__", "callback")
+        call.__name__ = source_info.function_name(callback)
         return call
     compiled = call_with([core.physical_aval(aval).update(weak_type=False) for aval in avals])
     debug_callback_p.bind(*arrays, callback=HostCallback(compiled, call_with(avals)),

@@ -139,7 +139,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
             given = {"values_of_references": values, **kwargs}
-            return called(functools.wraps(fun)(reading(function, refs)), args, given), values
+            return called(tracebacks.wraps(fun)(reading(function, refs)), args, given), values
         return carrying(functools.partial(called, function, args, kwargs), with_refs)
     return checkpointed
 

@@ -33,7 +33,7 @@ from minijax.higher_order.references import (NotCarriedError, Ref, carry, carryi
                                              passed)
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers, recorder
-from minijax.tracebacks import api_boundary, hide_internal_frames
+from minijax.tracebacks import api_boundary, hide_internal_frames, name_of, update_wrapper
 
 
 # ── Tracing and its cache ────────────────────────────────────────────────────────────────────
@@ -172,7 +172,7 @@ class JitFunction:
         looks_like(self, fun)
         self._device, self._laid = device, laid
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
-        self._name = source_info.function_name(fun)
+        self._name = name_of(fun)
         # a bound method is made anew at each access: it counts by its function and its object
         is_method = inspect.ismethod(fun)
         self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
@@ -263,7 +263,7 @@ class JitFunction:
 
     def _changed(self, fun: Callable, shift: int = 0) -> JitFunction:
         """`jit` of another function, with more arguments before its own."""
-        functools.update_wrapper(fun, self._fun)
+        update_wrapper(fun, self._fun)
         static, donated = (named._replace(numbers=tuple(
             n + shift if n >= 0 else n for n in named.numbers))
             for named in (self._static, self._donated))
