@@ -23,7 +23,8 @@ CALLABLES = {
     "with a number for a name": Doubled(__name__=3), "with a name": Doubled(__name__="double"),
     "with None for a qualified name": Doubled(__qualname__=None),
     "with no text": Doubled(__doc__=3), "of no module": Doubled(__module__=None),
-    "with odd annotations": Doubled(__annotations__=3), "that wraps None": Doubled(__wrapped__=None),
+    "with odd annotations": Doubled(__annotations__=3),
+    "that wraps None": Doubled(__wrapped__=None),
     "a partial": functools.partial(Doubled(__name__=None)), "a method": Doubled().__call__,
     "a partial of a function": functools.partial(lambda y, x: x * y, 2.0)}
 

@@ -259,6 +259,12 @@ def signed_places(entry: Entry, wrap: bool) -> Any:
     return wrapped(value, size) if wrap else value
 
 
+def shared_dtype(columns: Sequence[Any]) -> np.dtype:
+    """The dtype in which places along several axes stand side by side."""
+    is_wide = any(places.dtype == np.int64 for places in columns)
+    return np.dtype(np.int64 if is_wide else np.int32)
+
+
 # ── Planning: the gather that reads what an index shows ──────────────────────────────────────
 
 class Plan(NamedTuple):
@@ -336,7 +342,6 @@ def _table(columns: Sequence[tuple[Any, Sequence[int]]], batch: tuple[int, ...])
                                                          if d not in dims]), shape)
                  for places, dims in columns]
         return np.concatenate([np.zeros((*batch, 0), np.int32), *known], -1)
-    is_wide = any(places.dtype == np.int64 for places, _ in columns)
-    dtype = np.dtype(np.int64 if is_wide else np.int32)
+    dtype = shared_dtype([places for places, _ in columns])
     return lax.concatenate([lax.broadcast_in_dim(convert(places, dtype), shape, dims)
                             for places, dims in columns], len(batch))

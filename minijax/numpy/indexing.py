@@ -17,7 +17,7 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
-                                      signed_places)
+                                      shared_dtype, signed_places)
 from minijax.numpy.vectorize import vectorize
 from minijax.primitives.gather import gather_params
 from minijax.tracebacks import guard
@@ -58,9 +58,11 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
     if backwards:
         x = lax.rev(x, backwards)
     if dynamic:
-        zero = np.zeros((), next(iter(dynamic.values()))[0].dtype)[()]
+        dtype = shared_dtype([start for start, _ in dynamic.values()])
+        zero = np.zeros((), dtype)[()]
         corner, sizes = zip(*[dynamic.get(axis, (zero, n)) for axis, n in enumerate(x.shape)],
                             strict=True)
+        corner = [start if start.dtype == dtype else convert(start, dtype) for start in corner]
         x = lax.dynamic_slice_p.bind(x, *corner, slice_sizes=sizes)
     x = lax.squeeze(x, squeezed)
     return lax.expand_dims(x, new_axes) if new_axes else x

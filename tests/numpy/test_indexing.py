@@ -374,3 +374,29 @@ def test_a_window_outside_is_told():
     with (minijax.config.debug_out_of_bounds(True),
           pytest.raises(minijax.errors.OutOfBoundsError, match="index 9 .* a window of 3")):
         minijax.jit(lambda i: line(minijax)[minijax.ds(i, 3)])(9)
+
+
+# Places along several axes, each of a type of its own, where there are 64 bits.
+PLACES = ("jnp.int8(1)", "jnp.int32(1)", "jnp.int64(1)", "jnp.uint32(1)", "jnp.array([0, 1])",
+          "np.int16(1)", "1", "True")
+READ = ("x[i, j]", "x[i, :, j]", "x.at[i, j].get(mode='fill')", "x.at[i, j].set(9)",
+        "jax.jit(lambda x, i, j: x[i, j])(x, i, j)", "lax.dynamic_slice(x, (i, j, 0), (1, 1, 2))",
+        "lax.dynamic_update_slice(x, x[:1, :1], (i, j, j))",
+        "lax.fori_loop(0, i, lambda k, c: c + x[k, j], x[0, 0])")
+
+
+@pytest.mark.parametrize("expression", READ)
+def test_places_of_different_types_are_taken_together(expression):
+    for pair in itertools.combinations_with_replacement(PLACES, 2):
+        shapes = []
+        for lib in (minijax, jax):
+            with lib.enable_x64(True):
+                names = {"jnp": lib.numpy, "lax": lib.lax, "np": np, "jax": lib}
+                names |= {"x": lib.numpy.zeros((2, 3, 4)),
+                          **{name: eval(place, names) for name, place in zip("ij", pair)}}
+                try:
+                    out = lib.eval_shape(lambda: eval(expression, names))  # noqa: B023
+                    shapes.append((out.shape, str(out.dtype)))
+                except (TypeError, IndexError, ValueError):
+                    shapes.append("refused")
+        assert shapes[0] == shapes[1], pair
