@@ -285,7 +285,7 @@ def as_value(x: Any) -> Array:
             sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
             return _scalar_array(x, kind.__name__, sign, config.enable_x64.value)
         except OverflowError:
-            raise OverflowError(f"Python int {x} too large to convert to int32") from None
+            raise source_info.too_large(x) from None
     return _as_value_slow(x)
 
 

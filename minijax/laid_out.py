@@ -11,7 +11,7 @@ from typing import Any
 from minijax import core
 from minijax.core import Array
 from minijax.higher_order.placing import reshard
-from minijax.tracebacks import api_boundary
+from minijax.tracebacks import api_boundary, wraps
 
 # The functions that JAX gives the parameter, which have it not where they are written.
 TAKING = {
@@ -37,6 +37,7 @@ def take_out_sharding(*facades: dict[str, Any]) -> None:
 
 
 def _laying(fun: Callable) -> Callable:
+    @wraps(fun)
     def laid(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         out = fun(*args, **kwargs)
         return out if out_sharding is None else reshard(out, out_sharding)

@@ -209,6 +209,39 @@ def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
         functools.partial(_argument_names, tree, [names[place] for place in places], parameters))
 
 
+# Whose functions JAX compiles: it names the arguments of these computations.
+_COMPILED = ("minijax.numpy.", "minijax.nn.", "minijax.random.")
+_NOT_COMPILED = ("minijax.numpy.creation", "minijax.numpy.fft", "minijax.numpy.joining",
+                 "minijax.numpy.sets")
+
+
+def too_large(x: int) -> OverflowError:
+    """What is raised for an integer of Python that is too large for an array.
+
+    Where it leaves a public function, it says for which of the arguments it was.
+    """
+    error = OverflowError(f"Python int {x} too large to convert to int32")
+
+    def settle(fun: Callable[..., Any], args: tuple, kwargs: dict) -> None:
+        module = str(getattr(fun, "__module__", ""))
+        if not module.startswith(_COMPILED) or module.startswith(_NOT_COMPILED):
+            return
+        names = describe(fun, args, kwargs, "jit").arg_names
+        for leaf, name in zip(tree_util.tree_leaves((args, kwargs)), names, strict=False):
+            if isinstance(leaf, int) and leaf == x:
+                name_argument(error, name)
+    error.value, error.settle = x, settle  # type: ignore[attr-defined]
+    return error
+
+
+def name_argument(error: OverflowError, name: str | None) -> None:
+    """Say of which argument of the outermost function a value is too large."""
+    if name and hasattr(error, "value"):
+        error.args = ("An overflow was encountered while parsing an argument to a jitted "
+                      f"computation, whose argument path is {name}. Got <class 'int'> with value "
+                      f"{error.value}",)
+
+
 def function_name(fun: Callable[..., Any]) -> str:
     """The name by which messages call a function.
 
@@ -244,7 +277,7 @@ def _unwrap(fun: Any) -> Any:
 
 def parameters_of(fun: Callable[..., Any]) -> Parameters:
     """The names of a callable's parameters."""
-    if inspect.isfunction(fun) and not hasattr(fun, "__wrapped__"):
+    if inspect.isfunction(fun) and not vars(fun).keys() & {"__wrapped__", "__signature__"}:
         code = fun.__code__  # `inspect.signature` is slow
         names, rest, other = inspect.getargs(code)
         return Parameters(names[:code.co_argcount], names[code.co_posonlyargcount:], rest or "",

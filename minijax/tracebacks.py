@@ -182,13 +182,24 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            if is_whole and getattr(error, "settle", None) is not None:
-                settled = error.settle(fun, args, kwargs)  # type: ignore[attr-defined]
-                if settled is not None:
-                    return settled[0]
+            whole = is_whole or isinstance(error, OverflowError)
+            if whole and (result := settled(error, fun, args, kwargs)) is not None:
+                return result[0]
             hide_internal_frames(error)
             raise
     return boundary  # type: ignore[return-value]
+
+
+def settled(error: Exception, fun: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+    """What an error's `settle` says of a function that is seen as a whole; None without one."""
+    settle = getattr(error, "settle", None)
+    return None if settle is None else settle(fun, args, kwargs)
+
+
+def settle_for_good(error: Exception, fun: Callable[..., Any], args: tuple) -> None:
+    """Let an error say what it has to say of a function, and no more of those around it."""
+    settled(error, fun, args, {})
+    error.settle = None  # type: ignore[attr-defined]
 
 
 def standing_for(fun: Callable[..., Any]) -> Callable[[F], F]:

@@ -1,11 +1,13 @@
 """Where minijax and JAX 0.10.2 differ on purpose: `jax_differences.toml`, one row each.
 
-A row has a behaviour, what each library does, and why. Where it has a `program`, an expression
-in the names below, what it says of both is what really comes out. Where generated programs meet
+A row has a behaviour, what each library does, and why. What it says of both is what really comes out
+of its `program`, an expression in the names below; without one it says why: `no_program`. Where generated programs meet
 it, `generated` has a pattern of such programs, and one of what is then said to differ.
 """
 
+import logging
 import tomllib
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,37 @@ def warning(f: Any) -> str:
     return str(found[0].message) if found else "no warning"
 
 
+def within(context: Any, f: Any) -> Any:
+    """What f gives in a context."""
+    with context:
+        return f()
+
+
+def frames(f: Any) -> int:
+    """How many frames of a library the traceback of what f raises has."""
+    try:
+        f()
+    except Exception as found:
+        files = [frame.filename for frame in traceback.extract_tb(found.__traceback__)]
+        return sum("/site-packages/jax/" in name or "/minijax/" in name for name in files)
+    return 0
+
+
+def logged(f: Any) -> str:
+    """What f logs last."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    for name in ("jax", "minijax"):
+        logging.getLogger(name).addHandler(handler)
+    try:
+        f()
+    finally:
+        for name in ("jax", "minijax"):
+            logging.getLogger(name).removeHandler(handler)
+    return lines[-1]
+
+
 def tracer(transform: Any, x: Any) -> str:
     """How the tracer prints that a transformed function is given."""
     found = []
@@ -64,7 +97,8 @@ def params(jaxpr: Any) -> str:
 def outcome(program: str, lib: Any) -> str:
     names = {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "random": lib.random,
              "checkify": lib.experimental.checkify, "np": np, "error": error, "warning": warning,
-             "tracer": tracer, "params": params, "primitives": primitives}
+             "tracer": tracer, "params": params, "primitives": primitives, "within": within,
+             "frames": frames, "logged": logged}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return str(eval(program, names))
@@ -76,7 +110,8 @@ def normalized(text: str) -> str:
 
 def test_every_row_is_complete_and_there_once():
     for row in ROWS:
-        assert FIELDS <= set(row) <= FIELDS | {"program", "generated"}, row
+        assert FIELDS <= set(row) <= FIELDS | {"program", "no_program", "generated"}, row
+        assert ("program" in row) != ("no_program" in row), row
         texts = [*row.get("generated", ()), *(row[field] for field in set(row) - {"generated"})]
         assert all(isinstance(text, str) and text.strip() for text in texts), row
         assert normalized(row["ours"]) != normalized(row["jax"]), row

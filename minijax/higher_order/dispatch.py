@@ -74,7 +74,7 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
     if isinstance(x, bool | int | float | np.ndarray | np.generic):
         try:
             value = core.as_value(x)
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             raise Miss from None
         if type(value) is ArrayImpl:
             return put(value, device)

@@ -82,9 +82,12 @@ class Given:
         self.avals = [x.aval for x in self.leaves]
 
     def _as_value(self, x: Any, place: int) -> Any:
-        def refusal() -> str:  # which needs names, and these a walk of the tree
+        def name() -> str | None:  # which needs a walk of the tree
             names = self.info.arg_names
-            path = f" at path {names[place]}" if place < len(names) and names[place] else ""
+            return names[place] if place < len(names) else None
+
+        def refusal() -> str:
+            path = f" at path {name()}" if name() else ""
             return (
                 f"Error interpreting argument to {self.whole} as an abstract array. The "
                 f"problematic value is of type {type(x)} and was passed to the function{path}.\n"
@@ -95,7 +98,11 @@ class Given:
                 x, np.ndarray | np.generic | Ref):
             with contextlib.suppress(TypeError):
                 return ShapeDtypeStruct(x.shape, x.dtype)
-        return core.as_value_or(x, refusal)
+        try:
+            return core.as_value_or(x, refusal)
+        except OverflowError as error:
+            source_info.name_argument(error, name())
+            raise
 
     @property
     def info(self) -> source_info.DebugInfo:

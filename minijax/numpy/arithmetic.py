@@ -29,22 +29,22 @@ from minijax.numpy.unary import isinf, isnan, signbit
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
-def add(x1: Operand, x2: Operand, /) -> Array:
+def add(x: Operand, y: Operand, /) -> Array:
     """``x + y``; of bools, ``x or y``.
 
     >>> int(add(2, 3))
     5
     """
-    return (lax.bitwise_or if x1.dtype == bool else lax.add)(x1, x2)
+    return (lax.bitwise_or if x.dtype == bool else lax.add)(x, y)
 
 
-def multiply(x1: Operand, x2: Operand, /) -> Array:
+def multiply(x: Operand, y: Operand, /) -> Array:
     """``x * y``; of bools, ``x and y``.
 
     >>> int(multiply(2, 3))
     6
     """
-    return (lax.bitwise_and if x1.dtype == bool else lax.mul)(x1, x2)
+    return (lax.bitwise_and if x.dtype == bool else lax.mul)(x, y)
 
 
 def divide(x1: Inexact, x2: Inexact, /) -> Array:

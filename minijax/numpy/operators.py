@@ -19,7 +19,7 @@ from minijax.higher_order.placing import shards
 from minijax.higher_order.shardings import Format, Layout, SingleDeviceSharding, of_type
 from minijax.numpy import (creation, display, indexing, interchange, logic, putting, reductions,
                            searching, shaping, sorting, unary)
-from minijax.tracebacks import api_boundary
+from minijax.tracebacks import api_boundary, settle_for_good
 
 
 # ── Operators and methods that are functions ─────────────────────────────────────────────────
@@ -49,7 +49,12 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
     def method(self: Any, other: Any) -> Any:
         other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
         if isinstance(other, _OPERANDS):
-            return function(other, self) if swapped else function(self, other)
+            operands = (other, self) if swapped else (self, other)
+            try:
+                return function(*operands)
+            except OverflowError as error:
+                settle_for_good(error, function, operands)
+                raise
         if type(other) in _REFUSED:  # others get their turn
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "

@@ -25,7 +25,7 @@ from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broa
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorize import vectorize
-from minijax.tracebacks import api_boundary
+from minijax.tracebacks import api_boundary, settle_for_good
 
 __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
            "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
@@ -93,7 +93,11 @@ class ufunc:
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
             raise NotImplementedError(f"where argument of {self}")
-        return self._call(*args)
+        try:
+            return self._call(*args)
+        except OverflowError as error:
+            settle_for_good(error, self._parts.func, args)
+            raise
 
     def _of_two(self, way: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
         """What a way to go through an array is given, where this is a function of two."""

@@ -392,8 +392,8 @@ def test_places_of_different_types_are_taken_together(expression):
         for lib in (minijax, jax):
             with lib.enable_x64(True):
                 names = {"jnp": lib.numpy, "lax": lib.lax, "np": np, "jax": lib}
-                names |= {"x": lib.numpy.zeros((2, 3, 4)),
-                          **{name: eval(place, names) for name, place in zip("ij", pair)}}
+                i, j = (eval(place, names) for place in pair)
+                names |= {"x": lib.numpy.zeros((2, 3, 4)), "i": i, "j": j}
                 try:
                     out = lib.eval_shape(lambda: eval(expression, names))  # noqa: B023
                     shapes.append((out.shape, str(out.dtype)))
