@@ -1,8 +1,9 @@
 """Where minijax and JAX 0.10.2 differ on purpose: `jax_differences.toml`, one row each.
 
-A row has a behaviour, what each library does, and why. What it says of both is what really comes out
-of its `program`, an expression in the names below; without one it says why: `no_program`. Where generated programs meet
-it, `generated` has a pattern of such programs, and one of what is then said to differ.
+A row has a behaviour, what each library does, and why. What it says of both is what really comes
+out of its `program`, an expression in the names below; without one it says why: `no_program`.
+Where generated programs meet it, `generated` has a pattern of such programs, and one of what is
+then said to differ.
 """
 
 import logging
