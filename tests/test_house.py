@@ -344,7 +344,7 @@ def test_nothing_is_left_to_do(path):
 def test_tests_mirror_the_package():
     """tests/x/test_y.py tests minijax/x/y.py; the others test the house as a whole."""
     whole = {
-        "bench", "book",
+        "bench", "book", "callables",
         "compositions", "corners",
         "derivative_stacks",
         "environment",
@@ -354,6 +354,7 @@ def test_tests_mirror_the_package():
         "jax_differences",
         "jax_exclusions",
         "jax_docstrings",
+        "kinds_of_arguments",
         "laws",
         "nesting",
         "on_device",

@@ -60,9 +60,9 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
     if dynamic:
         dtype = shared_dtype([start for start, _ in dynamic.values()])
         zero = np.zeros((), dtype)[()]
-        corner, sizes = zip(*[dynamic.get(axis, (zero, n)) for axis, n in enumerate(x.shape)],
+        starts, sizes = zip(*[dynamic.get(axis, (zero, n)) for axis, n in enumerate(x.shape)],
                             strict=True)
-        corner = [start if start.dtype == dtype else convert(start, dtype) for start in corner]
+        corner = [start if start.dtype == dtype else convert(start, dtype) for start in starts]
         x = lax.dynamic_slice_p.bind(x, *corner, slice_sizes=sizes)
     x = lax.squeeze(x, squeezed)
     return lax.expand_dims(x, new_axes) if new_axes else x

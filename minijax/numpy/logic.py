@@ -79,31 +79,31 @@ def _truths(name: str, *args: Array) -> list[Any]:
     return promote_shapes(name, *map(_truth, args))
 
 
-def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether both are true (not zero).
 
     >>> bool(logical_and(1, 0))
     False
     """
-    return lax.bitwise_and(*_truths("logical_and", x1, x2))
+    return lax.bitwise_and(*_truths("logical_and", x, y))
 
 
-def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether either is true (not zero).
 
     >>> bool(logical_or(1, 0))
     True
     """
-    return lax.bitwise_or(*_truths("logical_or", x1, x2))
+    return lax.bitwise_or(*_truths("logical_or", x, y))
 
 
-def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one is true (not zero).
 
     >>> bool(logical_xor(1, 0))
     True
     """
-    return lax.bitwise_xor(*_truths("logical_xor", x1, x2))
+    return lax.bitwise_xor(*_truths("logical_xor", x, y))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
