@@ -211,8 +211,8 @@ def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
 
 # Whose functions JAX compiles: it names the arguments of these computations.
 _COMPILED = ("minijax.numpy.", "minijax.nn.", "minijax.random.")
-_NOT_COMPILED = ("minijax.numpy.creation", "minijax.numpy.fft", "minijax.numpy.joining",
-                 "minijax.numpy.sets")
+_NOT_COMPILED = ("minijax.numpy.creation", "minijax.numpy.fft", "minijax.numpy.indexing",
+                 "minijax.numpy.joining", "minijax.numpy.sets")
 
 
 def too_large(x: int) -> OverflowError:
