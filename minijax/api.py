@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-
 from minijax import config, core, errors, jaxpr, source_info, stage, tracebacks, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import as_tuple, check_callable, flattened
@@ -62,8 +61,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         if has_refs((args, kwargs)):
             return _mapped_with_references(fun, args, kwargs, in_axes, out_axes, axis_name,
                                            axis_size)
-        return map_axes("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
-                        sum_match=sum_match)
+        return map_arguments("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
+                             sum_match=sum_match)
     return mapped
 
 
@@ -118,6 +117,9 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     return flat.result([flat.plain[i] if w is None and i in flat.plain else
                         _moved_out(x, d, w, size)
                         for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
+
+
+map_arguments = map_axes  # `extend.vmappable` puts one here that takes other values, too
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,

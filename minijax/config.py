@@ -476,6 +476,8 @@ class _ConfigModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith(PREFIXES):
             return read(name)
+        if name == "values":
+            return {"jax_" + name: flag.value for name, flag in flags.items()}
         if name == "x64_enabled":
             return enable_x64.value
         if name in flags:  # which is declared where it is used

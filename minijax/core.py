@@ -93,6 +93,8 @@ class ShapedArray:
             return self
         return ShapedArray(self.shape, dtypes.float0)
 
+    at_least_vspace = to_tangent_aval  # what JAX called it before
+
     def str_short(self, short_dtypes: bool = False) -> str:
         """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""
         name = dtypes.short_name if short_dtypes else dtype_name
@@ -304,7 +306,14 @@ def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
         raise TypeError(refusal()) from None
 
 
+# What stands for values of classes that are no arrays: an array, or a number.
+stand_ins: dict[type, Callable[[Any], Any]] = {}
+
+
 def _as_value_slow(x: Any) -> Array:
+    for kind in type(x).__mro__ if stand_ins else ():
+        if kind in stand_ins:
+            return as_value(stand_ins[kind](x))
     python = dtypes.python_type(x)
     if python is not None and python is not type(x):  # a subclass, such as an IntEnum
         return as_value(python(x))

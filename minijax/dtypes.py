@@ -101,7 +101,8 @@ class prng_key(extended):
 class KeyType:
     """The dtype of typed random keys: one element is, physically, a small array of words.
 
-    There is one object per generator; ``key_dtype`` gives it.
+    There is one object per generator; ``key_dtype`` gives it. `impl` is its name, or what
+    `extend.random` defined: the functions that do with words what primitives do with Threefry's.
 
     >>> key_dtype("threefry2x32"), key_dtype("threefry2x32").shape
     (key<fry>, (2,))
@@ -111,7 +112,7 @@ class KeyType:
     kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
     base_dtype = np.dtype("uint32")
 
-    def __init__(self, impl: str, tag: str, words: int) -> None:
+    def __init__(self, impl: Any, tag: str, words: int) -> None:
         self.impl, self.tag, self.name, self.shape = impl, tag, f"key<{tag}>", (words,)
         self.itemsize = words * self.base_dtype.itemsize
 

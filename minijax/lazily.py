@@ -6,6 +6,7 @@ JAX uses `functools.cached_property`, and imports everything at once.
 
 import functools
 import os
+import sys
 import threading
 from typing import Any, TypeVar
 
@@ -49,3 +50,18 @@ class cached_property(functools.cached_property[T]):
             return self
         value = instance.__dict__[self.attrname] = self.func(instance)
         return value
+
+
+class LastResort:
+    """Comes when nobody found a module: says of those of JAX's that are not built what to do."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> None:
+        if fullname.startswith("minijax."):
+            with importing:
+                from minijax import absent
+            if said := absent.sentence(fullname):
+                raise ImportError(said, name=fullname)
+
+
+sys.meta_path.append(LastResort)

@@ -21,6 +21,9 @@ STEP = 1e-4
 TOLERANCES = {np.dtype(ml_dtypes.bfloat16): 1e-1, np.dtype(np.float16): 1e-2,
               np.dtype(np.float32): 2e-3, np.dtype(np.complex64): 1e-3,
               np.dtype(np.float64): 1e-5, np.dtype(np.complex128): 1e-5}
+TOLERANCES_OF_VALUES = {
+    np.dtype(ml_dtypes.bfloat16): 1e-2, np.dtype(np.float16): 1e-3, np.dtype(np.float32): 1e-6,
+    np.dtype(np.complex64): 1e-6, np.dtype(np.float64): 1e-15, np.dtype(np.complex128): 1e-15}
 
 
 def check_jvp(f: Callable, f_jvp: Callable, args: Sequence[Any], atol: Tolerance = None,
@@ -113,6 +116,26 @@ def check_grads(f: Callable, args: Sequence[Any], order: int,
     check(f, tuple(args), order, "")
 
 
+def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None,
+                err_msg: str = "") -> None:
+    """Compare two trees of arrays, up to the rounding of their dtypes.
+
+    Args:
+      xs, ys: the trees.
+      atol, rtol, err_msg: as for `check_jvp`.
+
+    Raises:
+      AssertionError: when they differ.
+
+    >>> check_close({"x": jnp.float32(1)}, {"x": jnp.float32(1.000001)})
+    """
+    def check(x: Any, y: Any) -> None:
+        if np.shape(x) != np.shape(y):
+            raise AssertionError(f"{err_msg} shapes {np.shape(x)} and {np.shape(y)}".strip())
+        _check(x, y, atol, rtol, err_msg, TOLERANCES_OF_VALUES)
+    tree_util.tree_map(check, xs, ys)
+
+
 class _Random:
     """Random arrays of the types of others, always the same ones."""
 
@@ -153,18 +176,20 @@ def _inner(xs: Any, ys: Any) -> Any:
     return sum(np.real(np.vdot(x, y)) for x, y in pairs if x.dtype != dtypes.float0)
 
 
-def _check(found: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, said: str) -> None:
+def _check(found: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, said: str,
+           usual: Mapping[Any, float] = TOLERANCES) -> None:
     for x, y in zip(tree_util.tree_leaves(found), tree_util.tree_leaves(wanted), strict=True):
         x, y = np.asarray(x), np.asarray(y)
         if x.dtype != dtypes.float0:
-            limits = [max(_limit(x, tolerance), _limit(y, tolerance)) for tolerance in (atol, rtol)]
+            limits = [max(_limit(x, tolerance, usual), _limit(y, tolerance, usual))
+                      for tolerance in (atol, rtol)]
             wide = [np.asarray(v, complex if v.dtype.kind == "c" else float) for v in (x, y)]
             np.testing.assert_allclose(wide[0], wide[1], limits[1] * x.size, limits[0] * x.size,
                                        err_msg=said.strip())
 
 
-def _limit(x: Any, tolerance: Tolerance) -> float:
+def _limit(x: Any, tolerance: Tolerance, usual: Mapping[Any, float]) -> float:
     if isinstance(tolerance, Mapping):
-        chosen = {**TOLERANCES, **{np.dtype(key): value for key, value in tolerance.items()}}
+        chosen = {**usual, **{np.dtype(key): value for key, value in tolerance.items()}}
         return chosen.get(x.dtype, 0.0)
-    return TOLERANCES.get(x.dtype, 0.0) if tolerance is None else tolerance
+    return usual.get(x.dtype, 0.0) if tolerance is None else tolerance

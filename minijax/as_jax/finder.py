@@ -16,6 +16,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from minijax import absent
 from minijax.as_jax.names import OURS
 
 ROOT, PACKAGE = "jax", "minijax"
@@ -74,6 +75,8 @@ def module_for(name: str) -> types.ModuleType | None:
 
 def existing(name: str) -> types.ModuleType | None:
     """A module of the package, imported where it exists."""
+    if absent.sentence(name):
+        return None
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -92,6 +95,8 @@ def lacking(module: types.ModuleType, name: str) -> AttributeError:
 
 
 def missing(module: str, name: str, names: Sequence[str]) -> str:
+    if said := absent.sentence(f"{module}.{name}"):
+        return said
     where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module
     near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
     hint = f"; the nearest that it has is {where}.{near[0]}" if near else ""
@@ -126,7 +131,8 @@ class LastResort(importlib.abc.MetaPathFinder):
         parent, _, name = fullname.rpartition(".")
         if parent.partition(".")[0] in (ROOT, PACKAGE) and parent in sys.modules:
             # a name of its own: for an error with this module's the import system has other words
-            raise ModuleNotFoundError(missing(parent, name, dir(sys.modules[parent])))
+            refusal = ImportError if absent.sentence(fullname) else ModuleNotFoundError
+            raise refusal(missing(parent, name, dir(sys.modules[parent])))
 
 
 def install() -> None:

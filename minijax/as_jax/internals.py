@@ -5,11 +5,17 @@ Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minijax import core, errors, source_info, tree_util
 from minijax.core import ShapedArray
+from minijax.higher_order import meshes
+from minijax.higher_order.arguments import as_tuple
 from minijax.interpreters.jvp import JVPTracer
 from minijax.interpreters.split import SplitTrace
 from minijax.stage import FlatFunction
@@ -23,6 +29,21 @@ version_info = (0, 10, 2)
 
 class TypedNdArray:
     """JAX's constants from NumPy; there is none here, so nothing is an instance."""
+
+
+class TypedInt(int):
+    """JAX's integers of a dtype among the constants of programs, where here are plain ones."""
+
+    def __new__(cls, value: int, dtype: Any) -> TypedInt:
+        self = super().__new__(cls, value)
+        self.dtype = np.dtype(dtype)  # type: ignore[attr-defined]
+        return self
+
+    def __repr__(self) -> str:
+        return f"TypedInt({int(self)}, dtype={self.dtype.name})"  # type: ignore[attr-defined]
+
+    def __getnewargs__(self) -> tuple:
+        return int(self), self.dtype  # type: ignore[attr-defined]
 
 
 class ExtendedDType:
@@ -85,13 +106,18 @@ def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict
     return source_info.DebugInfo(traced_for, source_info.function_name(fun))
 
 
-def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
-              debug_info: source_info.DebugInfo | None = None) -> Callable:
-    """The function itself, with its parameters: nothing here needs it wrapped."""
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **(params or {}), **kwargs)
-    wrapped.debug_info = debug_info  # type: ignore[attr-defined]
-    return wrapped
+def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[int] | None,
+                               argnames: str | Iterable[str] | None
+                               ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of arguments, of which the ones imply the others by the signature."""
+    numbers, names = as_tuple(argnums, int), as_tuple(argnames, str)
+    named = [(i, name) for i, (name, p) in enumerate(sig.parameters.items())
+             if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if argnums is None:
+        numbers = tuple(i for i, name in named if name in names)
+    elif argnames is None:
+        names = tuple(name for i, name in named if i in numbers)
+    return numbers, names
 
 
 def flatten_fun(f: Callable, in_tree: PyTreeDef) -> tuple[FlatFunction, Callable[[], PyTreeDef]]:
@@ -129,6 +155,29 @@ def register_exclusion(path: str) -> None:
 
 
 backends: dict[str, Any] = {}  # none is started: there is no client to hold
+
+
+class _Environment:
+    """What JAX holds for each thread: here the mesh that was set, or entered."""
+
+    @property
+    def physical_mesh(self) -> meshes.Mesh:
+        return meshes.get_mesh()
+
+
+thread_resources = types.SimpleNamespace(env=_Environment())
+
+
+class LoweringRuleContext:
+    """What JAX gives to rules that write MLIR; for annotations.
+
+    Raises:
+      NotImplementedError: when one is made.
+    """
+
+    def __init__(self, *_: Any, **__: Any):
+        raise NotImplementedError("minijax has no MLIR to write: lower a primitive with "
+                                  "jax.interpreters.mlir.lower_fun")
 
 
 def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:

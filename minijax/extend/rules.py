@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minijax import core, tree_util
 from minijax.core import Primitive, Undefined, Zero
 from minijax.primitives.emitted import batch_to, instantiate
@@ -52,6 +54,28 @@ class Rules(MutableMapping[Primitive, Rule]):
 
     def __len__(self) -> int:
         return len(self.given)
+
+
+class StandIns(MutableMapping[type, Any]):
+    """JAX's table of functions that make arrays of values of other classes."""
+
+    def __setitem__(self, kind: type, stand_in: Callable[[Any], Any] | None) -> None:
+        core.stand_ins[kind] = stand_in or np.asarray
+
+    def __getitem__(self, kind: type) -> Callable[[Any], Any]:
+        return core.stand_ins.get(kind, np.asarray)
+
+    def __delitem__(self, kind: type) -> None:
+        del core.stand_ins[kind]
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(core.stand_ins)
+
+    def __len__(self) -> int:
+        return len(core.stand_ins)
+
+
+canonicalize_dtype_handlers = StandIns()
 
 
 def several(primitive: Primitive, result: Any) -> list:

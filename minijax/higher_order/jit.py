@@ -95,7 +95,7 @@ class Given:
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.")
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(
-                x, np.ndarray | np.generic | Ref):
+                x, (np.ndarray, np.generic, Ref, *core.stand_ins)):
             with contextlib.suppress(TypeError):
                 return ShapeDtypeStruct(x.shape, x.dtype)
         try:
@@ -128,7 +128,7 @@ class Given:
         """The program of the function for arguments like these."""
         jitted, info = self.jitted, self.info
         flat = FlatFunction(self.fun, self.in_tree, info)
-        with timed(f"tracing {jitted._name} for jit"):
+        with timed(f"tracing {jitted._name} for jit", "jaxpr_trace", jitted._name):
             recorded = recorder()(flat, self.avals, info)
         closed, captured = hoist_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)

@@ -86,13 +86,14 @@ from minijax.primitives.scaled import scaled_dot
 from minijax.primitives.sinks import dce_sink, dce_sink_p
 from minijax.primitives.taking import index_take, scatter_apply
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
-                                          Tolerance)
+                                          PrecisionLike, Tolerance)
 from minijax.primitives.sliding import (padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
                                         reduce_window_shape_tuple, reduce_window_sum_p,
                                         select_and_gather_add_p, select_and_scatter_add_p)
 from minijax.primitives.convolution import (conv_dimension_numbers, conv_general_dilated,
                                             conv_general_dilated_p, conv_general_permutations,
-                                            ConvDimensionNumbers)
+                                            ConvDimensionNumbers,
+                                            ConvGeneralDilatedDimensionNumbers)
 from minijax.primitives.convolving import (conv, conv_general_dilated_local,
                                            conv_general_dilated_patches, conv_general_shape_tuple,
                                            conv_shape_tuple, conv_transpose,

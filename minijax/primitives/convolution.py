@@ -38,6 +38,9 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Axes
 
 
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+
+
 # ── Axes by letters ──────────────────────────────────────────────────────────────────────────
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, Axes, Axes]:

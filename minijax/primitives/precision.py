@@ -135,3 +135,7 @@ def canonical_precision(precision: Any) -> Any:
                      "- a tuple of two lax.Precision values or strings,\n"
                      "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
                      f"- a lax.DotAlgorithm value;\nbut got {precision}.")
+
+
+PrecisionLike = (None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+                 | DotAlgorithm | DotAlgorithmPreset)

@@ -14,8 +14,8 @@ from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.higher_order.jit import jit
 from minijax.primitives.convert import converted
-from minijax.primitives.keys import (random_clone_p, random_fold_in_p, random_seed_p,
-                                     random_split_p, random_unwrap_p, random_wrap_p)
+from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
+                                     random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)
 
 LEGACY_KEY = (
     "Legacy uint32 key array passed as key to jax.random function. Please create keys using "
@@ -32,6 +32,8 @@ def resolve_impl(spec: Any) -> dtypes.KeyType:
       TypeError: for what is no name.
     """
     name = config.default_prng_impl.value if spec is None else getattr(spec, "impl", spec)
+    if hasattr(name, "key_type"):  # of a generator of the user's own
+        return name.key_type
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
     return dtypes.key_dtype(name)
@@ -91,6 +93,8 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     offset = config.random_seed_offset.value
     if offset:
         value = value + np.asarray(offset).astype(value.dtype)
+    if hasattr(impl.impl, "key_type"):
+        return random_wrap_p.bind(impl.impl.seed(value), impl=impl)
     return random_seed_p.bind(value, impl=impl)
 
 
@@ -166,8 +170,16 @@ def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
     return primitive.bind(*args, **dict(params))
 
 
-def apply(primitive: Primitive, *args: Any, **params: Any) -> Array:
-    """A primitive on keys; outside of all transformations compiled, as many rounds are slow."""
+def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
+    """A primitive on a key; outside of all transformations compiled, as many rounds are slow.
+
+    For keys of a generator of the user's own, what that does instead.
+    """
+    own = getattr(key.dtype.impl, primitive.name, None)
+    if own is not None:
+        out = own(random_unwrap_p.bind(key), *args, *params.values())
+        return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)
+    args = (key, *args)
     if core.current_trace.get() is core.base_trace:
         return _compiled(*args, primitive=primitive, params=tuple(params.items()))
     return primitive.bind(*args, **params)

@@ -202,26 +202,56 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
                              "The `n_max` argument of `jnp.scipy.special.sph_harm` must be "
                              "statically specified to use `sph_harm` within JAX transformations."))
     order = jnp.abs(m).astype(theta.dtype)
-    legendre = _legendre(jnp.minimum(n, n_max), order, theta, n_max)
+    legendre = _legendre(jnp.minimum(n, n_max), order, jnp.cos(theta), jnp.sin(theta), n_max)
     turned = lax.complex(*(legendre * wave(order * phi) for wave in (jnp.cos, jnp.sin)))
     return jnp.where(m < 0, jnp.where(m % 2 == 0, 1, -1) * jnp.conj(turned), turned)
 
 
-def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
-    """Legendre functions of a cosine, with the factor of the harmonics; DLMF 14.10.3."""
-    cosine, sine = jnp.cos(theta), jnp.sin(theta)
+def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
+    """Legendre functions of all orders and degrees up to m = n, at numbers between -1 and 1.
 
+    >>> lpmn_values(1, 1, jnp.array([0.]), False)[..., 0]
+    Array([[ 1.,  0.],
+           [ 0., -1.]], dtype=float32)
+
+    Args:
+      m, n: the highest order and degree.
+      z: the numbers, of one axis.
+      is_normalized: whether with the factor of the spherical harmonics.
+
+    Returns:
+      An array of the axes order, degree, number.
+    """
+    z = as_array("lpmn_values", z)
+    if z.dtype not in (np.float32, np.float64):
+        raise TypeError(f"z.dtype={z.dtype} is not supported, see docstring for supported types.")
+    if z.ndim != 1:
+        raise ValueError("z must be a 1D array.")
+    m, n = (int(static_value(x, f"Argument {name} of lpmn.")) for x, name in ((m, "m"), (n, "n")))
+    if m != n:
+        raise NotImplementedError("Computations for m!=n are not yet supported.")
+    order, degree = np.ogrid[:n + 1, :n + 1]
+    values = _legendre(degree[..., None].astype(z.dtype), order[..., None].astype(z.dtype), z,
+                       jnp.sqrt(1 - z * z), n)
+    factors = [[0.] * i + [1. if is_normalized else math.sqrt(
+        4 * math.pi / (2 * j + 1) * math.perm(i + j, 2 * i)) for j in range(i, n + 1)]
+        for i in range(n + 1)]
+    return jnp.where((order <= degree)[..., None], values * np.array(factors, z.dtype)[..., None], 0)
+
+
+def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:
+    """Legendre functions of a cosine, with the factor of the harmonics; DLMF 14.10.3."""
     def upwards(k: Any, state: Any) -> Any:
         below, this = state
-        k = (k + 1).astype(theta.dtype)
+        k = (k + 1).astype(cosine.dtype)
         on_diagonal = -jnp.sqrt((2 * k + 1) / (2 * k)) * sine * this
         gap = jnp.where(k > m, k * k - m * m, 1)
         after = jnp.sqrt((4 * k * k - 1) / gap) * (cosine * this - below * jnp.sqrt(
             jnp.maximum((k - 1) ** 2 - m * m, 0) / (4 * (k - 1) ** 2 - 1)))
         new = jnp.where(k <= m, on_diagonal, after)
         return jnp.where(k <= n, jnp.where(k <= m, 0, this), below), jnp.where(k <= n, new, this)
-    first = jnp.full(jnp.broadcast_shapes(n.shape, m.shape, theta.shape),
-                     math.sqrt(1 / (4 * math.pi)), theta.dtype)
+    first = jnp.full(jnp.broadcast_shapes(n.shape, m.shape, cosine.shape),
+                     math.sqrt(1 / (4 * math.pi)), cosine.dtype)
     return lax.fori_loop(0, n_max, upwards, (jnp.zeros_like(first), first))[1]
 
 

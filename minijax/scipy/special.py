@@ -23,7 +23,7 @@ from minijax.scipy.arguments import of_floats as of_floats, strong_float, with_s
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
                                  gammainc, gammaincc, gammaln, gammasgn, loggamma, multigammaln,
                                  poch, polygamma, zeta)
-from minijax.scipy.hypergeometric import bessel_jn, hyp1f1, hyp2f1, sph_harm_y
+from minijax.scipy.hypergeometric import bessel_jn, hyp1f1, hyp2f1, lpmn_values, sph_harm_y
 from minijax.scipy.integrals import (dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence,
                                      wofz)
 

@@ -53,7 +53,7 @@ def told(statement):
         print(type(error).__name__, error)
 told("jax.vmapp")
 told("jax.numpy.sinn")
-told("jax._src.core.Jaxpq")  # which is minijax.core
+told("jax._src.core.Jaxpq")
 told("from jax.numpy import sinn")
 told("from jax import nothing_like_it")
 told("import jax.numpy.linallg")
@@ -63,7 +63,7 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
     assert said == [
         f"AttributeError {tells}vmapp; the nearest that it has is jax.vmap.",
         f"AttributeError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
-        f"AttributeError {tells}core.Jaxpq.",
+        f"AttributeError {tells}_src.core.Jaxpq; the nearest that it has is jax._src.core.jaxpr_as_fun.",
         f"ModuleNotFoundError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
         f"ModuleNotFoundError {tells}nothing_like_it.",
         f"ModuleNotFoundError {tells}numpy.linallg; the nearest that it has is jax.numpy.linalg.",
@@ -109,8 +109,7 @@ for row in names.TABLE.strip().splitlines():
     found = getattr(importlib.import_module(module), last)
     assert found is finder.ours_at(ours), name
     beside = getattr(finder.module_for(module), "_ours", None)
-    if name not in ("jax.__version__",):
-        assert not hasattr(beside, last), f"needless: {name}"
+    assert getattr(beside, last, None) is not found, f"needless: {name}"
 """) == ""
 
 

@@ -6,6 +6,7 @@ Stands on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -129,6 +130,15 @@ class OpaqueTraceState(NamedTuple):
     level: core.Level | None
 
 
+def trace_state_clean() -> bool:
+    """Whether no transformation is running.
+
+    >>> trace_state_clean()
+    True
+    """
+    return core.current_trace.get().level is None
+
+
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """The state to compare with a later one, to know whether a transformation came between.
 
@@ -184,3 +194,56 @@ def eval_context() -> contextlib.AbstractContextManager[None]:
     True
     """
     return set_current_trace(core.base_trace)
+
+
+# ── Names that only JAX's own programs fill with something ───────────────────────────────────
+
+class DropVar(Var):
+    """A result that nothing reads, as who writes programs may say.
+
+    >>> DropVar(core.get_aval(1.5))
+    _
+    """
+
+    def __repr__(self) -> str:
+        return "_"
+
+
+class TraceTag:
+    """What JAX's transformations tell their tracers by; all are equal."""
+
+    def __hash__(self) -> int:
+        return hash(TraceTag)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, TraceTag)
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Call a `linear_util.WrappedFun`; the parameters are about the equation.
+
+    >>> from minijax.extend.linear_util import wrap_init
+    >>> call_impl(wrap_init(abs, debug_info=DebugInfo("f", "f")), -1, name="g")
+    1
+    """
+    return f.call_wrapped(*args)
+
+
+class CallPrimitive(Primitive):
+    """Calls a function of flat arguments, whose equations come to stand where it is called.
+
+    `jit_p` is what makes one equation of it.
+    """
+
+    def __init__(self, name: str):
+        super().__init__(name, multiple_results=True)
+
+    def bind(self, *args: Any, subfuns: Sequence[Any], **params: Any) -> Any:
+        [fun] = subfuns
+        return call_impl(fun, *args)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "primitives":
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,75 @@
+"""The modules of JAX that are not built here: what each is, and what to do instead.
+
+Stands on nothing.  JAX has all of them.
+"""
+
+from __future__ import annotations
+
+# JAX's module → what it is, and what a program does without it.
+INSTEAD = {
+    "cloud_tpu_init": ("prepares TPUs", "leave it out, as JAX advises since 0.8.1"),
+    "collect_profile": ("asks XLA's profiler of another process",
+                        "call jax.profiler.trace in the program itself"),
+    "experimental.array_serialization": (
+        "writes arrays with TensorStore", "call numpy.savez, of jax.tree.leaves"),
+    "experimental.buffer_callback": ("hands XLA's buffers to Python", "call jax.pure_callback"),
+    "experimental.colocated_python": (
+        "runs Python on the hosts of other machines", "call the function: there is one process"),
+    "experimental.control_deps": ("orders the operations of XLA",
+                                  "call jax.lax.optimization_barrier"),
+    "experimental.custom_partitioning": (
+        "tells XLA's partitioner how to cut an operation", "write the parts with jax.shard_map"),
+    "experimental.fused": ("marks what XLA is to compile as one", "leave it out: jit fuses"),
+    "experimental.jax2tf": ("hands programs to TensorFlow", "call jax.pure_callback, or go through "
+                            "NumPy arrays"),
+    "experimental.mosaic": ("writes kernels for XLA's Mosaic", "write the loop in jax.numpy"),
+    "experimental.pallas": ("writes kernels for XLA's Mosaic and Triton",
+                            "write the same in jax.numpy under jit, which makes one kernel of it"),
+    "experimental.profiler": ("reads profiles of XLA", "call jax.profiler.trace"),
+    "experimental.random": ("holds generators with a state", "split keys of jax.random"),
+    "experimental.roofline": ("estimates times of operations on TPUs",
+                              "ask jax.jit(f).lower(x).compile().cost_analysis()"),
+    "experimental.scheduling_groups": ("tells XLA which operations to schedule together, which "
+                                       "changes no number", "leave it out"),
+    "experimental.serialize_executable": (
+        "stores programs that XLA compiled",
+        "set the flag jax_compilation_cache_dir, which keeps machine code for the next process"),
+    "experimental.shard_alike": ("tells XLA to lay out two arrays alike",
+                                 "call jax.lax.with_sharding_constraint on both"),
+    "experimental.source_mapper": ("maps lines of Python to XLA's programs",
+                                   "read the source_info of a jaxpr's equations"),
+    "experimental.sparse": ("holds sparse matrices and the transformation `sparsify`",
+                            "compute with dense arrays, or with values and indices by x.at[i].add "
+                            "and jax.ops.segment_sum"),
+    "experimental.topologies": ("describes TPUs that are not attached", "ask jax.devices()"),
+    "experimental.transfer": ("sends arrays between machines", "there is one process here"),
+    "export": ("stores programs as StableHLO, the language of XLA",
+               "keep the function in Python, and its arrays with numpy.savez"),
+    "extend.ifrt_programs": ("makes programs for XLA's runtime", "call jax.jit"),
+    "extend.lowering": ("holds what rules that write MLIR are given",
+                        "lower a primitive with jax.interpreters.mlir.lower_fun"),
+    "extend.mlir": ("holds MLIR, in which XLA's programs are written",
+                    "lower a primitive with jax.interpreters.mlir.lower_fun"),
+    "extend.pallas": ("extends Pallas", "write the same in jax.numpy under jit"),
+    "extend.sharding": ("reads and writes shardings as XLA does", "make a NamedSharding"),
+    "extend.xla": ("changes XLA's programs while they are compiled",
+                   "change the program: jax.make_jaxpr, jax.extend.core"),
+    "ffi": ("calls functions written for XLA's C interface", "call jax.pure_callback"),
+    "lib": ("is jaxlib, where XLA is", "ask jax.extend.backend, or jax.__version__"),
+    "scipy.spatial": ("holds rotations", "call scipy.spatial outside of jit"),
+}
+
+
+def sentence(name: str) -> str | None:
+    """What to say of a module, such as `jax.export`; None where it is none of these.
+
+    >>> sentence("minijax.experimental.random.more")
+    'minijax has no jax.experimental.random, which holds generators with a state: split keys of jax.random.'
+    """
+    path = name.partition(".")[2]
+    while path and path not in INSTEAD:
+        path = path.rpartition(".")[0]
+    if not path:
+        return None
+    what, instead = INSTEAD[path]
+    return f"minijax has no jax.{path}, which {what}: {instead}."

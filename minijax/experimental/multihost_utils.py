@@ -1,0 +1,113 @@
+"""What the processes of a program do together: here there is one, which does it alone.
+
+Stands on `device`.  In JAX: `jax/experimental/multihost_utils.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import device, tree_util
+from minijax.higher_order.shardings import NamedSharding
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The first process's tree, as NumPy arrays.
+
+    Args:
+      in_tree: a tree of arrays.
+      is_source: whether this process is the first.
+
+    >>> broadcast_one_to_all({"step": 3})
+    {'step': array(3)}
+    """
+    return tree_util.tree_map(np.asarray, in_tree)
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The trees of all processes, as NumPy arrays.
+
+    Args:
+      in_tree: a tree of arrays.
+      tiled: whether they are joined along their first axis, instead of along a new one.
+
+    >>> process_allgather(np.arange(2)).shape, process_allgather(np.arange(2), tiled=True).shape
+    ((1, 2), (2,))
+    """
+    return tree_util.tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
+
+
+def sync_global_devices(name: str) -> None:
+    """Wait for all processes at a place of this name.
+
+    >>> sync_global_devices("after the last step")
+    """
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Check that all processes have the same tree of values: only nan is not the same as itself.
+
+    Raises:
+      AssertionError: with the message, if they have not.
+
+    >>> assert_equal({"step": 3})
+    """
+    out = process_allgather(in_tree, tiled=True)
+    if not all(np.all(np.equal(x, x)) for x in tree_util.tree_leaves(out)):
+        raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether a scheduler is about to take the machines away: none tells us.
+
+    >>> reached_preemption_sync_point(3)
+    False
+    """
+    return False
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """Each process's arrays as parts of larger ones: here they are all there is.
+
+    Args:
+      local_inputs: a tree of arrays.
+      global_mesh: a `Mesh`.
+      pspecs: how they lie on it: a tree of `PartitionSpec`, or a prefix of one.
+
+    Raises:
+      ValueError: for None instead of a spec.
+
+    >>> from minijax.sharding import Mesh, PartitionSpec as P
+    >>> mesh = Mesh(np.array(device.devices()), ("x",))
+    >>> host_local_array_to_global_array(np.arange(2), mesh, P("x"))
+    Array([0, 1], dtype=int32)
+    """
+    return _laid("input", local_inputs, global_mesh, pspecs)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """The part of larger arrays that is this process's: all of them.
+
+    Args, raises: as of `host_local_array_to_global_array`.
+
+    >>> from minijax.sharding import Mesh, PartitionSpec as P
+    >>> mesh = Mesh(np.array(device.devices()), ("x",))
+    >>> x = device.device_put(np.arange(2))
+    >>> global_array_to_host_local_array(x, mesh, P("x")) is x
+    True
+    """
+    return _laid("output", global_inputs, global_mesh, pspecs)
+
+
+def _laid(what: str, arrays: Any, mesh: Any, pspecs: Any) -> Any:
+    leaves, tree = tree_util.tree_flatten(arrays)
+    specs = tree_util.flatten_axes(f"{what} pspecs", tree, pspecs)
+    if None in specs:
+        raise ValueError("`None` is not a valid input to the pspecs argument. Please use "
+                         "jax.sharding.PartitionSpec() if you wanted to replicate your input.")
+    if what == "input":
+        leaves = [device.device_put(x, NamedSharding(mesh, spec))
+                  for x, spec in zip(leaves, specs, strict=True)]
+    return tree_util.tree_unflatten(tree, leaves)

@@ -1,0 +1,96 @@
+"""What computes: the platforms of `devices`, in the form of the clients of XLA.
+
+Stands on `device`.  In JAX: `jax/_src/xla_bridge.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from minijax import caches, device
+from minijax.higher_order import placing
+from minijax.higher_order.devices import Device
+from minijax.higher_order.devices import default_device as get_default_device  # noqa: F401
+from minijax.higher_order.jit import clear_caches
+
+clear_in_memory_compilation_cache = clear_caches
+
+
+class Backend:
+    """A platform: what it is called, and its devices."""
+
+    def __init__(self, platform: str):
+        self.platform = self.platform_version = platform
+
+    def device_count(self) -> int:
+        return len(self.devices())
+
+    def devices(self) -> list[Device]:
+        return device.devices(self.platform)
+
+    def process_index(self) -> int:
+        return device.process_index()
+
+    def live_arrays(self) -> list[Any]:
+        return placing.live_arrays(self.platform)
+
+    local_device_count, local_devices, host_id = device_count, devices, process_index
+
+
+_of_platform = functools.cache(Backend)
+
+
+def get_backend(platform: str | None = None) -> Backend:
+    """The platform of this name, or the one in use.
+
+    Raises:
+      RuntimeError: where there is none of that name.
+
+    >>> get_backend().platform, get_backend() is get_backend("cpu")
+    ('cpu', True)
+    """
+    return _of_platform(device.devices(platform)[0].platform)
+
+
+def backends() -> dict[str, Backend]:
+    """The platforms that there are: the CPU, and the one in use.
+
+    >>> list(backends())
+    ['cpu']
+    """
+    return {known.platform: known for known in (get_backend("cpu"), get_backend())}
+
+
+def backend_xla_version(platform: str | None = None) -> None:
+    """The version of XLA, which nothing here has: None, as JAX answers where it is not known."""
+
+
+def clear_backends() -> None:
+    """Forget everything that was traced and compiled.
+
+    >>> clear_backends()
+    """
+    clear_caches()
+
+
+def register_backend_cache(cache: Any, for_what: str) -> None:
+    """Have a cache cleared by `jax.clear_caches`, too.
+
+    Args:
+      cache: with a method `cache_clear`.
+      for_what: what it is for.
+
+    >>> register_backend_cache(functools.cache(abs), "absolute values")
+    """
+    caches.cleared_by(cache.cache_clear)
+
+
+def register_backend_factory(name: str, *_: Any, **__: Any) -> None:
+    """JAX's way to plug in a client of XLA.
+
+    Raises:
+      NotImplementedError: always; there is no such client.
+    """
+    raise NotImplementedError(f"the platform {name!r} cannot be added: minijax compiles for CPUs "
+                              "and NVIDIA's GPUs itself, and has no clients of XLA to plug in")

@@ -1,0 +1,220 @@
+"""Functions with transformations around them, one after another: `wrap_init`, `transformation`.
+
+Stands on `config`, `source_info`.  JAX passes functions on in this form; here they are passed as they are,
+and a function in this form can be called, too.  In JAX: `jax/_src/linear_util.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import config, errors, source_info
+
+_NO_DEBUG_INFO = (
+    "linear_util.wrap_init is missing a DebugInfo object. This behavior is deprecated, use "
+    "api_util.debug_info() to construct a proper DebugInfo object and propagate it to this "
+    "function. See https://github.com/jax-ml/jax/issues/26480 for more details.")
+
+
+class StoreException(Exception):
+    """A result besides was asked for before there was one, or came twice."""
+
+
+class Store:
+    """Room for one value, to be filled once."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    @property
+    def val(self) -> Any:
+        if not self:
+            raise StoreException("Store empty")
+        return self._values[0]
+
+    def store(self, val: Any) -> None:
+        if self:
+            raise StoreException("Store occupied")
+        self._values.append(val)
+
+    def reset(self) -> None:
+        self._values.clear()
+
+
+class EqualStore(Store):
+    """The same, which may be filled again with an equal value."""
+
+    def store(self, val: Any) -> None:
+        if self and not self.val == val:
+            raise StoreException("Store occupied with not-equal value")
+        self._values[:] = [val]
+
+
+class WrappedFun:
+    """A function `f`, and what is around it."""
+
+    def __init__(self, f: Callable, f_transformed: Callable, transforms: tuple = (),
+                 stores: tuple = (), params: tuple = (), in_type: Any = None,
+                 debug_info: source_info.DebugInfo | None = None):
+        self.f, self.f_transformed, self.params = f, f_transformed, params
+        self.transforms, self.stores = transforms, stores
+        self.in_type, self.debug_info = in_type, debug_info
+
+    @property
+    def __name__(self) -> str:
+        return source_info.function_name(self.f)
+
+    def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> WrappedFun:
+        """Put one more transformation around it: ``gen(f, [store,] *static_args, *args)``."""
+        first = gen_static_args if out_store is None else (out_store, *gen_static_args)
+        return WrappedFun(self.f, functools.partial(gen, self.f_transformed, *first),
+                          ((gen, gen_static_args), *self.transforms), (out_store, *self.stores),
+                          self.params, None, self.debug_info)
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, with all that is around it."""
+        return self.f_transformed(*args, **kwargs)
+
+    __call__ = call_wrapped
+
+    def populate_stores(self, stores: Sequence[Store | None]) -> None:
+        """Fill its stores as others are filled, of an equal function that ran."""
+        for mine, theirs in zip(self.stores, stores, strict=False):
+            if mine is not None and theirs is not None:
+                mine.store(theirs.val)
+
+    def _parts(self) -> tuple:
+        return self.f, self.transforms, self.params, self.in_type, self.debug_info
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, WrappedFun) and self._parts() == other._parts()
+
+    def __repr__(self) -> str:
+        around = [f"{i}   : {gen.__name__}   {args}" for i, (gen, args) in
+                  enumerate(self.transforms)]
+        return "\n".join(["Wrapped function:", *around, f"Core: {self.__name__}", ""])
+
+
+def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
+              debug_info: source_info.DebugInfo | None = None) -> WrappedFun:
+    """A function, with nothing around it yet.
+
+    Args:
+      f: a function.
+      params: keyword arguments that it always gets.
+      debug_info: whom to name in errors; without it there is a warning.
+
+    >>> wrap_init(pow, {"mod": 5}, debug_info=source_info.DebugInfo("f", "f")).call_wrapped(2, 3)
+    3
+    """
+    if debug_info is None:
+        errors.warn(_NO_DEBUG_INFO, DeprecationWarning)
+    params = params or {}
+    return WrappedFun(f, functools.partial(f, **params), params=tuple(sorted(params.items())),
+                      debug_info=debug_info)
+
+
+def _curried(f: Callable) -> Callable:
+    """As JAX has them: a call with some arguments waits for the rest, one with all for `()`."""
+    return functools.wraps(f)(functools.partial(functools.partial, f))
+
+
+@_curried
+def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """What puts ``gen(f, *static_args, *args)`` around a function.
+
+    >>> twice = transformation2(lambda f, x: f(f(x)))
+    >>> twice(wrap_init(abs, debug_info=source_info.DebugInfo("f", "f"))).call_wrapped(-1)
+    1
+    """
+    return fun.wrap(gen, gen_static_args, None)
+
+
+@_curried
+def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args: Any,
+                             use_eq_store: bool = False, unk_names: bool = False
+                             ) -> tuple[WrappedFun, Callable[[], Any]]:
+    """The same for ``gen(f, store, *static_args, *args)``, with what tells what is in the store."""
+    store = EqualStore() if use_eq_store else Store()
+    return fun.wrap(gen, gen_static_args, store), lambda: store.val
+
+
+@_curried
+def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """What puts a generator around a function.
+
+    The generator yields the arguments for the function, is sent its result, and yields the result.
+
+    >>> @transformation
+    ... def negated(x):
+    ...     result = yield (-x,), {}
+    ...     yield -result
+    >>> negated(wrap_init(abs, debug_info=source_info.DebugInfo("f", "f"))).call_wrapped(3)
+    -3
+    """
+    def run(f: Callable, *args: Any, **kwargs: Any) -> Any:
+        return _sent(gen, f, args, kwargs)
+    return fun.wrap(run, gen_static_args, None)
+
+
+@_curried
+def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args: Any
+                            ) -> tuple[WrappedFun, Callable[[], Any]]:
+    """The same for a generator that yields a pair: the result, and what to tell besides."""
+    def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
+        result, aux = _sent(gen, f, args, kwargs)
+        store.store(aux)
+        return result
+    return transformation_with_aux2(run, fun, *gen_static_args)()
+
+
+def _sent(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+    running = gen(*args, **kwargs)
+    args, kwargs = next(running)
+    return running.send(f(*args, **kwargs))
+
+
+def cache(call: Callable) -> Callable:
+    """A function of a `WrappedFun` that is called once for equal ones, and their stores filled."""
+    results: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
+
+    def memoized_fun(fun: WrappedFun, *args: Any) -> Any:
+        mine = results.setdefault(fun.f, {})
+        key = (*fun._parts()[1:4], args, config.trace_key())
+        if key in mine:
+            result, stores = mine[key]
+            fun.populate_stores(stores)
+            return result
+        mine[key] = call(fun, *args), fun.stores
+        return mine[key][0]
+    memoized_fun.cache_clear = results.clear  # type: ignore[attr-defined]
+    return memoized_fun
+
+
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
+    """Which of two functions that tell of a store has something to tell, and what.
+
+    Raises:
+      StoreException: where none has, or both have.
+
+    >>> merge_linear_aux(lambda: 3, lambda: Store().val)
+    (True, 3)
+    """
+    told = []
+    for is_first, aux in ((True, aux1), (False, aux2)):
+        try:
+            told.append((is_first, aux()))
+        except StoreException:
+            pass
+    if len(told) != 1:
+        raise StoreException("both stores occupied" if told else "neither store occupied")
+    return told[0]

@@ -1,0 +1,117 @@
+"""Generators of random numbers of one's own: `define_prng_impl`; and Threefry.
+
+Stands on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.primitives.random_bits import threefry2x32, threefry2x32_p  # noqa: F401
+from minijax.random.keys import resolve_impl, seeded
+
+threefry_prng_impl = dtypes.key_dtype("threefry2x32")
+
+
+class PRNGSpec:
+    """A generator: functions on words, under the names of the primitives that they stand for."""
+
+    def __init__(self, name: str, tag: str, words: int, seed: Callable, **functions: Callable):
+        self.name, self.tag, self.seed = name, tag, seed
+        self.random_split, self.random_bits, self.random_fold_in = (
+            functions[which] for which in ("split", "random_bits", "fold_in"))
+        self.key_type = dtypes.KeyType(self, tag, words)
+
+    def __str__(self) -> str:
+        return self.tag
+
+    def __repr__(self) -> str:
+        return f"PRNGSpec({self.name!r})"
+
+
+def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Array],
+                     split: Callable[[Array, tuple[int, ...]], Array],
+                     random_bits: Callable[[Array, int, tuple[int, ...]], Array],
+                     fold_in: Callable[[Array, Any], Array], name: str = "<unnamed>",
+                     tag: str = "?") -> PRNGSpec:
+    """A generator for `random.key`, of functions on a key's words.
+
+    Args:
+      key_shape: of the words of a key, which are uint32: ``(n,)``.
+      seed: from an integer to a key's words.
+      split: from a key's words and a shape to the words of keys of that shape.
+      random_bits: from a key's words, a number of bits and a shape to unsigned integers.
+      fold_in: from a key's words and a uint32 to a key's words.
+      name, tag: what it is called, and in types: ``key<tag>``.
+
+    Raises:
+      ValueError: for words that do not stand in a row.
+
+    >>> from minijax import random
+    >>> counts = define_prng_impl(
+    ...     key_shape=(1,), seed=lambda seed: jnp.uint32(seed)[None],
+    ...     split=lambda key, shape: key + jnp.arange(2, dtype="uint32")[:, None],
+    ...     random_bits=lambda key, bit_width, shape: jnp.full(shape, key[0]),
+    ...     fold_in=lambda key, data: key + data, name="counts", tag="n")
+    >>> random.bits(random.key(3, impl=counts), (2,))
+    Array([3, 3], dtype=uint32)
+    """
+    if len(key_shape) != 1:
+        raise ValueError(f"the words of a key stand in a row here: key_shape is {key_shape}, not "
+                         "of one axis; reshape them in the functions")
+    return PRNGSpec(name, tag, key_shape[0], seed, split=split, random_bits=random_bits,
+                    fold_in=fold_in)
+
+
+def random_seed(seeds: Any, impl: Any) -> Array:
+    """The key of a generator for a seed.
+
+    >>> random_seed(3, threefry_prng_impl).dtype
+    key<fry>
+    """
+    return seeded("random_seed", seeds, resolve_impl(impl))
+
+
+def seed_with_impl(impl: Any, seed: Any) -> Array:
+    """The same, with its arguments changed about.
+
+    >>> seed_with_impl(threefry_prng_impl, 3).dtype
+    key<fry>
+    """
+    return random_seed(seed, impl)
+
+
+def threefry_2x32(keypair: Any, count: Any) -> Array:
+    """Random words for counters: Threefry of the first half of them with the second.
+
+    Args:
+      keypair: two words of uint32.
+      count: counters, as uint32.
+
+    Raises:
+      TypeError: for another dtype.
+
+    >>> threefry_2x32(jnp.zeros(2, "uint32"), jnp.zeros(2, "uint32"))
+    Array([1797259609, 2579123966], dtype=uint32)
+    """
+    key1, key2 = keypair
+    found = [jnp.asarray(x).dtype for x in (key1, key2, count)]
+    if any(dtype != np.uint32 for dtype in found):
+        raise TypeError(f"threefry_2x32 requires uint32 arguments, got {found}")
+    flat = jnp.ravel(count)
+    halves = jnp.split(jnp.pad(flat, (0, flat.size % 2)), 2)
+    words = jnp.concatenate(threefry2x32(key1, key2, *halves))
+    return words[:flat.size].reshape(np.shape(count))
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("rbg_prng_impl", "unsafe_rbg_prng_impl"):
+        raise AttributeError(f"minijax has no jax.extend.random.{name}, the generator of XLA's "
+                             "devices: use threefry_prng_impl, or define_prng_impl.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,108 @@
+"""Values that say themselves how `vmap` maps them: `register_vmappable`.
+
+Stands on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from minijax import api, core, tree_util
+from minijax.core import Array
+
+# Class → the functions that take a value of it apart, and join it again.
+_vmappables: dict[type, tuple[Callable, Callable]] = {}
+
+
+def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable,
+                       from_elt: Callable, make_iota: Callable | None) -> None:
+    """Let values of a class say themselves how `vmap` maps them.
+
+    Args:
+      data_type: the class.
+      spec_type, axis_size_type: of what `in_axes` holds for them, and of sizes: `int`.
+      to_elt: ``(cont, get_index, value, spec)`` to one example; ``cont(part, spec)`` maps a part.
+      from_elt: ``(cont, size, example, spec)`` to the batch; ``cont(size, part, spec)`` joins one.
+      make_iota: None.
+
+    Raises:
+      NotImplementedError: for sizes and specs that are no integers.
+    """
+    if not (spec_type is axis_size_type is int and make_iota is None):
+        raise NotImplementedError(
+            f"vmap maps along axes of a size that is an int, given by an int: {data_type.__name__} "
+            f"has {spec_type.__name__} and {axis_size_type.__name__}; pad it to arrays of one size")
+    _vmappables[data_type] = to_elt, from_elt
+    api.map_arguments = _map_arguments
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Accepted for JAX's sake, where it does nothing either."""
+
+
+def _maps_itself(x: Any) -> bool:
+    return type(x) in _vmappables
+
+
+def _noting(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
+    """What leaves arrays as they are, and notes each with its spec."""
+    def note(x: Any, spec: Any) -> Any:
+        parts.append((x, spec))
+        return x
+    return note
+
+
+def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any,
+                   out_axes: Any, axis_name: Hashable, axis_size: int | None, **options: Any
+                   ) -> Any:
+    """`map_axes` with such values among the arguments.
+
+    They are asked twice: outside, to see which arrays they are made of, and inside for examples;
+    those among the results the other way round.
+    """
+    leaves, tree = tree_util.tree_flatten((args, kwargs), _maps_itself)
+    if not any(map(_maps_itself, leaves)):
+        return api.map_axes(api_name, fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
+                            **options)
+    specs = tree_util.flatten_axes(f"{api_name} in_axes", tree.children()[0], in_axes)
+    specs += [0] * (len(leaves) - len(specs))
+
+    def examples(of_array: Callable[[Any, Any], Any], index: Any) -> list[Any]:
+        def example(x: Any, spec: Any) -> Any:
+            if not _maps_itself(x):
+                return of_array(x, spec)
+            return _vmappables[type(x)][0](example, lambda: index, x, spec)
+        return list(map(example, leaves, specs))
+
+    def joined(of_array: Callable[[Any, Any], Any], outs: Iterable[Any], specs: Iterable[Any]
+               ) -> list[Any]:
+        def batch(size: Any, x: Any, spec: Any) -> Any:
+            return (_vmappables[type(x)][1](batch, size, x, spec) if _maps_itself(x) else
+                    of_array(x, spec))
+        return [batch(size, x, spec) for x, spec in zip(outs, specs, strict=True)]
+    taken: list[tuple[Any, Any]] = []
+    examples(_noting(taken), 0)
+    size = axis_size if axis_size is not None else next(
+        (core.as_value(x).shape[spec] for x, spec in taken if spec is not None), 0)
+    returned: list[Any] = []
+    out_dims: list[Any] = []  # filled while the function runs, and read after it
+
+    def of_arrays(index: Array, *arrays: Array) -> list[Any]:
+        rest = iter(arrays)
+        args, kwargs = tree_util.tree_unflatten(tree, examples(lambda *_: next(rest), index))
+        outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _maps_itself)
+        wanted = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
+        given: list[tuple[Any, Any]] = []
+        joined(_noting(given), outs, wanted)
+        returned[:] = outs, out_tree, wanted
+        out_dims[:] = [spec for _, spec in given]
+        return [x for x, _ in given]
+    index = np.arange(size, dtype=np.int32)
+    rest = iter(api.map_axes(api_name, of_arrays, (index, *(x for x, _ in taken)), {},
+                             (0, *(spec for _, spec in taken)), out_dims, axis_name, axis_size,
+                             **options))
+    outs, out_tree, wanted = returned
+    return tree_util.tree_unflatten(out_tree, joined(lambda *_: next(rest), outs, wanted))
