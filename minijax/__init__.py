@@ -67,7 +67,8 @@ _guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy
 def __getattr__(name: str) -> object:
     """What few programs name is loaded when they do, as all would pay for it."""
     import importlib
-    if name in ("distributed", "dlpack", "experimental", "image", "monitoring", "profiler", "scipy"):
+    if name in ("distributed", "dlpack", "experimental", "image", "monitoring", "profiler",
+                "scipy"):
         return importlib.import_module(f"minijax.{name}")
     if name == "explain":
         return importlib.import_module("minijax.notebook.widgets.explain").explain

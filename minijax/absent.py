@@ -61,10 +61,12 @@ INSTEAD = {
 
 
 def sentence(name: str) -> str | None:
-    """What to say of a module, such as `jax.export`; None where it is none of these.
+    r"""What to say of a module, such as `jax.export`; None where it is none of these.
 
-    >>> sentence("minijax.experimental.random.more")
-    'minijax has no jax.experimental.random, which holds generators with a state: split keys of jax.random.'
+    >>> sentence("minijax.experimental.fused")
+    'minijax has no jax.experimental.fused, which marks what XLA is to compile as one: leave it \
+out: jit fuses.'
+    >>> sentence("minijax.numpy")
     """
     path = name.partition(".")[2]
     while path and path not in INSTEAD:

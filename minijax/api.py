@@ -119,7 +119,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                         for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
 
 
-map_arguments = map_axes  # `extend.vmappable` puts one here that takes other values, too
+map_arguments: Callable = map_axes  # `extend.vmappable` puts one here that takes other values, too
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,

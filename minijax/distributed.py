@@ -11,7 +11,7 @@ from typing import Any
 
 
 class State:
-    """What is known of the processes; libraries read it as ``jax._src.distributed.global_state``."""
+    """What is known of the processes: ``jax._src.distributed.global_state`` to libraries."""
 
     process_id, num_processes = 0, 1
     service = client = preemption_sync_manager = partition_index = None  # nobody to talk to

@@ -70,7 +70,7 @@ def _registers(listeners: list[Listener], told: str) -> tuple[Callable[[Listener
             raise AssertionError(f"{callback} does not listen: it was not registered")
         listeners.remove(callback)
     register.__doc__ = f"Call a function ``{told}`` whenever a program tells of one."
-    unregister.__doc__ = f"Call it no more.\n\nRaises:\n  AssertionError: if it does not listen."
+    unregister.__doc__ = "Call it no more.\n\nRaises:\n  AssertionError: if it does not listen."
     return register, unregister
 
 

@@ -20,8 +20,8 @@ PACKAGE = ROOT / "minijax"
 
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
-    **dict.fromkeys(("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree", "absent",
-                     "tree_util", "tree", "dtypes", "profiler"), GROUND),
+    **dict.fromkeys(("absent", "errors", "caches", "config", "context", "lazily", "tracebacks",
+                     "pytree", "tree_util", "tree", "dtypes", "profiler"), GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
     "primitives": ROWS,
     "sharp_bits": ROWS,

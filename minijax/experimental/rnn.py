@@ -27,7 +27,8 @@ def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: b
             ) -> list[tuple[int, ...]]:
     """Of the matrices for inputs and for states, layer by layer; then of their biases."""
     directions = 2 if bidirectional else 1
-    matrices, biases = [], []
+    matrices: list[tuple[int, ...]] = []
+    biases: list[tuple[int, ...]] = []
     for layer in range(num_layers * directions):
         width = input_size if layer < directions else directions * hidden_size
         matrices += [(4 * hidden_size, width), (4 * hidden_size, hidden_size)]

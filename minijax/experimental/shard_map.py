@@ -14,7 +14,7 @@ from minijax import shard_map as of_meshes
 
 def _shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
                ) -> Callable:
-    """The same as `jax.shard_map`, which is to be called instead; `check_rep` is its `check_vma`."""
+    """The same as `jax.shard_map`, to be called instead; `check_rep` is its `check_vma`."""
     return of_meshes(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 

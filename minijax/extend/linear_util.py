@@ -1,11 +1,12 @@
 """Functions with transformations around them, one after another: `wrap_init`, `transformation`.
 
-Stands on `config`, `source_info`.  JAX passes functions on in this form; here they are passed as they are,
+Stands on `config`.  JAX passes functions on in this form; here they are passed as they are,
 and a function in this form can be called, too.  In JAX: `jax/_src/linear_util.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -99,9 +100,9 @@ class WrappedFun:
         return isinstance(other, WrappedFun) and self._parts() == other._parts()
 
     def __repr__(self) -> str:
-        around = [f"{i}   : {gen.__name__}   {args}" for i, (gen, args) in
-                  enumerate(self.transforms)]
-        return "\n".join(["Wrapped function:", *around, f"Core: {self.__name__}", ""])
+        around = "\n".join(f"{i}   : {gen.__name__}   {args}"
+                           for i, (gen, args) in enumerate(self.transforms))
+        return f"Wrapped function:\n{around}\nCore: {self.__name__}\n"
 
 
 def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
@@ -211,10 +212,8 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     """
     told = []
     for is_first, aux in ((True, aux1), (False, aux2)):
-        try:
+        with contextlib.suppress(StoreException):
             told.append((is_first, aux()))
-        except StoreException:
-            pass
     if len(told) != 1:
         raise StoreException("both stores occupied" if told else "neither store occupied")
     return told[0]

@@ -72,7 +72,8 @@ def _make_executable(closed: ClosedJaxpr, name: str, device: Device) -> Callable
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
         logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
-    with timed(f"compilation of jit({name})", "backend_compile", f"jit({name})"), blaming_the_compiler(closed, name):
+    timing = timed(f"compilation of jit({name})", "backend_compile", f"jit({name})")
+    with timing, blaming_the_compiler(closed, name):
         return device.compiled(lowered(closed, name))
 
 

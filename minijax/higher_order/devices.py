@@ -80,7 +80,7 @@ class CpuDevice(Device):
     """The processor that runs Python, too."""
 
     def __str__(self) -> str:
-        return f"TFRT_CPU_{self.id}"
+        return f"cpu:{self.id}"
 
 
 class NumpyDevice(CpuDevice):

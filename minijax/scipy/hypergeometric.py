@@ -236,7 +236,8 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
     factors = [[0.] * i + [1. if is_normalized else math.sqrt(
         4 * math.pi / (2 * j + 1) * math.perm(i + j, 2 * i)) for j in range(i, n + 1)]
         for i in range(n + 1)]
-    return jnp.where((order <= degree)[..., None], values * np.array(factors, z.dtype)[..., None], 0)
+    scaled = values * np.array(factors, z.dtype)[..., None]
+    return jnp.where((order <= degree)[..., None], scaled, 0)
 
 
 def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:

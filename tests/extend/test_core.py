@@ -1,5 +1,7 @@
 """What interpreters written outside the package ask of programs, types and traces."""
 
+import importlib
+
 import jax
 import jax.extend.core as theirs
 import ml_dtypes
@@ -99,3 +101,35 @@ def test_a_program_runs_as_its_own_lines_or_as_the_callers(keeps):
 def test_the_types_of_arrays_are_those_of_jax():
     own = {jax._src.literals.TypedNdArray, np.longlong}
     assert theirs.array_types - own == ours.array_types - own
+
+
+def test_primitives_by_name_and_calls():
+    primitives = importlib.import_module("jax.extend.core.primitives")
+    mine = minijax.extend.core.primitives
+    for name in {name for name in dir(primitives) if name.endswith("_p")} & set(dir(mine)):
+        if name != "remat_p":  # which is called checkpoint here, see jax_differences.toml
+            assert str(getattr(mine, name)) == str(getattr(primitives, name)), name
+    for lib in (minijax, jax):
+        lu, core = importlib.import_module(f"{lib.__name__}.extend.linear_util"), lib.extend.core
+        info = core.DebugInfo("f", "f", None, None)
+        f = lu.wrap_init(lambda x, jnp=lib.numpy: [jnp.sin(x), x], debug_info=info)
+        call_p = core.primitives.call_p
+        assert call_p.multiple_results and isinstance(call_p, core.CallPrimitive)
+        np.testing.assert_allclose(call_p.bind(1., subfuns=(f,)), [np.sin(1), 1], 1e-6)
+        np.testing.assert_allclose(lib.jit(lambda x, p=call_p, f=f: p.bind(x, subfuns=(f,)))(1.),
+                                   [np.sin(1), 1], 1e-6)
+        np.testing.assert_allclose(core.call_impl(f, 1., name="f"), [np.sin(1), 1], 1e-6)
+
+
+def test_results_that_nothing_reads():
+    for lib in (minijax, jax):
+        core = lib.extend.core
+        x, y = core.Var(lib.typeof(1.)), core.Var(lib.typeof(1.))
+        none = core.DropVar(lib.typeof(1.))
+        closed = lib.make_jaxpr(lib.lax.sin)(1.)
+        sin = closed.jaxpr.eqns[0].primitive
+        eqns = [core.new_jaxpr_eqn([x], [v], sin, dict(closed.jaxpr.eqns[0].params),
+                                   core.no_effects, None) for v in (none, y)]
+        jaxpr = closed.jaxpr.replace(invars=[x], outvars=[y], eqns=eqns)
+        assert repr(none) == "_" and "_:f32[] = sin" in str(jaxpr)
+        assert float(lib.core.eval_jaxpr(jaxpr, [], 0.)[0]) == 0

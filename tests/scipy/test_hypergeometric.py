@@ -108,3 +108,27 @@ def test_spherical_harmonics():
         return top.jacrev(lambda t: top.scipy.special.sph_harm_y(
             np.array([3]), np.array([2]), t, np.float32([.4])).real)(top.numpy.array([.5]))
     np.testing.assert_allclose(slope(minijax), slope(jax), 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:jax.scipy.special.lpmn_values is deprecated")
+@pytest.mark.parametrize("is_normalized", [True, False])
+def test_legendre_functions_of_all_orders_and_degrees(is_normalized):
+    z = np.linspace(-0.95, 0.9, 5).astype(np.float32)
+
+    def found(lib, special):
+        def total(z):
+            return lib.numpy.sin(special.lpmn_values(4, 4, z, is_normalized)).sum()
+        yield special.lpmn_values(6, 6, z, is_normalized)
+        yield special.lpmn_values(0, 0, z, is_normalized)
+        yield lib.jit(lib.grad(total))(z)
+    for mine, theirs in zip(found(minijax, minijax.scipy.special),
+                            found(jax, jax.scipy.special), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, 2e-5, 2e-5)
+    for m, n, x in [(2, 3, z), (2, 2, z[None]), (2, 2, z.astype(int))]:
+        said = []
+        for special in (minijax.scipy.special, jax.scipy.special):
+            with pytest.raises((TypeError, ValueError, NotImplementedError)) as error:
+                special.lpmn_values(m, n, x, is_normalized)
+            said.append((error.type, str(error.value)))
+        assert said[0] == said[1]

@@ -1,0 +1,95 @@
+"""What libraries take of JAX's insides does what it does there, in processes of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run(program):
+    """What a program prints, its warnings left out."""
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent.parent)})
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def internals(root):
+    """What programs get of the names that libraries ask for, as text."""
+    return run(f"""
+import os, sys
+os.environ.update(JAX_PLATFORMS="cpu", JAX_THREEFRY_PARTITIONABLE="0")
+if "{root}" == "minijax":
+    import minijax.as_jax
+import dataclasses, inspect, pickle
+import numpy as np
+import jax, jax.core, jax.numpy as jnp, jax.interpreters.pxla as pxla
+from jax._src import core, pjit
+from jax._src.api_util import infer_argnums_and_argnames as infer
+from jax._src.literals import TypedInt
+from jax._src.public_test_util import check_close
+from jax.interpreters import batching, xla
+from jax.sharding import Mesh
+
+signature = inspect.signature(lambda a, b, /, c, d=1, *rest, e, **more: 0)
+for argnums, argnames in [(None, None), (2, None), ((3, 0), None), (None, "c"), (None, ("d", "e")),
+                          ([1], "a")]:
+    print(infer(signature, argnums, argnames))
+number = pickle.loads(pickle.dumps(TypedInt(3, np.dtype("int32"))))
+print(repr(number), number + 1, jnp.ones(2, "int8") + number)
+check_close(dict(x=np.float32(1)), dict(x=np.float32(1 + 5e-7)))
+for x, y in [(1.0, 1.1), (np.ones(2), np.ones(3)), (1, 2)]:
+    try:
+        check_close(x, y)
+        print("close")
+    except AssertionError:
+        print("not close")
+print(core.trace_state_clean(), jax.jit(lambda x: x * core.trace_state_clean())(1))
+print(core.TraceTag() == core.TraceTag(), len({{core.TraceTag(), core.TraceTag()}}))
+print(pjit.pjit(lambda x, n: x * n, static_argnums=1)(2.0, 3))
+print(jax.make_jaxpr(pjit.pjit(jnp.sin))(1.0).eqns[0].primitive is pjit.jit_p)
+print(jax.core.ShapedArray((2,), "int32").at_least_vspace().dtype,
+      jax.core.ShapedArray((2,), "float32").at_least_vspace().shape)
+print(pxla.thread_resources.env.physical_mesh.empty)
+with Mesh(np.array(jax.devices()), ("x",)):
+    print(pxla.thread_resources.env.physical_mesh.axis_names)
+print(jax.core.concrete_or_error(int, np.float32(2.5)), jax.core.valid_jaxtype("text"))
+
+class Variable:
+    shape, dtype = (2,), np.dtype("float32")
+    def __init__(self, value):
+        self.value = value
+
+jax.core.pytype_aval_mappings[Variable] = lambda v: jax.core.ShapedArray((2,), "float32")
+xla.canonicalize_dtype_handlers[Variable] = lambda v: np.asarray(v.value, "float32")
+v, double = Variable([1, 2]), jax.jit(lambda v: v * 2)
+print(double(v), double(v), jax.vmap(lambda v: v + 1)(v), jax.lax.neg(v), jnp.square(v))
+print(jax.grad(lambda v: (v * 2).sum())(v), jax.lax.scan(lambda c, x: (c, c), v, None, 2)[1])
+
+@dataclasses.dataclass
+class Data:
+    x: object
+    shared: object
+
+def to_elt(cont, get_index, data, axis):
+    return Data(cont(data.x, axis), data.shared)
+
+def from_elt(cont, size, data, axis):
+    return Data(cont(size, data.x, axis), 7)
+
+jax.tree_util.register_dataclass(Data, ["x", "shared"], [])
+batching.register_vmappable(Data, int, int, to_elt, from_elt, None)
+def f(d, y):
+    assert jnp.shape(d.x) in ((2,), (3,)) and jnp.shape(d.shared) == (2,)
+    return Data(d.x * y, d.shared), y + 1
+d = Data(jnp.arange(6.).reshape(2, 3), jnp.ones(2))
+print(jax.vmap(f)(d, jnp.arange(2.)))
+print(jax.jit(jax.vmap(f, in_axes=(1, 0), out_axes=(1, 0)))(d, jnp.arange(3.)))
+print(jax.grad(lambda x: jax.vmap(f)(Data(x, d.shared), jnp.arange(2.))[0].x.sum())(d.x))
+print(jax.vmap(lambda x: x + 1)(d.x))
+""")
+
+
+def test_internals_that_libraries_ask_for_do_what_jaxs_do():
+    assert internals("minijax") == internals("jax")

@@ -1,0 +1,88 @@
+"""Generators of one's own, and Threefry, beside JAX."""
+
+import importlib
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+BOTH = [minijax, jax]
+
+
+def extend(lib, name):
+    return importlib.import_module(f"{lib.__name__}.extend.{name}")
+
+
+def outcome(f):
+    try:
+        return f()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def generator(lib):
+    """A generator whose words are easy to follow: three of them, each a multiple."""
+    jnp = lib.numpy
+    return extend(lib, "random").define_prng_impl(
+        key_shape=(3,), name="counting", tag="count",
+        seed=lambda seed: seed.astype(np.uint32) * np.arange(1, 4, dtype=np.uint32),
+        split=lambda key, shape: key + jnp.arange(np.prod(shape) * 3, dtype=np.uint32).reshape(
+            *shape, 3),
+        random_bits=lambda key, width, shape: (
+            key.sum() * np.uint32(2654435761) + jnp.arange(np.prod(shape), dtype=np.uint32)
+            * np.uint32(40503) << 7).astype(f"uint{width}").reshape(shape),
+        fold_in=lambda key, data: key * 3 + data)
+
+
+def drawn(lib):
+    random, impl = lib.random, generator(lib)
+    yield str(impl), repr(impl)
+    key = random.key(5, impl=impl)
+    yield str(key.dtype), str(key), str(random.key_impl(key))
+    yield random.key_data(random.split(key, (2, 2)))
+    yield random.key_data(random.fold_in(key, 7))
+    yield random.PRNGKey(5, impl=impl)
+    for width in (8, 16, 32):
+        yield random.bits(key, (2, 3), f"uint{width}")
+    yield random.uniform(key, (4,))
+    yield lib.vmap(lambda key: random.normal(key, (2,)))(random.split(key, 3))
+    yield lib.jit(lambda key: random.randint(key, (3,), 0, 100))(key)
+    yield random.permutation(key, 7)
+    yield lib.lax.scan(lambda key, _: (random.fold_in(key, 1), random.bits(key)), key, None, 3)[1]
+    yield random.key_data(lib.numpy.stack([key, key])[1])
+    yield outcome(lambda: key + 1).partition(":")[0]
+
+
+def test_a_generator_of_ones_own_draws_what_it_draws_in_jax():
+    for mine, theirs in zip(drawn(minijax), drawn(jax), strict=True):
+        if isinstance(mine, tuple | str):
+            assert mine == theirs
+        else:
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_allclose(mine, theirs, 3e-7)
+
+
+def test_words_that_stand_in_no_row_are_refused():
+    f = abs
+    with pytest.raises(ValueError, match="one axis"):
+        extend(minijax, "random").define_prng_impl(key_shape=(2, 2), seed=f, split=f,
+                                                   random_bits=f, fold_in=f)
+
+
+def test_threefry_by_name_and_word_by_word():
+    for count in (np.arange(5, dtype=np.uint32), np.zeros((2, 3), np.uint32),
+                  np.zeros(0, np.uint32)):
+        mine, theirs = (extend(lib, "random").threefry_2x32(
+            lib.numpy.array([7, 2**31], np.uint32), lib.numpy.asarray(count)) for lib in BOTH)
+        np.testing.assert_array_equal(mine, theirs)
+    for lib in BOTH:
+        r = extend(lib, "random")
+        key = r.seed_with_impl(r.threefry_prng_impl, 3)
+        assert str(key.dtype) == "key<fry>" and key == lib.random.key(3)
+        assert r.random_seed(3, r.threefry_prng_impl) == key
+        with pytest.raises(TypeError, match="requires uint32 arguments"):
+            r.threefry_2x32((np.uint32(1), np.uint32(2)), lib.numpy.arange(3))
+    with pytest.raises(AttributeError, match="threefry_prng_impl"):
+        _ = extend(minijax, "random").rbg_prng_impl

@@ -1,0 +1,42 @@
+"""Values that say themselves how `vmap` maps them; `as_jax/test_internals.py` compares with JAX."""
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax import api
+from minijax.extend import vmappable
+
+
+class Pair:
+    def __init__(self, one, two):
+        self.one, self.two = one, two
+
+
+@pytest.fixture
+def pairs():
+    vmappable.register_vmappable(
+        Pair, int, int, lambda cont, index, pair, spec: Pair(cont(pair.one, spec), index()),
+        lambda cont, size, pair, spec: Pair(cont(size, pair.one, spec), cont(size, pair.two, 0)),
+        None)
+    yield
+    vmappable._vmappables.clear()
+    api.map_arguments = api.map_axes
+
+
+def test_a_value_is_mapped_that_is_no_tree(pairs):
+    found = minijax.vmap(lambda pair, y: Pair(pair.one * pair.two, y), in_axes=(1, None),
+                         out_axes=1)(Pair(np.ones((2, 3)), None), 5.)
+    assert found.one.tolist() == [[0, 1, 2]] * 2 and found.two.tolist() == [5] * 3
+    assert minijax.vmap(lambda x: x + 1)(np.arange(2)).tolist() == [1, 2]
+
+
+def test_the_names_of_axes_go_through(pairs):
+    found = minijax.vmap(lambda pair: minijax.lax.psum(pair.one, "i"), axis_name="i")(
+        Pair(np.arange(3), None))
+    assert found.tolist() == [3] * 3
+
+
+def test_sizes_that_are_no_integers_are_refused():
+    with pytest.raises(NotImplementedError, match="pad it to arrays of one size"):
+        vmappable.register_vmappable(Pair, int, tuple, min, max, len)
