@@ -10,6 +10,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from minijax import config, errors, source_info
@@ -57,15 +58,17 @@ class EqualStore(Store):
         self._values[:] = [val]
 
 
+@dataclass(frozen=True, repr=False)
 class WrappedFun:
     """A function `f`, and what is around it."""
 
-    def __init__(self, f: Callable, f_transformed: Callable, transforms: tuple = (),
-                 stores: tuple = (), params: tuple = (), in_type: Any = None,
-                 debug_info: source_info.DebugInfo | None = None):
-        self.f, self.f_transformed, self.params = f, f_transformed, params
-        self.transforms, self.stores = transforms, stores
-        self.in_type, self.debug_info = in_type, debug_info
+    f: Callable
+    f_transformed: Callable = field(compare=False)
+    transforms: tuple = ()
+    stores: tuple = field(default=(), compare=False)
+    params: tuple = ()
+    in_type: Any = None
+    debug_info: source_info.DebugInfo | None = None
 
     @property
     def __name__(self) -> str:
@@ -89,15 +92,6 @@ class WrappedFun:
         for mine, theirs in zip(self.stores, stores, strict=False):
             if mine is not None and theirs is not None:
                 mine.store(theirs.val)
-
-    def _parts(self) -> tuple:
-        return self.f, self.transforms, self.params, self.in_type, self.debug_info
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, WrappedFun) and self._parts() == other._parts()
 
     def __repr__(self) -> str:
         around = "\n".join(f"{i}   : {gen.__name__}   {args}"
@@ -190,7 +184,7 @@ def cache(call: Callable) -> Callable:
 
     def memoized_fun(fun: WrappedFun, *args: Any) -> Any:
         mine = results.setdefault(fun.f, {})
-        key = (*fun._parts()[1:4], args, config.trace_key())
+        key = (fun.transforms, fun.params, fun.in_type, args, config.trace_key())
         if key in mine:
             result, stores = mine[key]
             fun.populate_stores(stores)

@@ -7,7 +7,7 @@ In JAX: `jax/_src/lax/convolution.py`.
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -38,7 +38,8 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Axes
 
 
-ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007  as JAX's, which prints so
+    tuple[str, str, str], ConvDimensionNumbers, None]
 
 
 # ── Axes by letters ──────────────────────────────────────────────────────────────────────────

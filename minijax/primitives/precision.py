@@ -6,7 +6,7 @@ In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/other.py`.
 
 import dataclasses
 import enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from minijax import config
 
@@ -137,5 +137,6 @@ def canonical_precision(precision: Any) -> Any:
                      f"- a lax.DotAlgorithm value;\nbut got {precision}.")
 
 
-PrecisionLike = (None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
-                 | DotAlgorithm | DotAlgorithmPreset)
+PrecisionLike = Union[  # noqa: UP007  as JAX's, which prints so
+    None, str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithm,
+    DotAlgorithmPreset]
