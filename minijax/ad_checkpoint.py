@@ -54,7 +54,7 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     f32[3] output of cos from <doctest minijax.ad_checkpoint.print_saved_residuals[1]>:2:11 (f)
     """
     for aval, origin in saved_residuals(f, *args, **kwargs):
-        print(aval.str_short(), origin)
+        print(aval.str_short(True), origin)
 
 
 def _origins(jaxpr: Jaxpr, names: source_info.Names) -> list[tuple[ShapedArray, str]]:

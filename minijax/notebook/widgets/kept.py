@@ -54,7 +54,7 @@ def kept(fun: Callable, *calls: Any, **options: Any) -> Film:
 
 def decides(key: Key, names: Sequence[str]) -> str:
     """What of a call decides: the types of its arrays, and the values of what is static."""
-    types = [aval.str_short() + " weak" * aval.weak_type for aval in key.avals]
+    types = [aval.str_short(True) + " weak" * aval.weak_type for aval in key.avals]
     static = [f"{names[where] if isinstance(where, int) else where}={value!r}"
               for where, (_, value) in key.static]
     return ", ".join(types + static)

@@ -60,7 +60,7 @@ def spots(tree: Any, key: str = "", depth: int = 0) -> Spot:
     kind = kind_of(tree)
     if kind is None:
         is_array = isinstance(tree, core.Array | np.ndarray)
-        return Spot(core.get_aval(tree).str_short() if is_array else repr(tree), key, depth)
+        return Spot(core.get_aval(tree).str_short(True) if is_array else repr(tree), key, depth)
     children, _ = children_with_keys(kind, tree)
     below = [spots(child, bare_key(k), depth + 1) for k, child in children]
     return Spot(kind.type.__name__ if tree is not None else "None", key, depth, below)
