@@ -395,6 +395,7 @@ def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, 
 
 def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **sizes: Any
                   ) -> list[ShapedArray]:
+    check_dtypes(select_prim.name, [x], [ORDERED])
     wanted = reduce_window_shape_tuple(x.shape, **sizes)
     refuse((source.shape != wanted, "select_and_scatter_add takes one element for each window, "
                                     f"{wanted}, but the source has shape {source.shape}"))
@@ -432,7 +433,7 @@ def _selected_examples(scatter: bool) -> list[Example]:
 select_and_gather_add_p = Primitive(
     "select_and_gather_add",
     impl=_gather_impl,
-    abstract_eval=_pooled_type("select_and_gather_add", NUMBER),
+    abstract_eval=_pooled_type("select_and_gather_add", ORDERED),
     jvp=emitted.linear(0),
     transpose=emitted.transposed(_gather_cotangent),
     batch=_batch_pooled,
