@@ -17,14 +17,15 @@ def with_fixed_outputs_before(body: ClosedJaxpr, num_consts: int, first: int
       The program of these, of the loop's constants; the body without them; which they are.
     """
     jaxpr = body.jaxpr
-    varying = set(jaxpr.invars[num_consts:])
+    varying, same = set(jaxpr.invars[num_consts:]), []
     for eqn in jaxpr.eqns:
         if eqn.effects or not varying.isdisjoint(eqn.invars):
             varying.update(eqn.outvars)
+        else:
+            same.append(eqn)
     is_fixed = [not isinstance(x, Var) or x not in varying for x in jaxpr.outvars[first:]]
     loose, fixed = parted(jaxpr.outvars[first:], is_fixed)
-    before = jaxpr.replace(invars=jaxpr.invars[:num_consts], outvars=tuple(fixed), eqns=[
-        eqn for eqn in jaxpr.eqns if varying.isdisjoint(eqn.outvars)])
+    before = jaxpr.replace(invars=jaxpr.invars[:num_consts], outvars=tuple(fixed), eqns=same)
     rest = jaxpr.replace(outvars=(*jaxpr.outvars[:first], *loose))
     program, body = (without_dead_equations(ClosedJaxpr(part, body.consts))
                      for part in (before, rest))

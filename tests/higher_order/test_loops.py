@@ -462,3 +462,15 @@ def test_nothing_that_is_the_same_in_each_turn_is_kept_for_each_or_summed_up_who
     assert scan.params["reverse"]
     assert not any(v.aval.shape[:1] == (9,) and v.aval.ndim > 2 for v in scan.invars)
     assert not any(v.aval.shape == (6, 10) for v in scan.outvars)
+
+
+@pytest.mark.parametrize("told", [lambda c, s: c, lambda c, s: s])  # JAX: a constant only once
+def test_what_a_body_prints_is_printed_in_each_turn_of_a_loop_that_is_differentiated(told, capsys):
+    def printed(lib):
+        def step(c, s):
+            lib.debug.print("{}", told(c, s))
+            return c * s, None
+        lib.block_until_ready(lib.jit(lib.grad(lambda x: lib.lax.scan(step, x, X)[0]))(2.0))
+        lib.effects_barrier()
+        return capsys.readouterr().out
+    assert printed(minijax) == printed(jax) != ""

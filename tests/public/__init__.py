@@ -67,7 +67,8 @@ NOT_HERE = {
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-        "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset", "FftType",
+        "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike",
+        "DotAlgorithm", "DotAlgorithmPreset", "FftType",
         "Precision", "RandomAlgorithm",
         "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
