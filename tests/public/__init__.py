@@ -67,10 +67,9 @@ NOT_HERE = {
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-        "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike",
-        "DotAlgorithm", "DotAlgorithmPreset", "FftType",
-        "Precision", "RandomAlgorithm",
-        "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
+        "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
+        "DotAlgorithm", "DotAlgorithmPreset", "FftType", "Precision", "PrecisionLike",
+        "RandomAlgorithm", "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
     **{f"lax.{name}": f"takes functions; tests/higher_order/test_{file}.py" for name, file in (
