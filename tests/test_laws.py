@@ -253,7 +253,8 @@ def compiled_is_the_meaning(p, cases, summed=False):
         if not chosen:
             continue
         with config.enable_x64(x64):
-            wanted = [c.run(*c.args) for c in chosen]
+            with config.disable_jit(True):  # else long formulas would be compiled here, too
+                wanted = [c.run(*c.args) for c in chosen]
             found = minijax.jit(lambda argss, chosen=chosen: [
                 c.run(*args) for c, args in zip(chosen, argss, strict=True)])(
                     [c.args for c in chosen])

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, cannot
+from minijax.higher_order import strips
 from minijax.higher_order.control_flow import while_loop
 from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp
 from minijax.higher_order.jit import jit
@@ -20,6 +21,7 @@ from minijax.interpreters.jvp import jvp_flat
 from minijax.primitives import algebra, analytic, choice, emitted, families, gamma, rounding
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import Examples, points
+from minijax.primitives.families import FormulaPrimitive
 from minijax.primitives.rounding import abs
 from minijax.primitives.slots import (FLOAT, NOT_LINEAR, all_weak, broadcast_shapes, check_dtypes,
                                       elementwise_type)
@@ -430,3 +432,7 @@ def polygamma(m: Any, x: Any) -> Array:
       ValueError: for its derivative in m.
     """
     return _ruled_polygamma(*_alike("polygamma", m, x))
+
+
+# Functions of one formula are compiled, too, where they are evaluated.
+FormulaPrimitive.compiled = staticmethod(strips.evaluated)

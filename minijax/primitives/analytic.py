@@ -17,7 +17,7 @@ from minijax.primitives.choice import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import coefficient, constant, filled, stretched
 from minijax.primitives.examples import points
-from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.families import FormulaPrimitive, binary, elementwise, unary
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,
                                       broadcast_shapes, check_dtypes, in_numpy)
 
@@ -256,13 +256,16 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
 
 erf_p, erf = unary(
     "erf", "The error function.", accepts=FLOAT, shows="0.0 -> 0.",
+    made=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
 erfc_p, erfc = unary(
     "erfc", "``1 - erf(x)``, exact for large x.", accepts=FLOAT, shows="0.0 -> 1.",
+    made=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
 erf_inv_p, erf_inv = unary(
     "erf_inv", "The number whose error function is x.", accepts=FLOAT, shows="0.0 -> 0.",
+    made=FormulaPrimitive,
     derivative=lambda t, y, x: mul(coefficient(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
     examples=points((-.9, .9)))

@@ -83,9 +83,11 @@ def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
 
 bessel_i0e_p, bessel_i0e = families.unary(
     "bessel_i0e", "The modified Bessel function of order 0, divided by ``exp(|x|)``.",
-    accepts=FLOAT, derivative=_i0e_slope, examples=examples.points((-3., 12.)),
+    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i0e_slope,
+    examples=examples.points((-3., 12.)),
     element=wide(infix(functools.partial(_scaled, order=0))), shows="0.0 -> 1.")
 bessel_i1e_p, bessel_i1e = families.unary(
     "bessel_i1e", "The modified Bessel function of order 1, divided by ``exp(|x|)``.",
-    accepts=FLOAT, derivative=_i1e_slope, examples=examples.points((-3., 12.)),
+    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i1e_slope,
+    examples=examples.points((-3., 12.)),
     element=wide(infix(functools.partial(_scaled, order=1))), shows="0.0 -> 0.")

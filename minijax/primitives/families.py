@@ -8,12 +8,13 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, ArrayImpl, ForPrimitive, Primitive, ShapedArray, Zero
+from minijax.core import (Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray,
+                          Zero)
 from minijax.lazily import importing
 from minijax.primitives.axes import Outs
 from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
@@ -52,12 +53,26 @@ def sum_of(terms: Sequence[Array]) -> Array:
 
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
+class FormulaPrimitive(Primitive):
+    """One whose formula takes NumPy a thousand steps: evaluated, it is compiled.
+
+    `impl` stays its meaning.
+    """
+
+    # Evaluates by compiled code, once `jit` is there; None where it is not to.
+    compiled: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        outs = self.compiled and self.compiled(self, args, params)
+        return super().evaluate(args, params) if outs is None else outs
+
+
 def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 accepts: Sequence[tuple] = (), result: Callable | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
-                transpose: Any = NOT_LINEAR, element: Formula | None = None, examples: Examples
-                ) -> Primitive:
+                transpose: Any = NOT_LINEAR, element: Formula | None = None,
+                examples: Examples, made: type[Primitive] = Primitive) -> Primitive:
     """A primitive that works place by place, on operands that stretch to one shape.
 
     Args:
@@ -65,12 +80,13 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       accepts, result: as of `elementwise_type`, unless `abstract_eval` is given.
       derivatives: the rules of `per_argument`, unless `jvp` is given.
       element: the formula of one element; by default the operation or function of that name.
+      made: `FormulaPrimitive` if the formula is long, and there is no function of NumPy's.
     """
     element = element or elementary(name)
-    return Primitive(name, impl=impl or by_formula(element),
-                     abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
-                     jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                     batch=batch_elementwise, element=at_each(element), examples=examples)
+    return made(name, impl=impl or by_formula(element),
+                abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
+                jvp=jvp or per_argument(*derivatives), transpose=transpose,
+                batch=batch_elementwise, element=at_each(element), examples=examples)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,
