@@ -19,6 +19,7 @@ import pytest
 
 import minijax
 import minijax.scipy.special
+from minijax import stage
 
 from .public import ADAPTED, CONCRETE, NAMES, NOT_HERE, TABLE
 from .public.draw import Call, Draw, Maker
@@ -216,6 +217,23 @@ def test_agrees_with_jax(module, name, guards):
     for i, found in zip(simple, compiled, strict=True):
         if not isinstance(ours[i][0], Refused):
             assert_same(found, theirs[i][0], chosen[i], nans=nans)
+
+
+# Their bodies are the user's, and each may be a new function.
+WITH_BODIES = {("lax", name) for name in ("cond", "fori_loop", "map", "reduce", "reduce_window",
+                                          "scan", "switch", "while_loop")}
+
+
+@pytest.mark.parametrize(("module", "name"), [row for row in NAMES if row not in WITH_BODIES],
+                         ids=str)
+def test_a_call_like_the_one_before_traces_no_loop_anew(module, name, monkeypatch):
+    [case, *_] = cases(module, name, TABLE[module][name])
+    f, staged = function_of(minijax, module, name), []
+    value(minijax, f, case, case.args)
+    recorded = stage._recorded
+    monkeypatch.setattr(stage, "_recorded", lambda *of: staged.append(of) or recorded(*of))
+    value(minijax, f, case, case.args)
+    assert not staged
 
 
 def types(lib: Any, f: Callable, case: Call, given: Callable) -> Any:

@@ -272,7 +272,13 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
       TypeError: for other dtypes.
     """
     a, x = _alike("random_gamma_grad", a, x)
-    return converted(_wide(lambda a, x: _slope_in_a(a, x, True))(a, x), x.dtype)
+    return converted(_slope_of_number(a, x), x.dtype)
+
+
+@functools.partial(jit, inline=True)
+@_wide
+def _slope_of_number(a: Array, x: Array) -> Array:
+    return _slope_in_a(a, x, True)
 
 
 # ── The incomplete beta function ─────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from typing import Any
 from minijax import dtypes
 from minijax.core import Array, as_value
 from minijax.higher_order.control_flow import scan
+from minijax.higher_order.jit import jit
 from minijax.primitives import emitted, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.choice import select
@@ -149,8 +150,11 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     if b.shape[:-1] != d.shape:
         raise TypeError("All inputs to tridiagonal_solve must have the same batch dimensions and "
                         f"rows, but got shapes {d.shape} and {b.shape}.")
-    if not d.shape[-1]:
-        return b
+    return _eliminated(dl, d, du, b, perturb_singular) if d.shape[-1] else b
+
+
+@functools.partial(jit, static_argnums=4, inline=True)
+def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool) -> Array:
     low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
     right = move_axis(b, -2, 0)
     nothing = mid[:1] - mid[:1]

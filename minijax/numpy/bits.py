@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.jit import jit
 from minijax.numpy import arithmetic, reductions
 from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Inexact, Operand, along,
                                      broadcast_arrays_to_one_shape, check_looked_up, choose,
@@ -94,13 +96,16 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     6
     """
     _check_integers("gcd", x1)
-    x, y = broadcast_arrays_to_one_shape(abs(x1), abs(x2))
+    found = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
+    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
 
+
+@functools.partial(jit, inline=True)
+def _euclid(x: Array, y: Array) -> Array:
     def step(pair: Any) -> Any:
         x, y = pair
         return choose(y != 0, y, x), choose(y != 0, lax.rem(x, choose(y != 0, y, 1)), 0)
-    found = lax.while_loop(lambda pair: reductions.any(pair[1] != 0), step, (x, y))[0]
-    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
+    return lax.while_loop(lambda pair: reductions.any(pair[1] != 0), step, (x, y))[0]
 
 
 def lcm(x1: Operand, x2: Operand) -> Array:

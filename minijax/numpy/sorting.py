@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.jit import jit
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
                                      canonical_axis, choose, convert, promote_dtypes_inexact,
@@ -108,6 +110,11 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         a = a[sorter]
     if method in _COUNTING:
         a = lax.sort(a)
+    return _binary_search(a, v, side=side)
+
+
+@functools.partial(jit, static_argnames="side", inline=True)
+def _binary_search(a: Array, v: Array, side: str) -> Array:
     low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
         middle = lax.shift_right_logical(low + high, convert(1, _INT))

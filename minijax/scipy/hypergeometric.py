@@ -5,6 +5,7 @@ Stands on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
+from minijax.higher_order.jit import jit
 from minijax.derivatives import jvp
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, public,
                                      static_index, static_value)
@@ -169,7 +171,12 @@ def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
     if z.dtype.kind == "c":
         raise ValueError("complex input not supported.")
     v = static_index(v, "Argument v of bessel_jn.")
-    orders = np.arange(int(static_value(n_iter, "Argument n_iter of bessel_jn.")), 0, -1)
+    return _bessel_jn(z, v, int(static_value(n_iter, "Argument n_iter of bessel_jn.")))
+
+
+@functools.partial(jit, static_argnums=(1, 2), inline=True)
+def _bessel_jn(z: Array, v: int, n_iter: int) -> Array:
+    orders = np.arange(n_iter, 0, -1)
 
     def down(above: Any, k: Any) -> Any:  # the quotient of order k and the one before; DLMF 10.33
         quotient = z / (2 * k - z * above)
@@ -240,6 +247,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
     return jnp.where((order <= degree)[..., None], scaled, 0)
 
 
+@functools.partial(jit, static_argnums=4, inline=True)
 def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:
     """Legendre functions of a cosine, with the factor of the harmonics; DLMF 14.10.3."""
     def upwards(k: Any, state: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.derivatives import jvp
+from minijax.higher_order.jit import jit
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes,
                                      promote_dtypes_inexact)
 
@@ -43,6 +44,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return jnp.vectorize(one, signature="(n,n)->(n,n)")(x)
 
 
+@functools.partial(jit, static_argnums=1, inline=True)
 def _expm(x: Any, max_squarings: int) -> Any:
     """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
     size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
@@ -156,7 +158,12 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     [x] = promote_dtypes_inexact(as_array("sqrtm", A))
     if x.ndim != 2 or x.shape[0] != x.shape[1]:
         raise ValueError(f"expected a square matrix, got shape {x.shape}")
-    t, z = _triangular(x)
+    return _root(*_triangular(x))
+
+
+@functools.partial(jit, inline=True)
+def _root(t: Any, z: Any) -> Any:
+    """The square root of ``z t z*``, column by column."""
     roots = jnp.sqrt(jnp.diagonal(t))
 
     def column(known: Any, j: Any) -> tuple[Any, None]:

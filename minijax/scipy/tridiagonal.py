@@ -10,6 +10,7 @@ from typing import Any
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.higher_order.jit import jit
 from minijax.numpy.arguments import ArrayLike, as_array
 
 
@@ -59,6 +60,7 @@ def _vectors(d: Any, e: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2))
+@functools.partial(jit, static_argnums=(0, 1), inline=True)
 def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     """Each interval is halved until it is short: how many values lie below its middle is counted.
 
