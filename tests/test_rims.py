@@ -153,3 +153,34 @@ def test_what_does_not_vary_has_no_part_in_a_derivative():
     assert minijax.jvp(lambda x: f(x, 1e-38), (10.,), (1.,))[1] < -80
     for slope in (minijax.grad, minijax.jacfwd):
         assert slope(functools.partial(minijax.scipy.special.zeta, 2.))(np.inf) == 0
+
+
+# ── Complex numbers ──────────────────────────────────────────────────────────────────────────
+
+PARTS = np.float32([0, 1, -1, np.inf, -np.inf, np.nan, 3e38, -3e38])
+COMPLEX = (PARTS[:, None] + np.complex64(0)).repeat(8, 1)
+COMPLEX.imag = PARTS
+OF_COMPLEX = {"multiply": lambda z, w: z * w,
+              **{f"power {p}": lambda z, w, p=p: z ** p for p in (-1., 0., .5, 1., 2., 3., 2 + 0j)}}
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_products_and_powers_of_complex_numbers_at_the_rims_are_of_jax(name):
+    """Of powers those that are compiled, where XLA makes products of some."""
+    f, args = OF_COMPLEX[name], [x.ravel() for x in np.meshgrid(COMPLEX, COMPLEX)]
+    theirs = np.asarray(jax.jit(f, compiler_options={
+        "xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True})(*args))
+    for way in [minijax.jit(f), *[f] * (name == "multiply")]:
+        ours = np.asarray(way(*map(minijax.numpy.array, args)))
+        for part in ("real", "imag"):
+            np.testing.assert_allclose(getattr(ours, part), getattr(theirs, part), rtol=1e-5,
+                                       atol=1e-6, err_msg=f"{name}, {part}")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_determinants_of_weak_matrices_are_as_weak_as_those_of_jax(n):
+    def weak(lib):
+        x = lib.lax.broadcast(lib.lax.full((), 2.), (n, n))
+        sign, size = lib.numpy.linalg.slogdet(x)
+        return [y.weak_type for y in (x, lib.numpy.linalg.det(x), sign, size)]
+    assert weak(minijax) == weak(jax)

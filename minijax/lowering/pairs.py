@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval
-from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, subjaxprs
+from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives import emitted
 from minijax.primitives.algebra import in_parts as joined, is_complex
 from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
@@ -82,9 +82,17 @@ def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
         return lambda *args: Pair(*(_of_part(eqn, args, k) for k in range(2)))
     if name in FORMULAS:
         shape = eqn.outvars[0].aval.shape
+        if name == "pow" and (power := _whole_power(eqn.invars[1])):
+            return lambda x, _: FORMULAS["integer_pow"](x, y=power)
         return lambda *args: FORMULAS[name](
             *(each_of(x, lambda v: emitted.stretched(v, shape)) for x in args), **params)
     return partial(RULES[name], **params) if name in RULES else None
+
+
+def _whole_power(exponent: Atom) -> int | None:
+    """The exponent of a power that XLA takes for a product, or for the quotient of one."""
+    value = exponent.value if isinstance(exponent, Literal) else None
+    return next((power for power in (-1, 1, 2, 3) if value == power), None)
 
 
 def _of_part(eqn: JaxprEqn, args: Sequence[Any], k: int) -> Any:

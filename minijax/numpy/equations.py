@@ -138,7 +138,7 @@ def _small_det(a: Any) -> Array:
         return p[0] + p[3] + p[4] - (p[1] + p[2] + p[5])
     if n == 2:
         return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
-    return a[..., 0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
+    return convert(a[..., 0, 0], a.dtype) if n else lax.full(a.shape[:-2], 1, a.dtype)
 
 
 @custom_jvp
@@ -191,7 +191,8 @@ def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`).")
     _check_square("slogdet()", a)
-    return SlogdetResult(*_slogdet(a))
+    is_weak = a.weak_type and 0 < a.shape[-1] <= 2  # in JAX a formula
+    return SlogdetResult(*(convert(x, x.dtype, is_weak) for x in _slogdet(a)))
 
 
 @custom_jvp

@@ -52,9 +52,19 @@ sub_p, sub = binary(
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 
+def _product(x: np.ndarray, y: np.ndarray) -> Any:
+    """NumPy's; complex numbers that are not finite as compiled code rounds and overflows."""
+    z = np.multiply(x, y)
+    if z.dtype.kind != "c" or np.isfinite(z).all():
+        return z
+    fma = numpy_scalars().fma
+    return in_parts(fma(x.real, y.real, -(x.imag * y.imag)),
+                    fma(x.imag, y.real, x.real * y.imag))
+
+
 mul_p, _ = binary(
     "mul", "",
-    impl=np.multiply,
+    impl=_product,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
