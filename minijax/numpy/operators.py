@@ -17,8 +17,9 @@ from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
 from minijax.higher_order.placing import shards
 from minijax.higher_order.shardings import Format, Layout, SingleDeviceSharding, of_type
-from minijax.numpy import (creation, display, indexing, interchange, logic, putting, reductions,
-                           searching, shaping, sorting, unary)
+from minijax.numpy import (creation, display, indexing, interchange, joining, logic, putting,
+                           reductions, searching, shaping, sorting, unary)
+from minijax.primitives.slots import real_dtype
 from minijax.tracebacks import api_boundary, settle_for_good
 
 
@@ -63,6 +64,15 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
 
     method.__name__ = method.__qualname__ = name
     return method
+
+
+def _as_pairs(x: Any, dtype: np.dtype) -> Any:
+    """`view` from complex numbers or to them, which are two floats each, side by side."""
+    if x.dtype.kind == "c":
+        parts = joining.stack([lax.real(x), lax.imag(x)], -1)
+        return shaping.reshape(parts, (*x.shape[:-1], -1)).view(dtype)
+    parts = x.view(real_dtype(dtype))
+    return lax.complex(parts[..., ::2], parts[..., 1::2])
 
 
 # ── A number for Python ──────────────────────────────────────────────────────────────────────
@@ -239,19 +249,27 @@ class _Methods:
         >>> jnp.array(1, dtype="int32").view("uint32")
         Array(1, dtype=uint32)
         """
-        if dtype is None:
+        wanted = self.dtype if dtype is None else np.dtype(
+            dtypes.check_user_dtype_supported(dtype, "view"))
+        if wanted == self.dtype:
             return self
-        wanted = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
         if wanted.kind == "b":
             return self.view("uint8").astype(wanted)
         if self.dtype.kind == "b":
             return self.astype("uint8").view(wanted)
         before, after = self.dtype.itemsize, wanted.itemsize
+        if not self.ndim and before != after:
+            raise ValueError("view() of a 0d array is only supported if the itemsize is "
+                             "unchanged.")
+        if self.ndim and self.shape[-1] * before % after:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of "
+                             "the total size in bytes of the last axis of the array.")
+        if "c" in (self.dtype.kind, wanted.kind):
+            whole = (-1,) if self.ndim else ()
+            pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), wanted)
+            return shaping.reshape(pairs, (*self.shape[:-1], *whole))
         if before < after:
             parts = after // before
-            if self.shape[-1] % parts:
-                raise ValueError("When changing to a larger dtype, its size must be a divisor of "
-                                 "the total size in bytes of the last axis of the array.")
             self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
         bits = lax.bitcast_convert_type(self, wanted)
         return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
