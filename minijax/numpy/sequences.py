@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.higher_order.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_looked_up, choose,
@@ -150,13 +151,7 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
         x, xp, fp = _one_period(x, xp, fp, *periods)
-    right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)
-    left_of = right_of - 1
-    x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
-    width = x1 - x0
-    flat = width == 0
-    part = (x - x0) / choose(flat, 1, width)
-    found = choose(flat, y0, y0 + part * (y1 - y0))
+    found = _on_lines(x, xp, fp)
     for end, beyond, given in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
         if isinstance(given, str):
             if given != "extrapolate":
@@ -164,6 +159,18 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
         elif period is None:
             found = choose(beyond, fp[end] if given is None else given, found)
     return found
+
+
+@functools.partial(jit, inline=True)
+def _on_lines(x: Any, xp: Any, fp: Any) -> Any:
+    """Between two points, and beyond the ends on the first line or the last."""
+    right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)
+    left_of = right_of - 1
+    x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
+    width = x1 - x0
+    flat = width == 0
+    part = (x - x0) / choose(flat, 1, width)
+    return choose(flat, y0, y0 + part * (y1 - y0))
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
+from minijax.higher_order.jit import jit
 from minijax.numpy.arguments import ArrayLike
 
 __all__ = ["map_coordinates"]
@@ -47,6 +48,11 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
             f"supported modes are {set(_INSIDE)}.")
     if order not in (0, 1):
         raise NotImplementedError("jax.scipy.ndimage.map_coordinates currently requires order<=1")
+    return _interpolated(array, places, cval, order, mode)
+
+
+@functools.partial(jit, static_argnames=("order", "mode"), inline=True)
+def _interpolated(array: Any, places: list, cval: Any, order: int, mode: str) -> Array:
     neighbours = [_nearest(c) if order == 0 else _both(c) for c in places]
 
     def contribution(corner: tuple) -> Any:
