@@ -190,7 +190,8 @@ def test_a_method_without_arguments_agrees_with_jax(agrees_with_jax, name):
     "f.squeeze(0)", "str(f.devices())", "repr(f.device)", "repr(f.sharding)",
     "f.is_fully_addressable", "f.to_device(f.device)", "f.sum(dtype=int)", "f.view('int64')",
     "c.view('float32')", "c.view('int32')", "c.view('float16')", "c.view(bool)",
-    "c.view('complex64')", "f[:, :2].view('complex64')", "f.view('complex64')", "c[0, 0].view('float32')",
+    "c.view('complex64')", "f[:, :2].view('complex64')", "f.view('complex64')",
+    "c[0, 0].view('float32')",
     "i[0, 0].view('int16')", "jax.jit(lambda z: z.view('float32'))(c)",
     "jax.grad(lambda z: (z.view('float32') ** 2).sum())(c)",
 ])
