@@ -5,6 +5,7 @@ Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import functools
 import operator
@@ -141,7 +142,9 @@ class ClosedJaxpr(core.Program):
             _with_memo.add(self)
         key = (*key, config.trace_key())
         found = memo.get(key, memo)
-        return memo.setdefault(key, make()) if found is memo else found
+        if found is not memo:
+            return found
+        return inner_first(self, lambda: memo.setdefault(key, make()))
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
@@ -158,8 +161,74 @@ def kept_with_program(make: F) -> F:
     @functools.wraps(make)
     def kept(closed: ClosedJaxpr, *given: Any, **named: Any) -> Any:
         key = [tuple(x) if isinstance(x, list) else x for x in (*given, *named.values())]
-        return closed.derived((make, *named, *key), lambda: make(closed, *given, **named))
+        return closed.derived((make, *named, *key),
+                              functools.partial(make, closed, *given, **named))
     return cast(F, kept)
+
+
+# ── Programs inside each other ───────────────────────────────────────────────────────────────
+
+NESTED = 6  # so many derivations run inside each other on the stack
+PER_PROGRAM = 8  # one asks so often for others of a program inside: by flags that a loop settles
+
+
+class Derivation(BaseException):
+    """Something that is computed from a program; raised by one that is to be made first."""
+
+    def __init__(self, closed: ClosedJaxpr, make: Callable[[], Any]):
+        self.closed, self.make = closed, make
+
+    @functools.cached_property
+    def left(self) -> dict[int, int]:
+        """How often it may still ask for what is derived of each program directly inside."""
+        return {id(inner): PER_PROGRAM for eqn in self.closed.eqns
+                for inner in subjaxprs(eqn.params)}
+
+    def is_after(self, closed: ClosedJaxpr) -> bool:
+        """Whether it asks for something of a program inside, which can be made before."""
+        left = self.left.get(id(closed), 0)
+        self.left[id(closed)] = left - 1
+        return left > 0
+
+
+class Waiting(list[Derivation]):
+    """Derivations each of which is made before the one in front of it."""
+
+    def __init__(self, first: Derivation, depth: int):
+        super().__init__([first])
+        self.depth = depth
+
+
+_waiting: contextvars.ContextVar[Waiting | None] = contextvars.ContextVar(
+    "minijax_waiting", default=None)
+
+
+def inner_first(closed: ClosedJaxpr, make: Callable[[], Any]) -> Any:
+    """What `make` computes from a program, and keeps.
+
+    It asks for the same of the programs inside.  Where they nest deeper than Python's stack allows,
+    the innermost is done first: what is asked for is raised, made in the loop below, and who asked
+    begins again, and has it.
+    """
+    outer = _waiting.get()
+    depth = outer.depth + 1 if outer else 1
+    if outer and depth > NESTED and outer[-1].is_after(closed):
+        # under the trace and the flags of who asks for it
+        raise Derivation(closed, functools.partial(contextvars.copy_context().run, make))
+    waiting = Waiting(Derivation(closed, make), depth)
+    try:
+        _waiting.set(waiting)
+        while True:
+            try:
+                result = waiting[-1].make()
+            except Derivation as inner:
+                waiting.append(inner.with_traceback(None))
+                continue
+            waiting.pop()
+            if not waiting:
+                return result
+    finally:
+        _waiting.set(outer)
 
 
 def parted(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
