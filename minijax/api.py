@@ -102,8 +102,8 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     values = [x if d is None else stage.check_arg(x) for x, d in zip(leaves, dims, strict=True)]
     size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
     check_size(size)
-    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info,
-                               on_devices=api == "pmap")
+    outs, out_dims = core.leaving_no_tracer(vmap_flat)(
+        flat.__call__, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     if sum_match:
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x

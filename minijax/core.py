@@ -7,7 +7,6 @@ In JAX: `jax/_src/core.py`.
 from __future__ import annotations
 
 import contextvars
-import functools
 import math
 import operator
 import threading
@@ -15,7 +14,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -490,9 +489,10 @@ class Trace:
         raise NotImplementedError
 
     def ancestry(self) -> Iterator[Trace]:
-        yield self
-        if self.parent is not None:
-            yield from self.parent.ancestry()
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
 
     def is_open(self, level: Level) -> bool:
         return any(trace.level is level for trace in self.ancestry())
@@ -615,14 +615,17 @@ def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
             current_trace.set(before)
 
 
-def leaves_no_tracer(enter: F) -> F:
+def leaving_no_tracer(enter: F) -> F:
     """`enter`, which runs a user's function at a new level; nobody should hold a tracer of that
     level as it returns, and a check may look whether somebody does.
     """
-    @functools.wraps(enter)
-    def entered(*args: Any, **kwargs: Any) -> Any:
-        return base_trace.around("enter", enter)(*args, **kwargs)
-    return cast(F, entered)
+    return base_trace.around("enter", enter)
+
+
+def as_method(fun: Callable) -> Callable:
+    """What is called as `fun` is; an object's method takes a frame less of Python's stack."""
+    call = type(fun).__call__
+    return types.MethodType(call, fun) if isinstance(call, types.FunctionType) else fun
 
 
 def check_not_leaked(trace: Trace, x: Tracer) -> None:
@@ -740,6 +743,10 @@ class Primitive:
         outs = self.bind(*args, **params)
         return outs if self.multiple_results else [outs]
 
+    def listed(self, outs: Any) -> list:
+        """What `bind` returns, as a list of results."""
+        return list(outs) if self.multiple_results else [outs]
+
     def rule(self, slot: str) -> Callable:
         """The rule in a slot.
 
@@ -794,18 +801,15 @@ class Primitive:
 
     # What the tutorials on new primitives call; each fills the slot of the block.
 
-    def _listed(self, outs: Any) -> list:
-        return list(outs) if self.multiple_results else [outs]
-
     def def_impl(self, impl: Callable) -> Callable:
         # copies: what the function returns may be its own, to be changed later
         self.impl = lambda *args, **params: [
             np.array(as_value(out)._buffer)
-            for out in self._listed(impl(*map(as_value, args), **params))]
+            for out in self.listed(impl(*map(as_value, args), **params))]
         return impl
 
     def def_abstract_eval(self, rule: Callable) -> Callable:
-        self.abstract_eval = lambda *avals, **params: self._listed(rule(*avals, **params))
+        self.abstract_eval = lambda *avals, **params: self.listed(rule(*avals, **params))
         return rule
 
     def get_bind_params(self, params: Params) -> Params:

@@ -63,7 +63,8 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
                         f"have tree structure {dot_tree}.")
     points = [check_arg(x) for x in leaves]
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
-    outs, out_dots = jvp_flat(flat.__call__, points, directions, flat.debug_info)
+    outs, out_dots = core.leaving_no_tracer(jvp_flat)(
+        flat.__call__, points, directions, flat.debug_info)
     return flat.with_aux(flat.result(outs), flat.result(map(public_tangent, out_dots)))
 
 
@@ -134,7 +135,7 @@ class Linearized:
         self.flat, leaves = flattened(fun, args, traced_for, has_aux)
         stop = "." if traced_for == "vjp" else ""  # as in JAX
         self.primals = [check_arg(x, stop) for x in leaves]
-        self.outs, self.program = linearize_flat(
+        self.outs, self.program = core.leaving_no_tracer(linearize_flat)(
             self.flat.__call__, self.primals, self.flat.debug_info)
         self.result = self.flat.result(self.outs)
         self.derivative = Derivative(self.flat, self.primals, self.outs, self.program)

@@ -44,12 +44,9 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     Array(6., dtype=float32, weak_type=True)
     """
     no_reduce_axes("grad", reduce_axes)
-    derive = _value_and_gradient(argnums, has_aux, holomorphic, allow_int, "grad")
-
-    def gradient(partial: Callable, chosen: tuple) -> Any:
-        value, gradients = derive(partial, chosen)
-        return (gradients, value[1]) if has_aux else gradients
-    return _by_argnums(fun, argnums, gradient)
+    return _by_argnums(fun, argnums, _value_and_gradient(
+        argnums, has_aux, holomorphic, allow_int, "grad",
+        lambda value, gradients: (gradients, value[1]) if has_aux else gradients))
 
 
 def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
@@ -68,12 +65,17 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     """
     no_reduce_axes("grad", reduce_axes)
     return _by_argnums(fun, argnums, _value_and_gradient(
-        argnums, has_aux, holomorphic, allow_int, "value_and_grad"))
+        argnums, has_aux, holomorphic, allow_int, "value_and_grad",
+        lambda value, gradients: (value, gradients)))
 
 
 def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
-                        name: str) -> Callable[[Callable, tuple], Any]:
-    """What a user's transformation of this name makes of a function and of where it is taken."""
+                        name: str, returned: Callable[[Any, Any], Any]
+                        ) -> Callable[[Callable, tuple], Any]:
+    """What a user's transformation of this name makes of a function and of where it is taken.
+
+    `returned` is what it returns of the value, with aux where there is one, and the gradients.
+    """
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
         _check_inputs(chosen, name, holomorphic, allow_int)
         at = Linearized(partial, chosen, name, has_aux)
@@ -86,7 +88,7 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
         _check_real(at.result, name, "outputs", holomorphic, advice)
         one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
         gradients = _as_asked(argnums, at.pull_back([one]))
-        return at.flat.with_aux(at.result) if has_aux else at.result, gradients
+        return returned(at.flat.with_aux(at.result) if has_aux else at.result, gradients)
     return value_and_gradient
 
 

@@ -169,26 +169,22 @@ def kept_with_program(make: F) -> F:
 # ── Programs inside each other ───────────────────────────────────────────────────────────────
 
 NESTED = 6  # so many derivations run inside each other on the stack
-PER_PROGRAM = 8  # one asks so often for others of a program inside: by flags that a loop settles
+PER_PROGRAM = 16  # one begins again so often for each program inside: rules ask for several things
 
 
 class Derivation(BaseException):
     """Something that is computed from a program; raised by one that is to be made first."""
 
+    begun = 0
+
     def __init__(self, closed: ClosedJaxpr, make: Callable[[], Any]):
         self.closed, self.make = closed, make
 
-    @functools.cached_property
-    def left(self) -> dict[int, int]:
-        """How often it may still ask for what is derived of each program directly inside."""
-        return {id(inner): PER_PROGRAM for eqn in self.closed.eqns
-                for inner in subjaxprs(eqn.params)}
-
-    def is_after(self, closed: ClosedJaxpr) -> bool:
-        """Whether it asks for something of a program inside, which can be made before."""
-        left = self.left.get(id(closed), 0)
-        self.left[id(closed)] = left - 1
-        return left > 0
+    def may_begin_again(self) -> bool:
+        """Whether what it asks for can be made before; if it is kept, it is not asked for again."""
+        self.begun += 1
+        return self.begun <= PER_PROGRAM * sum(
+            len([*subjaxprs(eqn.params)]) for eqn in self.closed.eqns)
 
 
 class Waiting(list[Derivation]):
@@ -212,7 +208,7 @@ def inner_first(closed: ClosedJaxpr, make: Callable[[], Any]) -> Any:
     """
     outer = _waiting.get()
     depth = outer.depth + 1 if outer else 1
-    if outer and depth > NESTED and outer[-1].is_after(closed):
+    if outer and depth > NESTED and outer[-1].may_begin_again():
         # under the trace and the flags of who asks for it
         raise Derivation(closed, functools.partial(contextvars.copy_context().run, make))
     waiting = Waiting(Derivation(closed, make), depth)

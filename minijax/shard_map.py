@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import source_info, stage, tree_util
+from minijax import core, source_info, stage, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import flattened
 from minijax.higher_order.meshes import P, PartitionSpec, current
@@ -158,8 +158,9 @@ class _Call:
             return self.results(values)
         (name, size), rest = axes[0], axes[1:]
         places = [0 if name in names else None for names in used]
-        outs, dims = vmap_flat(lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
-                               self.flat.debug_info, on_devices=True)
+        outs, dims = core.leaving_no_tracer(vmap_flat)(
+            lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
+            self.flat.debug_info, on_devices=True)
         return [self.out_of_axis(i, x, d, name, size)
                 for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
 

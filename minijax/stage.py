@@ -133,10 +133,18 @@ def recorder() -> Callable[..., ClosedJaxpr]:
 
 def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
               debug_info: DebugInfo | None) -> ClosedJaxpr:
-    trace = DynamicJaxprTrace(core.current_trace.get(), debug_info)
+    before = core.current_trace.get()
+    trace = DynamicJaxprTrace(before, debug_info)
     args = [trace.new_arg(aval) for aval in in_avals]
-    # an object that is called as a method takes a frame less of the stack
-    outs = core.run_with(trace, fun.__call__ if isinstance(fun, FlatFunction) else fun, *args)
+    # `core.run_with`, written out: a frame less, where functions call each other deeply
+    try:
+        try:
+            core.current_trace.set(trace)
+            outs = core.as_method(fun)(*args)
+        finally:
+            core.current_trace.set(before)
+    finally:
+        core.current_trace.set(before)
     return trace.program([core.as_value(x) for x in outs])
 
 
@@ -197,7 +205,7 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Array]:
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
-        return self.flat_result(self.fun(*args, **kwargs))
+        return self.flat_result(core.as_method(self.fun)(*args, **kwargs))
 
     def flat_result(self, result: Any) -> list[Array]:
         """What the function returns, flat; its aux is kept."""

@@ -63,7 +63,8 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
     given = [[_like(value, t) * f for t, f in zip(terms, factors, strict=True)]
              for value, terms in zip(values, series, strict=False)]
-    outs, derivatives = jet_flat(flat, values, given, order, flat.debug_info)
+    outs, derivatives = core.leaving_no_tracer(jet_flat)(
+        flat, values, given, order, flat.debug_info)
     returned = [[t / f if f != 1 else t for t, f in zip(terms, factors, strict=True)]
                 for terms in derivatives]
     tree = tree_util.tree_structure(flat.result(outs))
@@ -158,7 +159,6 @@ class JetTrace(Trace):
         return rule(self, primitive, args, params)
 
 
-@core.leaves_no_tracer
 def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
              series: Sequence[Sequence[Any] | None], order: int,
              debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[list]]:

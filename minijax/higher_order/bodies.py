@@ -107,28 +107,24 @@ class Given:
 
     def body(self) -> Body:
         """The program, traced unless it was before."""
-        key = self.key
+        key, table = self.key, _bodies[self.fun]
         try:
-            hash(key)
+            found = table.get(key)
         except TypeError:  # a static argument cannot be told from others
-            return self.trace()
-        table = _bodies[self.fun]
-        found = table.get(key)
+            found, table = None, {}
         if found is not None and found.is_current():
             core.base_trace.note("lookup", found, self)
             if not config.debug_purity.value:  # which looks at what a trace does besides
                 return found
-        found = self.trace()
+        # traced here: a frame more would be one for each of functions that call each other deeply
+        flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
+                                self.static)
+        program, consts = hoist(recorder()(flat, avals, flat.debug_info), self.moves)
+        found = Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
         if not (found.captures_tracers and config.check_tracer_leaks.value):
             table[key] = found
         core.base_trace.note("lookup", found, self)
         return found
-
-    def trace(self) -> Body:
-        flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
-                                self.static)
-        program, consts = hoist(recorder()(flat, avals, flat.debug_info), self.moves)
-        return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
 
 
 def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:

@@ -13,7 +13,8 @@ from minijax.core import Primitive
 from minijax.higher_order import arguments, compiled, rules
 from minijax.higher_order.bodies import Body, Given
 from minijax.higher_order.keeping import Policy, keeping, needed_of, reads
-from minijax.higher_order.references import Ref, carrying, reading
+from minijax.higher_order.references import (NotCarriedError, Ref, carried_first, carrying_refs,
+                                              reading)
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, Environment, kept_with_program, parted
 from minijax.stage import check_arg, is_tracer, stage
@@ -137,10 +138,15 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
         function = functools.partial(fun, **named) if named else fun
 
+        try:
+            return called(function, args, kwargs)
+        except NotCarriedError as error:
+            refs = carried_first(error)
+
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
             given = {"values_of_references": values, **kwargs}
             return called(tracebacks.wraps(fun)(reading(function, refs)), args, given), values
-        return carrying(functools.partial(called, function, args, kwargs), with_refs)
+        return carrying_refs(with_refs, refs)
     return checkpointed
 
 

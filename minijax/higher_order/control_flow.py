@@ -15,15 +15,15 @@ import numpy as np
 
 from minijax import caches, config, core, dtypes, errors, source_info, tree_util
 from minijax.core import ShapedArray
-from minijax.higher_order.bodies import Body, share_consts
+from minijax.higher_order.bodies import Body, Given, share_consts
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
 from minijax.higher_order import devices
 from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                          scan_in_python, while_in_python)
-from minijax.higher_order.references import (Ref, carrying, closed_over, discharged,
-                                              has_refs)
+from minijax.higher_order.references import (NotCarriedError, Ref, carried_first, carrying_refs,
+                                              closed_over, discharged, has_refs)
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, parted
@@ -177,11 +177,12 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
         functions, given = zip(*(closed_over(f, operands) for f in functions), strict=True)
         operands = given[0]
 
-    def with_refs(refs: Sequence[Ref], values: list) -> Any:
-        return _staged_branches(index, [discharged(f, refs) for f in functions],
-                                (values, *operands), names)
-    return carrying(functools.partial(_staged_branches, index, functions, operands, names),
-                    with_refs)
+    try:
+        return _staged_branches(index, functions, operands, names)
+    except NotCarriedError as error:
+        refs = carried_first(error)
+    return carrying_refs(lambda refs, values: _staged_branches(
+        index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
 
 
 def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
@@ -190,7 +191,9 @@ def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequen
     values = [check_arg(x) for x in leaves]
     types = tree_util.tree_unflatten(tree, [x.aval for x in values])
     kind = "cond" if names[0] == "false_fun" else "switch"
-    bodies = [Body.of(f, types, kind) for f in functions]
+    bodies = []
+    for f in functions:  # a comprehension would be one more frame where branches nest deeply
+        bodies.append(Given(f, types, kind).body())  # noqa: PERF401
     _check_branches(kind, [*zip(names, bodies, strict=True)])
     programs, consts = share_consts(bodies)
     given, handed_on = [*consts, *values], _handed_on(programs)
@@ -255,9 +258,9 @@ class Carry:
 
     def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
         """The body of the loop; `carry_of` is what of its result it carries on."""
-        body = Body.of(f, (self.types, *others), self.kind)
+        body = Given(f, (self.types, *others), self.kind).body()
         if self.adapted(carry_of(body.out_types)):
-            body = Body.of(f, (self.types, *others), self.kind)
+            body = Given(f, (self.types, *others), self.kind).body()
         return body
 
     def adapted(self, out_types: Any) -> bool:
@@ -341,14 +344,18 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     if config.disable_jit.value:
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
 
+    try:
+        return _scan(f, init, rows, x_tree, steps, reverse, unroll)
+    except NotCarriedError as error:
+        refs = carried_first(error)
+
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
         def body(state: tuple, x: Any) -> tuple[tuple, Any]:
             (carry, y), values = discharged(f, refs)(state[1], state[0], x)
             return (carry, values), y
         (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
         return (last, ys), values
-    return carrying(functools.partial(_scan, f, init, rows, x_tree, steps, reverse, unroll),
-                    with_refs)
+    return carrying_refs(with_refs, refs)
 
 
 def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
@@ -455,7 +462,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     flat, length = FlatFunction(f, tree), _loop_length(rows, None)
 
     def each_row(rows: Sequence[Any], count: int) -> list:
-        outs, dims = vmap_flat(flat, count, None, rows, [0] * len(rows))
+        outs, dims = core.leaving_no_tracer(vmap_flat)(flat, count, None, rows, [0] * len(rows))
         return [batch_to(x, d, 0, count) for x, d in zip(outs, dims, strict=True)]
 
     pieces, whole = [], length - length % batch_size
@@ -498,11 +505,13 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a value that is not known, one of a vmap for instance
 
-    def with_refs(refs: Sequence[Ref], values: list) -> Any:
-        return _while(lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
-                      lambda state: discharged(body_fun, refs)(state[1], state[0]),
-                      (init_val, values))
-    return carrying(functools.partial(_while, cond_fun, body_fun, init_val), with_refs)
+    try:
+        return _while(cond_fun, body_fun, init_val)
+    except NotCarriedError as error:
+        refs = carried_first(error)
+    return carrying_refs(lambda refs, values: _while(
+        lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
+        lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)), refs)
 
 
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:

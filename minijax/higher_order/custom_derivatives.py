@@ -64,7 +64,7 @@ class CustomPrimitive(Primitive):
     """Binds Python functions; recorded in a program, the primal one becomes a program too."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        return list(_function(**params)(*args))
+        return list(core.as_method(_function(**params))(*args))
 
     def calls_python(self, params: Params) -> bool:
         return "fun" in params

@@ -357,25 +357,21 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> None:
     refs.append(error.ref)
 
 
-def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]]
-             ) -> T:
-    """An operation, some of whose functions may use references from outside.
-
-    Args:
-      plain: the operation.
-      with_refs: from references and their values, its result and the references' new values.
-    """
+def carried_first(error: NotCarriedError) -> list[Ref]:
+    """What an operation carries that has met a reference from outside; see `carry`."""
     refs: list[Ref] = []
-    try:
-        return plain()
-    except NotCarriedError as error:
-        carry(error, refs)
-    return carrying_refs(with_refs, refs)
+    carry(error, refs)
+    return refs
 
 
 def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
                   ) -> T:
-    """The same, where some references are known; others are found by trying, and are added."""
+    """An operation, some of whose functions use references from outside.
+
+    Args:
+      with_refs: from references and their values, its result and the references' new values.
+      refs: those that are known; others are found by trying, and are added.
+    """
     while True:
         try:
             result, values = with_refs(refs, [ref.read() for ref in refs])

@@ -67,7 +67,6 @@ def is_symbolic_zero(tangent: Any) -> bool:
     return isinstance(tangent, Zero) or tangent.dtype == dtypes.float0
 
 
-@core.leaves_no_tracer
 def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
              tangents: Sequence[Tangent], debug_info: source_info.DebugInfo | None = None
              ) -> tuple[list[Array], list[Tangent]]:

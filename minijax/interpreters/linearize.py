@@ -34,7 +34,6 @@ class LinearProgram:
         return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
 
 
-@core.leaves_no_tracer
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
                    debug_info: DebugInfo | None = None) -> tuple[list[Array], LinearProgram]:
     """The outputs of a function of flat arguments, and its derivative there."""

@@ -37,7 +37,8 @@ class SplitTrace(DynamicJaxprTrace):
                           params: Params) -> list:
         unknown = [self.owns(x) for x in args]
         if not any(unknown):
-            return core.run_with(self.parent, primitive.bind_list, *args, **params)
+            return primitive.listed(
+                core.run_with(self.parent, primitive.bind, *args, **params))
         if callable(primitive.split) and not all(unknown):
             halves = primitive.split(unknown, args, **params)
             if halves is not None:

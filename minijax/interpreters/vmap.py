@@ -104,7 +104,6 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
     return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
 
 
-@core.leaves_no_tracer
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
               level: Level | None = None, on_devices: bool = False
