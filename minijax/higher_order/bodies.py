@@ -16,7 +16,7 @@ from minijax.higher_order.arguments import flattened
 from minijax.higher_order.rules import rearranged
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.source_info import DebugInfo
-from minijax.stage import hoist, recorder
+from minijax.stage import FlatFunction, hoist, recorder
 
 # By function and by all else that decides what a trace gives.
 _bodies: caches.OfObjects[dict[tuple, Body]] = caches.OfObjects(lambda fun: {})
@@ -107,24 +107,34 @@ class Given:
 
     def body(self) -> Body:
         """The program, traced unless it was before."""
-        key, table = self.key, _bodies[self.fun]
+        key = self.key
         try:
-            found = table.get(key)
+            hash(key)
         except TypeError:  # a static argument cannot be told from others
-            found, table = None, {}
+            return self.trace()
+        table = _bodies[self.fun]
+        found = table.get(key)
         if found is not None and found.is_current():
             core.base_trace.note("lookup", found, self)
             if not config.debug_purity.value:  # which looks at what a trace does besides
                 return found
-        # traced here: a frame more would be one for each of functions that call each other deeply
-        flat, avals = flattened(self.fun, self.args, self.traced_for, False, self.kwargs,
-                                self.static)
-        program, consts = hoist(recorder()(flat, avals, flat.debug_info), self.moves)
-        found = Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
+        flat, avals = self.flat()  # as in `trace`, a call of which would be one more frame
+        found = self.body_of(flat, recorder()(flat, avals, flat.debug_info))
         if not (found.captures_tracers and config.check_tracer_leaks.value):
             table[key] = found
         core.base_trace.note("lookup", found, self)
         return found
+
+    def trace(self) -> Body:
+        flat, avals = self.flat()
+        return self.body_of(flat, recorder()(flat, avals, flat.debug_info))
+
+    def flat(self) -> tuple[FlatFunction, list[Any]]:
+        return flattened(self.fun, self.args, self.traced_for, False, self.kwargs, self.static)
+
+    def body_of(self, flat: FlatFunction, recorded: ClosedJaxpr) -> Body:
+        program, consts = hoist(recorded, self.moves)
+        return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
 
 
 def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
