@@ -14,7 +14,7 @@ from tests.bench._libraries import LIBRARIES, child, library, ready
 from tests.bench._picture import bars
 from tests.bench._report import chosen, geometric_mean, options, save
 from tests.bench._row import arguments
-from tests.bench._workloads import rows
+from tests.bench._workloads import TO_COMPILE, rows
 
 Times = dict[str, float]
 
@@ -22,7 +22,7 @@ Times = dict[str, float]
 def first_calls(name: str, words: list[str]) -> Times:
     """The time of tracing, compiling and running each row once; rows that fail are left out."""
     lib, found = ready(name), {}
-    for row in rows(name):
+    for row in rows(name, TO_COMPILE):
         if not chosen(row.name, words):
             continue
         given = arguments(row, lib)
