@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -103,6 +103,8 @@ class Mark:
     index: tuple[Operand, ...] = ()
     shape: tuple[int, ...] = ()
     place: Index = ()
+    bodies_at: ClassVar[tuple[str, ...]] = ()
+    parts_at: ClassVar[tuple[str, ...]] = ()  # no pass is to see what it speaks of
 
 
 class Held(NamedTuple):

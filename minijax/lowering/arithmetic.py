@@ -129,12 +129,15 @@ class Arithmetic(Scalars):
 
     def fold(self, op: str, args: Any, dtype: np.dtype) -> Operand | None:
         """The operand that equals op(*args), where no operation is needed; None elsewhere."""
-        if all(isinstance(x, Constant) for x in args):
+        constants = [isinstance(x, Constant) for x in args]
+        if all(constants):
             target = [dtype] if OPS[op].result == "target" else []
             return self.const(OPS[op].meaning(*(x.value for x in args), *target), dtype)
         if op == "select" and isinstance(args[0], Constant):
             return args[1] if args[0].value else args[2]
-        return self._fold_pair(op, *args) if len(args) == 2 else None
+        if len(args) == 2 and (True in constants or args[0] is args[1]):
+            return self._fold_pair(op, *args)
+        return None
 
     def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind

@@ -30,10 +30,12 @@ from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
 from .segments import in_segments
 from .stretches import LONG, stretches
+from .tables import Entry, Table, calls_of, table_of, with_tables
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
+ASKING = "minijax_ask"  # what the functions ask that no threads share
 # What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
 # layout, a list its length and the address of its items, an array the address of its elements.
 HEADER, WORD = object.__basicsize__, 8
@@ -139,12 +141,14 @@ class ModuleText:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
         self.printed: dict[str, str] = {}  # the texts of those loops → their names
+        self.known: dict[tuple[For, str], str] = {}  # a loop, how it asks → the name
         self.saying: set[str] = set()  # those that say whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
         self.sites = sites(kernel)
+        self.most = 0  # things that a call in a table takes
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
         """What prints one function."""
@@ -152,7 +156,7 @@ class ModuleText:
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
-        bodies = stretches(self.kernel.body, LONG)
+        bodies = stretches(with_tables(self.kernel.body, self.entry), LONG)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         stretched = [*map(self.stretch, names, bodies, names[1:])]
         return "\n".join([*self.functions.values(), *stretched, *self.metadata.lines]) + "\n"
@@ -162,15 +166,39 @@ class ModuleText:
         wanted = dict.fromkeys(x for each in walk(body) for x in touched(each))
         inner = self.printer(wanted)
         inner.point_at_buffers(self.kernel, wanted)
-        inner.questions = Questions(inner, "minijax_ask")
+        inner.questions = Questions(inner, ASKING)
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
         status = "i32 %status" if following else "i32 0"
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
-    def function(self, loop: For, how: Outlined, ask: str) -> str:
+    def entry(self, statement: Statement) -> Entry | None:
+        """What stands for a loop in a table, if it is a function of buffers that always ends."""
+        how = self.outlined.get(statement) if isinstance(statement, For) else None
+        buffers = tuple(x for x in how.taken if isinstance(x, Buffer)) if how else ()
+        if not how or how.blocks or not buffers or len(buffers) < len(how.taken):
+            return None
+        name = self.function(statement, ASKING)  # type: ignore[arg-type]
+        return None if name in self.saying else Entry(statement, name, buffers)
+
+    def table(self, table: Table) -> str:
+        """A call of what makes the calls of a table."""
+        self.most = max(self.most, *(len(call.taken) for call in table.calls))
+        name = f"@table.{sum(x.startswith('@table') for x in self.functions) + 1}"
+        self.functions[name] = f"{name} = internal constant {table_of(table, self.kernel)}"
+        self.functions["@calls"] = calls_of(self.kernel, self.most)
+        return f"call void @calls(ptr %list, ptr {name})"
+
+    def function(self, loop: For, ask: str) -> str:
         """The name of the function that a loop is, which asks for signals by this name."""
+        first = self.outlined[loop].first or loop
+        if (first, ask) not in self.known:
+            self.known[first, ask] = self.printed_function(first, self.outlined[first], ask)
+        return self.known[first, ask]
+
+    def printed_function(self, loop: For, how: Outlined, ask: str) -> str:
+        """Its name, that of another where the texts are equal."""
         inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
         inner.questions = Questions(inner, ask)
         inner.is_outlined, inner.is_shared = True, bool(how.blocks)
@@ -521,7 +549,7 @@ class FunctionText:
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
         ask = "minijax_ask_sharing" if how.blocks or not self.questions else self.questions.name
-        name = self.module.function(loop, how, ask)
+        name = self.module.function(loop, ask)
         says = name in self.module.saying
         frame = self.frame(list(map(self.typed, how.taken)))[0]
         call = (self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
@@ -546,6 +574,9 @@ class FunctionText:
         types = ", ".join(thing.split()[0] for thing in given)
         self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
         return f"call {result} @{name}({', '.join(given)})"
+
+    def print_table(self, table: Table) -> None:
+        self.emit(self.module.table(table))
 
     def print_while(self, loop: While) -> None:
         counter = self.at_entry("alloca i64") if self.questions else ""

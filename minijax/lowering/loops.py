@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, dataclass_transform
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 import numpy as np
 
@@ -17,12 +17,23 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 
+BODIES = ("condition", "then", "orelse", "body")
+_SPELLED = ("dtype", "shape", "role")  # what others see of a thing that has a name
+
+
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Node:
     """What trees are made of: frozen records, each of them equal to itself alone."""
 
+    bodies_at: ClassVar[tuple[str, ...]] = ()  # its fields that are bodies
+    parts_at: ClassVar[tuple[str, ...]] = ()  # those where operands, variables or buffers may be
+
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, eq=False)(cls)
+        types = {x.name: x.type for x in fields(cls)}  # type: ignore[arg-type]
+        cls.bodies_at = tuple(name for name in BODIES if name in types)
+        cls.parts_at = tuple(name for name, t in types.items()
+                             if name not in BODIES and t not in ("str", "int"))
 
 
 class Named(Node):
@@ -241,18 +252,14 @@ class Kernel(Node):
 # -- what every pass asks of a statement -----------------------------------------------------------
 
 
-BODIES = ("condition", "then", "orelse", "body")
-
-
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The bodies inside of a statement, in their order."""
-    parts = vars(statement)
-    return tuple(parts[name] for name in BODIES if name in parts)
+    return tuple(getattr(statement, name) for name in type(statement).bodies_at)
 
 
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with what a function makes of each of its bodies."""
-    parts = {name: tuple(f(body)) for name, body in vars(statement).items() if name in BODIES}
+    parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
     return replace(statement, **parts) if parts else statement
 
 
@@ -266,16 +273,41 @@ def walk(body: Iterable[Statement]) -> Iterator[Statement]:
 
 def _parts(node: Any) -> Iterator[Any]:
     """The operands, variables and buffers in a node, those of its bodies aside."""
-    for value in vars(node).values() if isinstance(node, Node) else ():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Named | Constant):
+    for name in type(node).parts_at:
+        value = getattr(node, name)
+        for each in value if type(value) is tuple else (value,):
+            if isinstance(each, (Named, Constant)):
                 yield each
             elif isinstance(each, Address):
                 yield from _parts(each)
 
 
+def spelled(node: Node, numbers: dict[Named, int], words: list[Any]) -> None:
+    """Append a node in words, which are the same for nodes that differ in names and notes alone;
+    named things are numbered in their order.
+    """
+    words.append(type(node))
+    for name in type(node).__match_args__:  # type: ignore[attr-defined]
+        value = getattr(node, name) if name != "note" else ""
+        for each in value if type(value) is tuple else (value,):
+            if isinstance(each, Named):
+                if each not in numbers:
+                    numbers[each] = len(numbers)
+                    words += type(each), *(getattr(each, k, None) for k in _SPELLED)
+                words.append(numbers[each])
+            elif isinstance(each, Constant):
+                words += each.dtype, each.value.tobytes()
+            elif isinstance(each, Node):
+                spelled(each, numbers, words)
+            else:
+                words.append(each)
+        words.append(")")
+
+
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """What a statement itself needs to know, its indices included; no buffers."""
+    if isinstance(statement, Let):  # which most statements are
+        return statement.args
     new = defined(statement)
     return tuple(x for x in _parts(statement) if x is not new and not isinstance(x, Buffer))
 
@@ -299,4 +331,6 @@ def renamed(x: Any, names: Mapping[Any, Operand]) -> Any:
 
 def touched(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
+    if isinstance(statement, Let):
+        return ()
     return tuple(x for x in _parts(statement) if isinstance(x, Buffer))

@@ -4,7 +4,7 @@ Stands on loops.py. Chapter 24. In XLA: buffer assignment.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -30,6 +30,14 @@ def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buf
         high[k] = low[k] + nbytes
     offsets = dict(zip(largest_first, low.tolist(), strict=True))
     return offsets, int(high.max(initial=0))
+
+
+def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
+    """Whether two temps share bytes of the workspace; nothing else ever does."""
+    if one.role != "temp" or other.role != "temp":
+        return one is other
+    first, second = sorted((one, other), key=offsets.__getitem__)
+    return offsets[second] < offsets[first] + first.nbytes
 
 
 def round_up(n: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .loops import Buffer
+from .memory import overlap
 
 
 class Metadata:
@@ -54,15 +55,8 @@ class Aliases:
         if buffer not in self.known:
             own = self.scopes[buffer]
             apart = sorted({scope for other, scope in self.scopes.items()
-                            if scope != own and not self.overlap(buffer, other)})
+                            if scope != own and not overlap(buffer, other, self.offsets)})
             others = self.metadata.add(f"!{{{', '.join(apart)}}}")
             self.known[buffer] = f", !alias.scope !{{{own}}}, !noalias {others}"
         groups = f", !llvm.access.group !{{{', '.join(parallel)}}}" if parallel else ""
         return self.known[buffer] + groups
-
-    def overlap(self, one: Buffer, other: Buffer) -> bool:
-        """Whether two temps share bytes of the workspace; nothing else ever does."""
-        if one.role != "temp" or other.role != "temp":
-            return one is other
-        first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
-        return self.offsets[second] < self.offsets[first] + first.nbytes

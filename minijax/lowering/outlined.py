@@ -5,14 +5,17 @@ its CPU backend, and outlined computations.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from . import host
 from .loops import (
     Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement, Store, Variable,
-    bodies, defined, touched, used, walk,
+    bodies, defined, spelled, touched, used, walk,
 )
+from .memory import overlap
 from .probe import cost_of
 from .stretches import LONG
 
@@ -25,18 +28,22 @@ OWN = 256 * 1024       # bytes of temps that each thread has a copy of, in its c
 
 @dataclass(frozen=True)
 class Outlined:
-    """What a loop takes from where it stands; where threads share it, `step` turns are a block."""
+    """What a loop takes from where it stands; where threads share it, `step` turns are a block.
+
+    It is called by the function of the `first` loop that is equal to it.
+    """
 
     taken: tuple[Buffer | Scalar | Variable, ...]
     blocks: int = 0
     step: int = 0
     private: tuple[Buffer, ...] = ()  # temps that each thread has for itself
+    first: For | None = None
 
 
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The loops that are functions; a piece may be inside of one that threads share."""
     shared = shared_loops(kernel)
-    pieces = _pieces(kernel.body, shared) if _is_long(kernel.body, shared) else ()
+    pieces = _Pieces(shared, kernel.offsets).inside(kernel)  # type: ignore[arg-type]
     return shared | dict(pieces)
 
 
@@ -65,10 +72,12 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outermost loops that are long and whose turns are independent. Which they are, and their
     blocks, never depends on threads.
     """
-    return dict(_shared(kernel.body, _Names(kernel.body).buffers))
+    uses = cache(lambda: Counter(x for each in walk(kernel.body) for x in touched(each)))
+    return dict(_shared(kernel.body, uses))
 
 
-def _shared(body: Sequence[Statement], uses: Counter[Buffer]) -> Iterator[tuple[For, Outlined]]:
+def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
+            ) -> Iterator[tuple[For, Outlined]]:
     for statement in body:
         found = _share(statement, uses) if isinstance(statement, For) else None
         if found is not None:
@@ -78,14 +87,14 @@ def _shared(body: Sequence[Statement], uses: Counter[Buffer]) -> Iterator[tuple[
                 yield from _shared(inner, uses)
 
 
-def _share(loop: For, uses: Counter[Buffer]) -> Outlined | None:
+def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
     turns, cost = loop.turns or 0, cost_of((loop,))
     starts_late = not isinstance(loop.start, Constant) or loop.start.value != 0
     if loop.vectorize not in ("parallel", "apart") or starts_late or turns < 2 or cost < WORTH:
         return None
     names = _Names((loop,))
     private = [x for x in names.buffers if x.role == "temp"
-               and names.buffers[x] == uses[x] and loop.vectorize == "apart"]
+               and names.buffers[x] == uses()[x] and loop.vectorize == "apart"]
     if names.leaves or names.assigns or sum(x.nbytes for x in private) > OWN:
         return None
     # Turns of an "apart" loop are independent only if each has its own copy of its scratch space.
@@ -105,18 +114,58 @@ def _share(loop: For, uses: Counter[Buffer]) -> Outlined | None:
 def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
     """By its statements at any depth; what holds a shared loop counts as long."""
     every = list(walk(body))
-    return len(every) > LONG or any(each in shared for each in every)
+    return len(every) > LONG or _holds(every, shared)
 
 
-def _pieces(body: Sequence[Statement], shared: Collection[For]
-            ) -> Iterator[tuple[For, Outlined]]:
-    """The largest loops that are not long or cannot be cut, of a kernel that is long."""
-    for statement in body:
-        inside = [found for part in bodies(statement) if _is_long(part, shared)
-                  for found in _pieces(part, shared)]
-        yield from inside
-        # It is not long, or it is in one piece.
-        if isinstance(statement, For) and statement not in shared and not inside:
-            names = _Names((statement,))
-            if not names.leaves and not any(isinstance(x, Variable) for x in names.outside):
-                yield statement, Outlined((*names.buffers, *names.outside))
+def _holds(every: Iterable[Statement], shared: Collection[For]) -> bool:
+    return bool(shared) and any(each in shared for each in every)
+
+
+class _Pieces:
+    """The loops of a long kernel that are functions, inside of each other where they are long."""
+
+    def __init__(self, shared: Collection[For], offsets: Mapping[Buffer, int]) -> None:
+        self.shared, self.offsets = shared, offsets
+        # By what is the same in equal loops: the first, and which of its things it takes.
+        self.known: dict[Hashable, tuple[For, list[int]] | None] = {}
+
+    def of(self, body: Sequence[Statement]) -> Iterator[tuple[For, Outlined]]:
+        """The pieces of a body that is long."""
+        for statement in body:
+            if isinstance(statement, For) and not _holds(walk((statement,)), self.shared):
+                yield from self.piece(statement)
+            else:
+                yield from self.inside(statement)
+
+    def inside(self, statement: Statement) -> Iterator[tuple[For, Outlined]]:
+        """The pieces of the bodies of a statement that are long."""
+        for part in bodies(statement):
+            if _is_long(part, self.shared):
+                yield from self.of(part)
+
+    def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:
+        """A loop, if it can be a function, with the pieces of the first of those that are equal."""
+        key, things = self.alike(loop)
+        if is_new := key not in self.known:
+            names = _Names((loop,))
+            place = {x: k for k, x in enumerate(things)}
+            inline = names.leaves or any(isinstance(x, Variable) for x in names.outside)
+            self.known[key] = None if inline else (
+                loop, [place[x] for x in (*names.buffers, *names.outside)])
+        known = self.known[key]
+        if is_new or known is None:
+            yield from self.inside(loop)
+        if known is not None:
+            first, taken = known
+            yield loop, Outlined(tuple(things[k] for k in taken), first=first)
+
+    def alike(self, loop: For) -> tuple[Hashable, list[Any]]:
+        """What is the same for loops whose functions are equal, and the things with names in it."""
+        words: list[Any] = []
+        numbers: dict[Any, int] = {}
+        spelled(loop, numbers, words)
+        things = list(numbers)
+        temps = [x for x in things if isinstance(x, Buffer) and x.role == "temp"]
+        words += [(k, j) for k, x in enumerate(temps) for j in range(k)
+                  if overlap(x, temps[j], self.offsets)]
+        return tuple(words), things

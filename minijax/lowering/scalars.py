@@ -255,8 +255,12 @@ class Scalars:
         return x if isinstance(x, self.operands) else self.const(x, dtype)
 
     def _alike(self, args: tuple) -> list:
-        dtype = next(x.dtype for x in args if isinstance(x, self.operands))
-        return [self.operand(x, dtype) for x in args]
+        numbers = [not isinstance(x, self.operands) for x in args]
+        if True not in numbers:
+            return list(args)
+        dtype = args[numbers.index(False)].dtype
+        return [self.const(x, dtype) if bare else x
+                for x, bare in zip(args, numbers, strict=True)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")

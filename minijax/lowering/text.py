@@ -12,7 +12,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minijax import dtypes
@@ -92,6 +92,7 @@ class KernelText:
                         for x, v in kernel.notes.get("origins", {}).items()}
         self.names: dict[Any, str] = {}
         self.taken = {*CALLS, *keyword.kwlist}
+        self.numbers: dict[str, Iterator[int]] = {}
         jaxpr = kernel.notes.get("jaxpr")
         self.jaxpr_names = Names(jaxpr)
         if jaxpr is not None:
@@ -130,7 +131,8 @@ class KernelText:
 
     def unused(self, *wishes: str) -> str:
         """The first wished name that is free, or the very first with a number."""
-        numbered = (f"{wishes[0]}{number}" for number in itertools.count(2))
+        counter = self.numbers.setdefault(wishes[0], itertools.count(2))  # those before are taken
+        numbered = (f"{wishes[0]}{number}" for number in counter)
         name = next(x for x in itertools.chain(wishes, numbered) if x not in self.taken)
         self.taken.add(name)
         return name
@@ -200,8 +202,9 @@ class KernelText:
 
     def flush(self, changed: Buffer | Variable | None = None) -> None:
         """Write down what is pending (and speaks of what has changed, if that is given)."""
+        name = "" if changed is None else self.named(changed)
         for target, text in list(self.pending.items()):
-            if changed is None or re.search(rf"\b{self.named(changed)}\b", text):
+            if name in text and (not name or re.search(rf"\b{name}\b", text)):
                 self.name(target)
 
     def shorten(self, operands: Sequence[Any]) -> None:

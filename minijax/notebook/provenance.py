@@ -24,6 +24,7 @@ from minijax.lowering.loops import (
 )
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.outlined import Outlined
+from minijax.lowering.tables import Table
 from minijax.lowering.pairs import with_programs
 from minijax.lowering.text import KernelText
 from minijax.lowering.vectors import Function
@@ -260,9 +261,10 @@ class LocatedFunction(llvm.FunctionText):
     def body(self, statements: Iterable[Statement]) -> None:
         before = self.here
         for statement in statements:
-            if statement in self.located.of.numbers:
+            if statement in self.located.of.numbers or isinstance(statement, Table):
                 self.here = len(self.statements)
-                self.statements.append((statement,))
+                self.statements.append(tuple(call.loop for call in statement.calls)
+                                       if isinstance(statement, Table) else (statement,))
             super().body((statement,))
             self.here = before
 
@@ -282,16 +284,30 @@ class LocatedModule(llvm.ModuleText):
         self.of = of
         # For each function the statements behind each number in its comments.
         self.behind: dict[str, Listed] = {}
+        # What is not printed, for it equals what is.
+        self.copies: dict[Statement, dict[Statement, None]] = {}
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> LocatedFunction:
         return LocatedFunction(self, buffers, lanes)
 
-    def function(self, loop: For, how: Outlined, ask: str) -> str:
-        name = super().function(loop, how, ask)
+    def function(self, loop: For, ask: str) -> str:
+        first = self.outlined[loop].first or loop
+        if first is not loop:
+            for x, copy in zip(walk([first]), walk([loop]), strict=True):
+                self.copies.setdefault(x, {})[copy] = None
+        return super().function(loop, ask)
+
+    def printed_function(self, loop: For, how: Outlined, ask: str) -> str:
+        name = super().printed_function(loop, how, ask)
         _, *own = self.behind.pop("@loop")
         others = self.behind.get(name) or [()] * (1 + len(own))
         self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
         return name
+
+    def _with_copies(self, x: Statement) -> Iterator[Statement]:
+        yield x
+        for copy in self.copies.get(x, ()):
+            yield from self._with_copies(copy)
 
     def function_of(self, f: Function) -> tuple[str, str]:
         name, vector = super().function_of(f)
@@ -315,7 +331,8 @@ class LocatedModule(llvm.ModuleText):
             number = re.search(r" ; (\d+)$", line)
             if name and name[1] in self.behind:
                 scope, first = scope + 1, len(listed)
-                listed += self.behind[name[1]]
+                listed += [tuple(y for x in xs for y in self._with_copies(x))
+                           for xs in self.behind[name[1]]]
                 nodes.append(f"!{scope} = distinct !DISubprogram(file: !{unit + 2}, "
                              f"type: !{unit + 3}, unit: !{unit}, spFlags: DISPFlagDefinition)")
                 line = f"{line[:-1]}!dbg !{scope} {{"
