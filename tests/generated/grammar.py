@@ -295,8 +295,8 @@ def with_depth(d: Writer) -> str:
 
 def with_donation(d: Writer) -> str:
     """Arguments that are donated: new ones, what is read later, one that is given twice."""
-    if not d.donates:
-        raise Rejected
+    if not d.beside_jax:
+        raise Rejected  # without a compiler nothing is donated
     x = d.pick(where=lambda x: x.size < 300)
     y = d.choice([f"{x}", f"{x}", f"{like(d, x)}", f"{x} * 1" if x.dtype != bool else f"~{x}"])
     g = d.function([x, x])
@@ -477,7 +477,7 @@ def with_key(d: Writer) -> str:
     key = d.choice([key, f"jax.random.fold_in({key}, {i})", f"jax.random.split({key}, 3)[1]"])
     drawn = d.choice(["normal({}, {})", "uniform({}, {})", "randint({}, {}, 0, 9)", "bits({}, {})",
                       "bernoulli({}, 0.3, {})", "exponential({}, {})", "gumbel({}, {})"])
-    if d.prints and d.random() < 0.4:
+    if d.beside_jax and d.random() < 0.4:  # a key that is traced is printed in another way
         batch = d.choice(["", f"jax.vmap(lambda k: printed(k))(jax.random.split({key}, 2))[0]"])
         key = batch or f"printed({d.choice([key, f'jax.random.split({key}, (2, 1))[1, 0]'])})"
     return d.choice([

@@ -225,7 +225,7 @@ class Writer(Draw):
             "cc" if self.complex_numbers else "")
         self.large = self.random() < 0.06
         self.x64 = self.random() < 0.08
-        self.prints, self.donates = True, True
+        self.beside_jax = False
         self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
         self.depth = 0
         self.count = 0
@@ -454,8 +454,7 @@ def generate(seed: int, against: str = "eager") -> Program:
 
     d = Writer(seed)
     d.large &= against not in ("sanitiser", "gpu")
-    d.prints = against in ("eager", "jax")
-    d.donates = against == "jax"  # without a compiler nothing is
+    d.beside_jax = against == "jax"
     d.complex_numbers = seed % 20 == 0
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:

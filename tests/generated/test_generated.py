@@ -57,6 +57,7 @@ def test_every_row_of_the_table_is_written(name):
     rows = grammar.LINES | grammar.FUNCTIONS
     for seed in range(200):
         d = Writer(seed)
+        d.beside_jax = True
         for kind in "ffibhepu":
             d.input(kind)
         d.write("n3 > 1" if d.values[3].ndim else "jnp.array([True])")
