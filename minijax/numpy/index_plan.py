@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from minijax import core, dtypes, errors, lax
+from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
 from minijax.numpy.arguments import convert
@@ -208,7 +208,7 @@ def _static_slice(item: slice, position: int) -> slice:
 def _meaning(item: Any) -> tuple[str, Any]:
     """One place, or an array of places."""
     if isinstance(item, (int, np.integer)):
-        if not -1 << 31 <= item < 1 << 31:
+        if not -1 << 31 <= item < 1 << 31 and not config.debug_out_of_bounds.value:
             as_value(int(item))  # refuses what has no place in an array of places
         return "integer", int(item)
     core.refuse_mask(item)
