@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import minijax
+import minijax.absent  # which a name that is missing would load
 import minijax.numpy as jnp
 from minijax import caches, core, lax
 from minijax.higher_order.compiled import Traced

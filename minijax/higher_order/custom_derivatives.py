@@ -215,7 +215,9 @@ def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple
     """
     partial = isinstance(fun, functools.partial)  # what it fills in is no argument of a rule
     try:
-        signature = inspect.signature((lambda *args, **kwargs: None) if partial else fun)
+        signature = inspect.signature(
+            (lambda *args, **kwargs: None) if partial else fun,
+            follow_wrapped=callable(getattr(fun, "__wrapped__", fun)))
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if unplaced := [name for name in bound.kwargs if name in kwargs]:

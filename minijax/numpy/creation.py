@@ -134,7 +134,10 @@ def _narrowed(x: Any) -> Any:
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
-        return another(core.as_value(x))
+        value = core.as_value(x)
+        if dtypes.python_type(x) is not None:  # of others `as_value` takes note
+            core.base_trace.note("narrow", x, value.dtype)
+        return another(value)
     if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
@@ -159,10 +162,11 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
         items = tree_map(lambda _: next(numbers), items,
                          is_leaf=lambda x: not isinstance(x, (list, tuple)))
-    if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
-                                                   for x in leaves):
-        core.base_trace.note("narrow", np.array(items), dtype)
-    return _array_of_numpy(np.array(items, dtype=dtype), dtype)
+    values = np.array(items, dtype=dtype)
+    has_numpy = config.debug_dtype_truncation.value and any(
+        isinstance(x, np.generic | np.ndarray) for x in leaves)
+    core.base_trace.note("narrow", np.array(items) if has_numpy else values, dtype)
+    return _array_of_numpy(values, dtype)
 
 
 def _leaves(items: Sequence) -> Iterator[Any]:
