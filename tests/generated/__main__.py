@@ -28,7 +28,7 @@ import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections import Counter  # noqa: E402
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
-from contextlib import ExitStack  # noqa: E402
+from contextlib import ExitStack, redirect_stdout  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -49,6 +49,8 @@ def work(seeds: range, options: argparse.Namespace) -> None:
         return
     gc.disable()
     with ExitStack() as stack:
+        # What programs print while they are written must not stand among the lines of JSON.
+        stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
         stack.enter_context(poisoned_memory())
         if options.plant:
             stack.enter_context(planted.MISTAKES[options.plant]())
@@ -76,7 +78,7 @@ def work(seeds: range, options: argparse.Namespace) -> None:
 
 
 def say(**facts: object) -> None:
-    print(json.dumps(facts), flush=True)
+    print(json.dumps(facts), file=sys.__stdout__, flush=True)
 
 
 # ── All of them ──────────────────────────────────────────────────────────────────────────────
