@@ -194,7 +194,8 @@ class _Join:
         [init, *more] = self.inits
         if more or not isinstance(init, ArrayImpl) or init.ndim:
             return ""
-        dtype, start, name = self.operands[0].dtype, np.asarray(init), named(self.jaxpr)
+        start: np.ndarray = np.asarray(init)
+        dtype, name = self.operands[0].dtype, named(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
             same = start == infinite or start == extremum_of_nothing(name, dtype)

@@ -29,7 +29,7 @@ def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buf
         low[k] = _first_gap(low[:k][meanwhile], high[:k][meanwhile], nbytes)
         high[k] = low[k] + nbytes
     offsets = dict(zip(largest_first, low.tolist(), strict=True))
-    return offsets, int(high.max(initial=0))
+    return offsets, int(np.max(high, initial=0))
 
 
 def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:

@@ -338,9 +338,8 @@ def _table(columns: Sequence[tuple[Any, Sequence[int]]], batch: tuple[int, ...])
     """The columns side by side along a new last axis; each lies along some axes of the batch."""
     shape = (*batch, 1)
     if not any(isinstance(places, Array) for places, _ in columns):
-        known = [np.broadcast_to(np.expand_dims(places, [d for d in range(len(shape))
-                                                         if d not in dims]), shape)
-                 for places, dims in columns]
+        known = [np.broadcast_to(np.expand_dims(
+            places, tuple({*range(len(shape))} - {*dims})), shape) for places, dims in columns]
         return np.concatenate([np.zeros((*batch, 0), np.int32), *known], -1)
     dtype = shared_dtype([places for places, _ in columns])
     return lax.concatenate([lax.broadcast_in_dim(convert(places, dtype), shape, dims)

@@ -178,10 +178,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     if not m:
         return p
-    found = lax.concatenate([convert(p, p.dtype), convert(lax.broadcast_in_dim(
+    coefficients = lax.concatenate([convert(p, p.dtype), convert(lax.broadcast_in_dim(
         constants, (m,), (0,)), p.dtype)], 0)
-    powers = np.arange(found.size - 1, -1, -1.0)[:, None] - np.arange(m)
-    return found / np.prod(np.maximum(powers, 1), axis=1).astype(found.dtype)
+    powers = np.arange(coefficients.size - 1, -1, -1.0)[:, None] - np.arange(m)
+    factors: Any = np.prod(np.maximum(powers, 1), axis=1)
+    return coefficients / factors.astype(coefficients.dtype)
 
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,

@@ -337,7 +337,7 @@ def _complex_examples(count: int) -> list[Example]:
     """Complex arguments, or `count` real ones."""
     found = []
     for dtype in (np.complex64, np.complex128):
-        z = np.array([[1 + 2j, -3j], [4, 0]], dtype)
+        z: Any = np.array([[1 + 2j, -3j], [4, 0]], dtype)
         parts = (z, z.real.copy(), z.imag.copy())[min(count, 1):][:max(count, 1)]
         found += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
                                              tuple(x[:0] for x in parts))]

@@ -202,7 +202,8 @@ def _bitcast_impl(x: np.ndarray, new_dtype: Any) -> list[np.ndarray]:
         pieces = x.view(whole)[..., None] >> places & (1 << few) - 1
         return [pieces.astype(f"u{new_dtype.itemsize}").view(new_dtype)]
     pieces = x.view(f"u{x.dtype.itemsize}").astype(whole) << places
-    return [np.bitwise_or.reduce(pieces, -1).view(new_dtype)]
+    together: Any = np.bitwise_or.reduce
+    return [together(pieces, axis=-1).view(new_dtype)]
 
 
 def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:

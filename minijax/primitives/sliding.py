@@ -98,7 +98,7 @@ def windows_impl(x: np.ndarray, window_dimensions: Shape, window_strides: Shape,
               for count, size, stride, dilation in zip(
                   counts, window_dimensions, window_strides, window_dilation, strict=True)]
     rank = x.ndim
-    return x[tuple(np.expand_dims(at, [d for d in range(2 * rank) if d not in (axis, rank + axis)])
+    return x[tuple(np.expand_dims(at, tuple({*range(2 * rank)} - {axis, rank + axis}))
                    for axis, at in enumerate(places))] if rank else x
 
 
@@ -148,7 +148,8 @@ def _overlap_impl(x: np.ndarray, shape: Shape, window_dimensions: Shape, window_
         there = tuple(np.s_[k * dilation:k * dilation + spanned(count, stride):stride]
                       for k, dilation, count, stride in zip(
                           offset, window_dilation, x.shape[:rank], window_strides, strict=True))
-        out[there] += x[(..., *offset)] if rank else x
+        last: Any = (..., *offset)
+        out[there] += x[last] if rank else x
     return [out.astype(x.dtype)]
 
 

@@ -40,7 +40,8 @@ class Names:
         self.lock = threading.RLock()
         hold_over_forks(self.lock)
         self.count = 1
-        self.consumed = np.zeros(1024, np.int32)  # by name: the number of a use, 0 for none
+        # by name: the number of a use, 0 for none
+        self.consumed: np.ndarray = np.zeros(1024, np.int32)
         self.uses: dict[Use, int] = {}
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:

@@ -145,7 +145,7 @@ def _short(x: ArrayImpl) -> str:
         numbers = x._buffer.astype(np.float64)
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
-            text += f" from {_number(finite.min())} to {_number(finite.max())}"
+            text += f" from {_number(np.min(finite))} to {_number(np.max(finite))}"
     return text
 
 

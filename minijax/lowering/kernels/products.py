@@ -118,8 +118,9 @@ def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
     """An array of bytes that lies as one with these axes and then this shape does in a buffer; None
     where those to become one do not lie together.
     """
+    laid: Any = np.empty(x.shape, np.int8).transpose(order)
     try:
-        return np.empty(x.shape, np.int8).transpose(order).reshape(shape, copy=False)
+        return laid.reshape(shape, copy=False)
     except ValueError:
         return None
 

@@ -180,7 +180,7 @@ def grade_inputs_of(inputs_of: Callable) -> None:
     random = np.random.default_rng(0)
 
     def generated(depth: int) -> Any:
-        kind = random.integers(0, 6 if depth else 3)
+        kind = int(random.integers(0, 6 if depth else 3))
         if kind == 0:
             return None
         if kind < 3:

@@ -154,7 +154,7 @@ def grade_all_pairs(all_pairs: Callable) -> None:
     random = np.random.default_rng(1)
     for n, m in ((3, 2), (2, 4), (1, 3), (3, 3)):
         xs, ys = (jnp.array(random.integers(0, 9, size).astype(np.float32)) for size in (n, m))
-        wanted = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
+        wanted: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
         given = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
         with instead_of(ValueError, "inconsistent sizes", f"for {given} a table of {n} rows and "
                         f"{m} columns is wanted, and yours is an error: one `vmap` goes through "

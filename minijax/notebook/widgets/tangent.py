@@ -36,11 +36,13 @@ def tangent(fun: Callable[[Any], Any], low: float, high: float, places: int = 41
                 HEIGHT - EDGE - (y - bottom) / (top - bottom or 1.0) * (HEIGHT - 2 * EDGE))
 
     ground = line([at(low, 0), at(high, 0)], width=1, opacity=0.5)
-    ground += line([at(x, y) for x, y in zip(fine, curve, strict=True)], BLUE, 2.5)
+    ground += line([at(*place) for place in zip(fine.tolist(), curve.tolist(), strict=True)],
+                   BLUE, 2.5)
     step = (WIDTH - 2 * EDGE) / (places - 1 or 1)
     strips = "".join(
         box(at(x, 0)[0] - step / 2, 0, step, HEIGHT, fill="transparent", stroke="none",
-            data_place=k, style="touch-action:pan-y;cursor:ew-resize") for k, x in enumerate(xs))
+            data_place=k, style="touch-action:pan-y;cursor:ew-resize")
+        for k, x in enumerate(xs.tolist()))
     frames = []
     for x, y, slope in zip(*(values.tolist() for values in (xs, ys, slopes)), strict=True):
         (x0, y0), (x1, y1), reach = at(x, y), at(x + 1, y + slope), high - low
