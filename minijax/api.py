@@ -103,7 +103,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
     check_size(size)
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
-        flat.__call__, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
+        flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     if sum_match:
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x

@@ -473,13 +473,18 @@ class Axis(NamedTuple):
 class Trace:
     """What happens to a primitive while a transformation runs.
 
-    A trace interprets what holds values of its own level, and leaves the rest to its parent.
+    ground: the trace that is current while it processes a primitive
     """
 
     def __init__(self, level: Level | None, parent: Trace | None):
         self.level = level
         self.parent = parent
+        self.ground = self
         self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        """Whether it processes the primitive; if not, its parent is asked."""
+        return True
 
     def owns(self, x: Any) -> bool:
         return isinstance(x, Tracer) and x.level is self.level
@@ -500,6 +505,20 @@ class Trace:
     def __repr__(self) -> str:
         depth = self.level.depth if self.level else 0
         return f"{type(self).__name__}(level={depth}/0)"
+
+
+class RuleTrace(Trace):
+    """Processes what holds values of its own level, by rules that run in its parent."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, level: Level, parent: Trace):
+        super().__init__(level, parent)
+        self.ground = parent
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return any(map(self.owns, args))
 
 
 class EvalTrace(Trace):
@@ -719,14 +738,20 @@ class Primitive:
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive under the current trace."""
+        """Apply the primitive under the current trace, or the first around it that it concerns."""
+        before = trace = current_trace.get()
         try:
             values = [x if isinstance(x, Array) else self._argument(x, i)
                       for i, x in enumerate(args)]
-            outs = current_trace.get().process_primitive(self, values, params)
+            while not trace.concerns(self, values, params):
+                trace = trace.parent or base_trace
+            current_trace.set(trace.ground)
+            outs = trace.process_primitive(self, values, params)
         except Exception as error:
             source_info.add_user_note(error, current_source.get())
             raise
+        finally:
+            current_trace.set(before)
         return outs if self.multiple_results else outs[0]
 
     def _argument(self, x: Any, position: int) -> Array:

@@ -18,6 +18,7 @@ from minijax.interpreters import split, transpose
 from minijax.interpreters.linearize import LinearProgram, linearize_flat
 from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.emitted import public_tangent
+from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, check_arg
 
 
@@ -64,7 +65,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     points = [check_arg(x) for x in leaves]
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
     outs, out_dots = core.leaving_no_tracer(jvp_flat)(
-        flat.__call__, points, directions, flat.debug_info)
+        flat, points, directions, flat.debug_info)
     return flat.with_aux(flat.result(outs), flat.result(map(public_tangent, out_dots)))
 
 
@@ -128,15 +129,25 @@ class Derivative:
         return tree_util.tree_unflatten(self.out_tree, run(*values))
 
 
-class Linearized:
-    """A function at a point: its value there, and its derivative as a program."""
+def at_point(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False
+             ) -> tuple[FlatFunction, list[Array], DebugInfo | None]:
+    """The arguments of `linearize_flat`."""
+    flat, leaves = flattened(fun, args, traced_for, has_aux)
+    stop = "." if traced_for == "vjp" else ""  # as in JAX
+    return flat, [check_arg(x, stop) for x in leaves], flat.debug_info
 
-    def __init__(self, fun: Callable, args: tuple, traced_for: str, has_aux: bool = False):
-        self.flat, leaves = flattened(fun, args, traced_for, has_aux)
-        stop = "." if traced_for == "vjp" else ""  # as in JAX
-        self.primals = [check_arg(x, stop) for x in leaves]
-        self.outs, self.program = core.leaving_no_tracer(linearize_flat)(
-            self.flat.__call__, self.primals, self.flat.debug_info)
+
+class Linearized:
+    """A function at a point: its value there, and its derivative as a program.
+
+    Args:
+      point: of `at_point`.
+      linearized: what `linearize_flat` makes of it. The caller calls it: a frame less.
+    """
+
+    def __init__(self, point: tuple[FlatFunction, list[Array], Any],
+                 linearized: tuple[list[Array], LinearProgram]):
+        (self.flat, self.primals, _), (self.outs, self.program) = point, linearized
         self.result = self.flat.result(self.outs)
         self.derivative = Derivative(self.flat, self.primals, self.outs, self.program)
 
@@ -164,7 +175,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     >>> y, dy(1.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    at = Linearized(fun, primals, "linearize", has_aux)
+    point = at_point(fun, primals, "linearize", has_aux)
+    at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
     return at.flat.with_aux(at.result, tree_util.Partial(at.derivative.push,
                                                          at.program.closed.consts))
 
@@ -197,7 +209,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
     (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     no_reduce_axes("vjp", reduce_axes)
-    at = Linearized(fun, primals, "vjp", has_aux)
+    point = at_point(fun, primals, "vjp", has_aux)
+    at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
     return at.flat.with_aux(at.result, VJP.of(at))
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from minijax import api, core, dtypes, errors, tracebacks, tree_util
 from minijax.core import Array, dtype_name
-from minijax.derivatives import Linearized, check_arg, jvp, no_reduce_axes, vjp
+from minijax.derivatives import Linearized, at_point, check_arg, jvp, no_reduce_axes, vjp
 from minijax.higher_order.arguments import Filled, check_callable
 from minijax.higher_order.jit import jit
+from minijax.interpreters.linearize import linearize_flat
 from minijax.primitives import convert, emitted, slicing
 
 Argnums = int | Sequence[int]
@@ -78,7 +79,8 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
     """
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
         _check_inputs(chosen, name, holomorphic, allow_int)
-        at = Linearized(partial, chosen, name, has_aux)
+        point = at_point(partial, chosen, name, has_aux)
+        at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
         _check_scalar(at.result)
         aval = at.outs[0].aval
         kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)

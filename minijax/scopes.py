@@ -18,13 +18,14 @@ class _KnownAtOnce(core.EvalTrace):
 
     def __init__(self, behind: core.Trace) -> None:
         super().__init__(behind.level, behind)
-        self.behind = behind
+        self.ground = core.base_trace
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return not any(isinstance(x, Tracer) for x in args)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array], params: Params
                           ) -> list:
-        if any(isinstance(x, Tracer) for x in args):
-            return core.run_with(self.behind, primitive.bind_list, *args, **params)
-        return core.run_with(core.base_trace, primitive.bind_list, *args, **params)
+        return core.base_trace.process_primitive(primitive, args, params)
 
 
 @contextlib.contextmanager

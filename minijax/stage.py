@@ -135,17 +135,33 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
               debug_info: DebugInfo | None) -> ClosedJaxpr:
     before = core.current_trace.get()
     trace = DynamicJaxprTrace(before, debug_info)
-    args = [trace.new_arg(aval) for aval in in_avals]
+    f, args, kwargs, outputs = opened(fun, [trace.new_arg(aval) for aval in in_avals])
     # `core.run_with`, written out: a frame less, where functions call each other deeply
     try:
         try:
             core.current_trace.set(trace)
-            outs = core.as_method(fun)(*args)
+            result = f(*args, **kwargs)
         finally:
             core.current_trace.set(before)
     finally:
         core.current_trace.set(before)
-    return trace.program([core.as_value(x) for x in outs])
+    return trace.program(outputs(trace, result))
+
+
+def opened(fun: Callable[..., Any], args: Sequence[Any]
+           ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Trace, Any], list[Array]]]:
+    """What a call of a function of flat arguments consists of, for who runs it under a trace.
+
+    Where functions call each other deeply, the user's own is thus called without a frame between.
+
+    Returns:
+      The function to call, its arguments, those by name, and what makes the outputs of the trace
+      and the result.
+    """
+    if isinstance(fun, FlatFunction):
+        args, kwargs = tree_util.tree_unflatten(fun.in_tree, args)
+        return core.as_method(fun.fun), args, kwargs, fun.outputs
+    return core.as_method(fun), args, {}, lambda trace, outs: list(map(core.as_value, outs))
 
 
 def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
@@ -204,23 +220,22 @@ class FlatFunction:
         return stage(self, in_avals, self.debug_info)
 
     def __call__(self, *leaves: Any) -> list[Array]:
-        args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
-        return self.flat_result(core.as_method(self.fun)(*args, **kwargs))
+        f, args, kwargs, outputs = opened(self, leaves)
+        return outputs(core.current_trace.get(), f(*args, **kwargs))
 
-    def flat_result(self, result: Any) -> list[Array]:
-        """What the function returns, flat; its aux is kept."""
+    def outputs(self, trace: Trace, result: Any) -> list[Array]:
+        """What the function returned under a trace, flat; its aux is kept."""
         leaves, self.out_tree = tree_util.tree_flatten(
-            self._keeping_aux(result) if self.has_aux else result)
+            self._keeping_aux(trace, result) if self.has_aux else result)
         self.plain = {i: x for i, x in enumerate(leaves) if not isinstance(x, Array)}
         return [self._checked(i, leaf) for i, leaf in enumerate(leaves)]
 
-    def _keeping_aux(self, pair: Any) -> Any:
+    def _keeping_aux(self, trace: Trace, pair: Any) -> Any:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise TypeError("expected function with aux output to return a two-element tuple, "
                             f"but got type {type(pair)} with value {pair!r}")
         result, aux = pair
         # without the wrapping of the transformation that runs the function
-        trace = core.current_trace.get()
         leaves, self._aux_tree = tree_util.tree_flatten(aux)
         self._aux_leaves = [x.primal if trace.owns(x) else x for x in leaves]
         return result

@@ -91,7 +91,7 @@ def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[Pa
     """
     trace = SplitTrace(core.current_trace.get(), getattr(fun, "debug_info", None))
     args = [core.as_value(const) if aval is None else trace.new_arg(aval) for aval, const in pvals]
-    outs = [core.as_value(x) for x in core.run_with(trace, fun, *args)]
+    outs = list(map(core.as_value, core.run_with(trace, fun, *args)))
     unknown = [instantiate or trace.owns(x) for x in outs]
     closed = trace.program([x for x, u in zip(outs, unknown, strict=True) if u])
     return closed.jaxpr, [PartialVal.unknown(x.aval) if u else PartialVal.known(x)

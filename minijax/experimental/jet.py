@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core, dtypes, numpy as jnp, source_info, tree_util
-from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer, Zero
+from minijax.core import (Array, ArrayImpl, Level, Primitive, RuleTrace, ShapedArray, Trace, Tracer,
+                          Zero)
 from minijax.higher_order.arguments import flattened
 from minijax.higher_order.checkpoint import checkpoint_p
 from minijax.higher_order.compiled import jit_p
@@ -26,7 +27,7 @@ from minijax.primitives.algebra import div_p, mul_p
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convolution import conv_general_dilated_p
 from minijax.primitives.emitted import instantiate
-from minijax.stage import check_arg, stage
+from minijax.stage import check_arg, opened, stage
 
 
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
@@ -132,11 +133,8 @@ class JetTracer(Tracer):
         return self.curve[0]._concrete()
 
 
-class JetTrace(Trace):
+class JetTrace(RuleTrace):
     """Runs operations on curves. `order`: how many derivatives programs inside must compute."""
-
-    level: Level
-    parent: Trace
 
     def __init__(self, parent: Trace, order: int, debug_info: source_info.DebugInfo | None = None):
         super().__init__(Level(parent, debug_info), parent)
@@ -153,8 +151,6 @@ class JetTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
-        if not any(map(self.owns, args)):
-            return self.below(primitive.bind_list, *args, **params)
         rule = RULES.get(primitive, by_derivative)
         return rule(self, primitive, args, params)
 
@@ -164,9 +160,10 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
              debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[list]]:
     """Values and derivatives of a function of flat arguments; None: the argument is constant."""
     trace = JetTrace(core.current_trace.get(), order, debug_info)
-    args = [x if terms is None else trace.join(_given(x, terms))
-            for x, terms in zip(values, series, strict=True)]
-    curves = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *args)]
+    f, args, kwargs, outputs = opened(fun, [
+        x if terms is None else trace.join(_given(x, terms))
+        for x, terms in zip(values, series, strict=True)])
+    curves = [trace.split(x) for x in outputs(trace, core.run_with(trace, f, *args, **kwargs))]
     return [c[0] for c in curves], [
         [_term(c, n + 1) for n in range(order)] for c in curves]
 

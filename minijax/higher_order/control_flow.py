@@ -177,23 +177,19 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
         functions, given = zip(*(closed_over(f, operands) for f in functions), strict=True)
         operands = given[0]
 
-    try:
-        return _staged_branches(index, functions, operands, names)
-    except NotCarriedError as error:
-        refs = carried_first(error)
-    return carrying_refs(lambda refs, values: _staged_branches(
-        index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
-
-
-def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
-                     names: Sequence[str]) -> Any:
     leaves, tree = tree_util.tree_flatten(tuple(operands))
     values = [check_arg(x) for x in leaves]
     types = tree_util.tree_unflatten(tree, [x.aval for x in values])
     kind = "cond" if names[0] == "false_fun" else "switch"
     bodies = []
-    for f in functions:  # a comprehension would be one more frame where branches nest deeply
-        bodies.append(Given(f, types, kind).body())  # noqa: PERF401
+    try:
+        for f in functions:  # a comprehension would be one more frame where branches nest deeply
+            bodies.append(Given(f, types, kind).body())  # noqa: PERF401
+    except NotCarriedError as error:
+        refs = carried_first(error)
+    if len(bodies) < len(functions):
+        return carrying_refs(lambda refs, values: _bind_branches(
+            index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
     _check_branches(kind, [*zip(names, bodies, strict=True)])
     programs, consts = share_consts(bodies)
     given, handed_on = [*consts, *values], _handed_on(programs)

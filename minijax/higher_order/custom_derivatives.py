@@ -25,7 +25,7 @@ from minijax.interpreters.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, public_tangent, reduce_sum_p
-from minijax.stage import (DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers,
+from minijax.stage import (DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers, opened,
                            is_tracer, stage)
 
 
@@ -64,7 +64,8 @@ class CustomPrimitive(Primitive):
     """Binds Python functions; recorded in a program, the primal one becomes a program too."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        return list(core.as_method(_function(**params))(*args))
+        f, args, kwargs, outputs = opened(_function(**params), args)
+        return outputs(core.current_trace.get(), f(*args, **kwargs))
 
     def calls_python(self, params: Params) -> bool:
         return "fun" in params
@@ -401,7 +402,7 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) 
     if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
-    outs = call.flat_result(pair[0])
+    outs = call.outputs(core.current_trace.get(), pair[0])
     dots, dot_tree = tree_util.tree_flatten(pair[1])
     if dot_tree != call.out_tree:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
@@ -555,7 +556,8 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
             "represents residuals (i.e. values stored from the forward pass for use on the "
             f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
     leaves, res_tree = tree_util.tree_flatten(pair[1])
-    outs, are_arrays = call.flat_result(pair[0]), [isinstance(x, Array) for x in leaves]
+    outs = call.outputs(core.current_trace.get(), pair[0])
+    are_arrays = [isinstance(x, Array) for x in leaves]
     plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
     for x in plain:
         if not has_refs(x):  # which both passes share

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core, dtypes, source_info, stage
-from minijax.core import Array, ArrayImpl, Level, Primitive, Trace, Tracer, Zero
+from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero
 from minijax.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted,
                            without_dead_equations)
 from minijax.primitives.emitted import instantiate
@@ -35,14 +35,11 @@ class JVPTracer(Tracer):
                 f"  tangent = {self.tangent!r}")
 
 
-class JVPTrace(Trace):
+class JVPTrace(RuleTrace):
     """Runs a primitive's derivative rule instead of the primitive, where a tangent lives.
 
     A tracer's tangent is never `Zero`, so among the tangents a rule is given one is an array.
     """
-
-    level: Level
-    parent: Trace
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         super().__init__(Level(parent, debug_info), parent)
@@ -53,13 +50,18 @@ class JVPTrace(Trace):
     def split(self, x: Array) -> tuple[Array, Tangent]:
         return (x.primal, x.tangent) if self.owns(x) else (x, Zero(x.aval.to_tangent_aval()))
 
+    def join_all(self, primals: Sequence[Array], tangents: Sequence[Tangent]) -> list[Array]:
+        return [p if is_symbolic_zero(t) else JVPTracer(self, p, t)
+                for p, t in zip(primals, tangents, strict=True)]
+
+    def split_all(self, xs: Sequence[Array]) -> tuple[list[Array], list[Tangent]]:
+        pairs = [self.split(x) for x in xs]
+        return [p for p, _ in pairs], [t for _, t in pairs]
+
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
-        if not any(map(self.owns, args)):
-            return core.run_with(self.parent, primitive.bind_list, *args, **params)
         primals, tangents = zip(*map(self.split, args), strict=True)
-        outs, out_tangents = core.run_with(self.parent, primitive.rule("jvp"),
-                                           list(primals), list(tangents), **params)
+        outs, out_tangents = primitive.rule("jvp")(list(primals), list(tangents), **params)
         return [self.join(x, t) for x, t in zip(outs, out_tangents, strict=True)]
 
 
@@ -72,10 +74,8 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
              ) -> tuple[list[Array], list[Tangent]]:
     """Outputs and output tangents of a function of flat arguments."""
     trace = JVPTrace(core.current_trace.get(), debug_info)
-    args = [p if is_symbolic_zero(t) else JVPTracer(trace, p, t)
-            for p, t in zip(primals, tangents, strict=True)]
-    outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *args)]
-    return [p for p, _ in outs], [t for _, t in outs]
+    f, args, kwargs, outputs = stage.opened(fun, trace.join_all(primals, tangents))
+    return trace.split_all(outputs(trace, core.run_with(trace, f, *args, **kwargs)))
 
 
 @kept_with_program

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import core, dtypes, jaxpr
+from minijax import core, dtypes, jaxpr, stage
 from minijax.core import Array, Zero
-from minijax.interpreters import jvp, split
+from minijax.interpreters import split
+from minijax.interpreters.jvp import JVPTrace
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
 
@@ -42,7 +43,9 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     has_tangent = tuple(aval.dtype != dtypes.float0 for aval in tangent_avals)
     tangents = [recorder.new_arg(aval) if has else Zero(aval)
                 for aval, has in zip(tangent_avals, has_tangent, strict=True)]
-    outs, out_tangents = core.run_with(recorder, jvp.jvp_flat, fun, primals, tangents, debug_info)
+    trace = JVPTrace(recorder, debug_info)  # as `jvp_flat` does, which would be one more frame
+    f, args, kwargs, outputs = stage.opened(fun, trace.join_all(primals, tangents))
+    outs, out_tangents = trace.split_all(outputs(trace, core.run_with(trace, f, *args, **kwargs)))
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
     program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
     return outs, LinearProgram(jaxpr.without_dead_equations(program), has_tangent, zeros)

@@ -33,12 +33,12 @@ class Halves:
 class SplitTrace(DynamicJaxprTrace):
     """Records what mentions an unknown; everything else runs in the parent."""
 
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return any(map(self.owns, args))
+
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
         unknown = [self.owns(x) for x in args]
-        if not any(unknown):
-            return primitive.listed(
-                core.run_with(self.parent, primitive.bind, *args, **params))
         if callable(primitive.split) and not all(unknown):
             halves = primitive.split(unknown, args, **params)
             if halves is not None:

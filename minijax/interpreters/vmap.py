@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
-                          Tracer)
+from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
+                          ShapedArray, Trace, Tracer)
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
 from minijax.primitives.emitted import batch_to
 from minijax.source_info import DebugInfo
-from minijax.stage import stage_and_tell
+from minijax.stage import opened, stage_and_tell
 
 Dim = int | None  # where the batch axis is; None: the same value for the whole batch
 
@@ -34,11 +34,8 @@ class BatchTracer(Tracer):
                 f"  batch_dim = {self.batch_dim}")
 
 
-class BatchTrace(Trace):
+class BatchTrace(RuleTrace):
     """Runs a primitive's batching rule on whole batches instead of the primitive."""
-
-    level: Level
-    parent: Trace
 
     def __init__(self, parent: Trace, size: int, name: Any = None,
                  debug_info: DebugInfo | None = None, level: Level | None = None,
@@ -54,11 +51,15 @@ class BatchTrace(Trace):
     def split(self, x: Array) -> tuple[Array, Dim]:
         return (x.value, x.batch_dim) if self.owns(x) else (x, None)
 
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        """Whether an argument is batched, or the operation must be batched all the same."""
+        name = self.axis.name
+        return (super().concerns(primitive, args, params) or primitive.calls_python(params)
+                or name is not None and NamedAxisEffect(name) in primitive.effects(**params))
+
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
-                          params: dict[str, Any]) -> list:
+                          params: Params) -> list:
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
-        if all(d is None for d in dims) and not self.concerns(primitive, params):
-            return core.run_with(self.parent, primitive.bind_list, *values, **params)
         try:
             outs, out_dims = core.base_trace.around("batch", self.run_rule)(primitive, values,
                                                                              dims, params)
@@ -68,16 +69,10 @@ class BatchTrace(Trace):
         return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
     def run_rule(self, primitive: Primitive, values: Sequence[Array], dims: Sequence[Dim],
-                 params: dict[str, Any]) -> tuple[list, list]:
-        return core.run_with(self.parent, primitive.rule("batch"), self.axis, list(values),
-                             list(dims), **params)
-
-    def concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
-        """Whether an equation without batched arguments must be batched all the same."""
-        if primitive.calls_python(params):
-            return True
-        name = self.axis.name
-        return name is not None and NamedAxisEffect(name) in primitive.effects(**params)
+                 params: Params) -> tuple[list, list]:
+        outs: tuple[list, list] = primitive.rule("batch")(self.axis, list(values), list(dims),
+                                                          **params)
+        return outs
 
 
 def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
@@ -115,8 +110,8 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
     """
     trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level,
                        on_devices)
-    tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
-    outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *tracers)]
+    f, args, kwargs, outputs = opened(fun, list(map(trace.join, args, dims)))
+    outs = [trace.split(x) for x in outputs(trace, core.run_with(trace, f, *args, **kwargs))]
     return [x for x, _ in outs], [d for _, d in outs]
 
 

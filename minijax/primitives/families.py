@@ -35,7 +35,7 @@ def per_argument(*rules: Callable | None) -> Any:
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
-        outs = p.bind_list(*primals, **params)
+        outs = p.listed(p.bind(*primals, **params))
         terms = [stretched(rule(t, outs[0], *primals, **params), outs[0].shape)
                  for rule, t in zip(rules, tangents, strict=bool(rules))
                  if rule is not None and not isinstance(t, Zero)]

@@ -348,7 +348,7 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
     trace: Any = rule.__self__  # type: ignore[attr-defined]
 
     def operation(i: int) -> Any:
-        if trace.axis.name is not None and trace.concerns(primitive, params):
+        if trace.axis.name is not None and trace.concerns(primitive, (), params):
             return apply_rule()  # the examples need each other
         example = _unseen(core.run_with, trace.parent, lambda: [
             x if d is None else slicing.index_leading(emitted.move_axis(x, d, 0), i)

@@ -15,7 +15,8 @@ from unittest import mock
 import numpy as np
 
 from minijax import core
-from minijax.derivatives import Linearized
+from minijax.derivatives import Linearized, at_point
+from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters import transpose
 from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from minijax.notebook import pictures
@@ -40,7 +41,8 @@ def reverse_pass(fun: Callable, args: Sequence[Any]) -> tuple[Jaxpr, list[Moment
 
     The numbers that the program holds stand in it as literals.
     """
-    at = Linearized(fun, tuple(args), "vjp")
+    point = at_point(fun, tuple(args), "vjp")
+    at = Linearized(point, linearize_flat(*point))
     closed, moments = at.program.closed, list[Moment]()
     known: dict[Atom, Literal] = {
         v: Literal(x) for v, x in zip(closed.jaxpr.constvars, closed.consts, strict=True)}
