@@ -27,7 +27,7 @@ from minijax.primitives.algebra import div_p, mul_p
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convolution import conv_general_dilated_p
 from minijax.primitives.emitted import instantiate
-from minijax.stage import check_arg, opened, stage
+from minijax.stage import check_arg, run_flat, stage
 
 
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
@@ -160,10 +160,9 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
              debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[list]]:
     """Values and derivatives of a function of flat arguments; None: the argument is constant."""
     trace = JetTrace(core.current_trace.get(), order, debug_info)
-    f, args, kwargs, outputs = opened(fun, [
-        x if terms is None else trace.join(_given(x, terms))
-        for x, terms in zip(values, series, strict=True)])
-    curves = [trace.split(x) for x in outputs(trace, core.run_with(trace, f, *args, **kwargs))]
+    args = [x if terms is None else trace.join(_given(x, terms))
+            for x, terms in zip(values, series, strict=True)]
+    curves = list(map(trace.split, run_flat(trace, fun, args)))
     return [c[0] for c in curves], [
         [_term(c, n + 1) for n in range(order)] for c in curves]
 

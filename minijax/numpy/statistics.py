@@ -101,7 +101,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Args:
       x, y, rowvar, dtype: as for `cov`.
 
-    >>> corrcoef(np.array([[1., 2., 4.], [3., 2., 0.]]))
+    >>> corrcoef(np.array([[1., 2., 4.], [3., 2., 0.]])).round(4)
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """

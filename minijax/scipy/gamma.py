@@ -206,7 +206,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     >>> bool(multigammaln(3., 1) == gammaln(3.))
     True
     """
-    order = int(static_value(d, "The dimension of multigammaln."))
+    order = int(static_value(d, "The dimension of multigammaln.") if isinstance(d, Array) else d)
     a = promote_args_inexact("multigammaln", a, order)[0]
     a = lax.convert_element_type(a, a.dtype)
     return functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)],
