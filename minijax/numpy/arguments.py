@@ -238,10 +238,10 @@ def promote_args_real(name: str, *args: Any) -> list[Any]:
     Raises:
       ValueError: for complex numbers.
     """
-    found = promote_args_inexact(name, *args)
-    if found[0].dtype.kind == "c":
+    floats = promote_args_inexact(name, *args)
+    if floats[0].dtype.kind == "c":
         raise ValueError(f"{name} does not support complex-valued inputs.")
-    return found
+    return floats
 
 
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
@@ -352,8 +352,8 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if np.iterable(axis) else (axis,)
-    axes = tuple(canonical_axis(each, ndim) for each in given)
+    numbers = tuple(axis) if np.iterable(axis) else (axis,)
+    axes = tuple(canonical_axis(each, ndim) for each in numbers)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axes}")
     return axes

@@ -113,10 +113,10 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """
-    given = [x for x in (arr, min, max) if x is not None]
+    operands = [x for x in (arr, min, max) if x is not None]
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
-    check_arraylike("clip", *given)
+    check_arraylike("clip", *operands)
     arr, min, max = map(stood_for, (arr, min, max))
     if any(x is not None and dtypes.dtype(x).kind == "c" for x in (arr, min, max)):
         raise ValueError("Clip received a complex value either through the input or the min/max "

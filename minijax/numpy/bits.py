@@ -96,8 +96,8 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     6
     """
     _check_integers("gcd", x1)
-    found = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
-    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
+    divisor = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
+    return weak_if_scalar(convert(divisor, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 @functools.partial(jit, inline=True)
@@ -117,9 +117,9 @@ def lcm(x1: Operand, x2: Operand) -> Array:
     _check_integers("lcm", x1)
     x, y = abs(x1), abs(x2)
     divisor: Any = gcd(x, y)
-    found = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
+    multiple = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
         y, choose(divisor == 0, 1, divisor))))
-    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
+    return weak_if_scalar(convert(multiple, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 def _check_integers(name: str, x: Any) -> None:

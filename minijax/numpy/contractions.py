@@ -45,7 +45,7 @@ def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
     shared = [label for label in x_labels if label in y_labels]
     batch = [label for label in shared if label in needed]
     inner = [label for label in shared if label not in needed]
-    of_x, of_y = ([[labels.index(label) for label in wanted] for wanted in (inner, batch)]
+    of_x, of_y = ([[labels.index(label) for label in group] for group in (inner, batch)]
                   for labels in (x_labels, y_labels))
     product = _dot_general(x, y, tuple(zip(of_x, of_y, strict=True)), *options)
     return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
@@ -217,8 +217,8 @@ def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
     xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # where there is no third
-    found = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
-    return moveaxis(lax.stack(found), 0, axisc) if len(found) == 3 else found[0]
+    components = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
+    return moveaxis(lax.stack(components), 0, axisc) if len(components) == 3 else components[0]
 
 
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
@@ -379,8 +379,8 @@ def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
     """
     if isinstance(subscripts, str):
         return subscripts, operands
-    given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
-    lists, count = [*given[1:arrays_end:2], *given[arrays_end:]], arrays_end // 2
+    interleaved, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
+    lists, count = [*interleaved[1:arrays_end:2], *interleaved[arrays_end:]], arrays_end // 2
     try:
         labels = sorted({label for each in lists[:count] for label in each
                          if label is not Ellipsis})
@@ -389,7 +389,7 @@ def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
                         "comparable object (e.g. int, str).") from None
     symbols = {label: _symbol(place) for place, label in enumerate(labels)} | {Ellipsis: "..."}
     terms = ["".join(symbols[label] for label in each) for each in lists]
-    return "->".join([",".join(terms[:count]), *terms[count:]]), given[:arrays_end:2]
+    return "->".join([",".join(terms[:count]), *terms[count:]]), interleaved[:arrays_end:2]
 
 
 @caches.remembered(maxsize=256)
@@ -440,11 +440,11 @@ def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[s
             raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
                              f"of indices for operand {place}.")
         for label, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(label, size)
-            if 1 not in (known, size) and known != size:
-                raise ValueError(f"Size of label '{label}' for operand {place} ({known}) does "
+            previous = sizes.setdefault(label, size)
+            if 1 not in (previous, size) and previous != size:
+                raise ValueError(f"Size of label '{label}' for operand {place} ({previous}) does "
                                  f"not match previous terms ({size}).")
-            sizes[label] = max(known, size)
+            sizes[label] = max(previous, size)
     return sizes
 
 

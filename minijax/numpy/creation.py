@@ -77,17 +77,17 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     >>> astype(np.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    wanted = dtype or dtypes.default_float_dtype()
-    core.base_trace.note("cast", x, wanted)
+    dtype = dtype or dtypes.default_float_dtype()
+    core.base_trace.note("cast", x, dtype)
     is_complex = dtypes.issubdtype(core.get_aval(x).dtype, np.complexfloating)
-    if is_complex and np.dtype(wanted).kind == "b":
+    if is_complex and np.dtype(dtype).kind == "b":
         return lax.ne(x, lax.full_like(x, 0))
-    if is_complex and np.dtype(wanted).kind != "c":
+    if is_complex and np.dtype(dtype).kind != "c":
         errors.warn("Casting from complex to real dtypes will soon raise a ValueError. Please "
                     "first use jnp.real or jnp.imag to take the real/imaginary component of your "
                     "input.", DeprecationWarning)
         x = lax.real(x)
-    converted = convert(x, wanted)
+    converted = convert(x, dtype)
     return another(converted) if copy and converted is x else converted
 
 
@@ -194,10 +194,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
-    found = interchange.from_dlpack(x)
-    if isinstance(found, np.ndarray):
-        return asarray(found)
-    return _narrowed(interchange.copied(found) if copy else found)
+    values = interchange.from_dlpack(x)
+    if isinstance(values, np.ndarray):
+        return asarray(values)
+    return _narrowed(interchange.copied(values) if copy else values)
 
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────
@@ -315,22 +315,22 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
         raise TypeError("must be real number, not NoneType")
     if stop is None and step is None:
         start, stop = None, start
-    given = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
-             if x is not None}
-    known: dict[str, Any] = {
+    arguments = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
+                 if x is not None}
+    values: dict[str, Any] = {
         name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
-        for name, x in given.items()}
+        for name, x in arguments.items()}
     if dtype is None:
-        dtype = dtypes.result_type(*given.values())
-    if any(np.iscomplexobj(x) for x in known.values()):
+        dtype = dtypes.result_type(*arguments.values())
+    if any(np.iscomplexobj(x) for x in values.values()):
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
                          "starting in JAX v0.10.0.")
-    if "stop" not in known:
-        known["stop"] = known.pop("start")
-    first, last, stride = known.get("start", 0), known["stop"], known.get("step")
+    if "stop" not in values:
+        values["stop"] = values.pop("start")
+    first, last, stride = values.get("start", 0), values["stop"], values.get("step")
     if stride is None:
         numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
-        return convert(first, dtype) + numbers if "start" in known else numbers
+        return convert(first, dtype) + numbers if "start" in values else numbers
     if stride == 0:
         raise ZeroDivisionError("division by zero")
     return array(np.arange(first, last, stride), dtype=dtype)

@@ -109,10 +109,10 @@ def read_only(buffer: np.ndarray) -> np.ndarray:
 
 def reduced(x: Array) -> tuple[Any, tuple]:
     """For pickle: what makes the array again."""
-    known = x._concrete()
-    if known is None or isinstance(x, core.Tracer):
+    concrete = x._concrete()
+    if concrete is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
-    return core.array_from_buffer, (known._buffer, x.aval)
+    return core.array_from_buffer, (concrete._buffer, x.aval)
 
 
 # ── Where it lies ────────────────────────────────────────────────────────────────────────────

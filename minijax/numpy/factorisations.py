@@ -125,9 +125,9 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
     """
     if hermitian:
         return _svd_of_symmetric(a, compute_uv, subset_by_index)
-    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
-                           subset_by_index=subset_by_index)
-    return SVDResult(*found) if compute_uv else found
+    factors = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
+                             subset_by_index=subset_by_index)
+    return SVDResult(*factors) if compute_uv else factors
 
 
 def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
@@ -222,14 +222,14 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     if ord in (1, -1, np.inf, -np.inf):
         summed, taken = axes if abs(ord) == 1 else axes[::-1]
         sums = reductions.sum(lax.abs(x), summed, keepdims=True)
-        found = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
-        return found if keepdims else lax.squeeze(found, axes)
+        norms = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
+        return norms if keepdims else lax.squeeze(norms, axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
     combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
-    found = combine(values, -1)
-    return lax.expand_dims(found, axes) if keepdims else found
+    norms = combine(values, -1)
+    return lax.expand_dims(norms, axes) if keepdims else norms
 
 
 public(globals(), "jnp.linalg.")

@@ -30,9 +30,9 @@ def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm
     places = _places(name, x.ndim, sizes, axes)
     last = tuple(range(-len(places), 0))
     x = shaping.moveaxis(x, places, last)
-    taken, given = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
-    out: Any = lax.fft(_fitted(x, taken), fft_type, given)
-    scale = _scale(norm, math.prod(given), name.startswith("i"))
+    taken, fft_lengths = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
+    out: Any = lax.fft(_fitted(x, taken), fft_type, fft_lengths)
+    scale = _scale(norm, math.prod(fft_lengths), name.startswith("i"))
     return shaping.moveaxis(out if scale == 1 else out * scale, last, places)
 
 

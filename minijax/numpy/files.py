@@ -30,11 +30,11 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     >>> load(file)
     Array([1, 2], dtype=int32)
     """
-    found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
+    contents = np.load(file, *args, **kwargs)
+    if not isinstance(contents, np.ndarray):
+        return contents
     # NumPy has no name for the 16 bits of a bfloat16
-    return asarray(found.view(ml_dtypes.bfloat16) if found.dtype == "V2" else found)
+    return asarray(contents.view(ml_dtypes.bfloat16) if contents.dtype == "V2" else contents)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:

@@ -46,8 +46,8 @@ class _Grid:
         if isinstance(key, slice):
             return _row(self.name, key)
         rows = promote_dtypes(*(_row(self.name, part) for part in key))
-        found = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
-        return found if self.sparse else lax.stack(found)
+        coordinates = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
+        return coordinates if self.sparse else lax.stack(coordinates)
 
 
 mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
@@ -64,9 +64,9 @@ class _Joined:
         parts = list(key) if isinstance(key, tuple) else [key]
         text = parts.pop(0) if isinstance(parts[0], str) else ""
         axis, least, first = self._numbers_of(text)
-        found = concatenate([self._part(part, least, first) for part in parts], axis)
-        as_matrix = text in ("r", "c") and found.ndim == 1
-        return lax.expand_dims(found, (text == "c",)) if as_matrix else found
+        joined = concatenate([self._part(part, least, first) for part in parts], axis)
+        as_matrix = text in ("r", "c") and joined.ndim == 1
+        return lax.expand_dims(joined, (text == "c",)) if as_matrix else joined
 
     def _numbers_of(self, text: str) -> tuple[int, ...]:
         if text in ("", "r", "c"):
@@ -100,7 +100,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 3, 4]))]
     [(2, 1), (1, 3)]
     """
-    found = []
+    indices = []
     for d, x in enumerate(as_arrays("ix_", *args)):
         if x.ndim != 1:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
@@ -109,8 +109,8 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented; "
                                       "take jnp.nonzero(x)[0] of them.")
         x = x if x.size else convert(x, dtypes.default_int_dtype())
-        found.append(lax.broadcast_in_dim(x, replaced((1,) * len(args), d, x.size), (d,)))
-    return tuple(found)
+        indices.append(lax.broadcast_in_dim(x, replaced((1,) * len(args), d, x.size), (d,)))
+    return tuple(indices)
 
 
 # ── Places in a matrix ───────────────────────────────────────────────────────────────────────
@@ -173,12 +173,12 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """
     if np.ndim(shape) > 1:
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    sizes, left, found = shape if np.ndim(shape) else (shape,), indices, []
+    sizes, left, remainders = shape if np.ndim(shape) else (shape,), indices, []
     for size in reversed(sizes):
-        found.append(left % size)
+        remainders.append(left % size)
         left = left // size
     return tuple(choose(left > 0, size - 1, choose(left + 1 < 0, 0, place))
-                 for size, place in zip(sizes, reversed(found), strict=True))
+                 for size, place in zip(sizes, reversed(remainders), strict=True))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
@@ -198,16 +198,16 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     places = as_arrays("ravel_multi_index", *multi_index)
-    wanted = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
-    for each in (*(x.dtype for x in places), np.dtype(wanted)):
+    dtype = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
+    for each in (*(x.dtype for x in places), np.dtype(dtype)):
         if dtypes.kind(each) not in "iu":
             raise ValueError(f"dtype={each!r} is not an integer type.")
     sizes = [operator.index(size) for size in dims]
-    if math.prod(sizes) - 1 > np.iinfo(wanted).max:
-        raise ValueError(f"jnp.ravel_multi_index: dtype={wanted!r} not large enough to hold "
+    if math.prod(sizes) - 1 > np.iinfo(dtype).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={dtype!r} not large enough to hold "
                          f"flattened index for dims={tuple(sizes)}. Use the dtype argument to pass "
                          "a suitable one.")
-    result: Any = creation.array(0, wanted)
+    result: Any = creation.array(0, dtype)
     pairs, stride = list(zip(places, sizes, strict=True)), 1
     for x, size in pairs[::-1] if order == "C" else pairs:
         result = result + convert(_inside(x, size, mode), result.dtype) * stride
@@ -218,9 +218,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
 def _inside(x: Any, size: int, mode: str) -> Any:
     """The places along an axis, of which those outside are refused or brought in, as wished."""
     if mode == "raise":
-        known = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
-                             "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((known < 0) | (known >= size)):
+        values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
+                              "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((values < 0) | (values >= size)):
             raise ValueError("invalid entry in coordinates array")
     if mode == "clip":
         return lax.clamp(convert(0, x.dtype), x, convert(size - 1, x.dtype))

@@ -65,8 +65,8 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
     for position, (item, count) in enumerate(zip(items, taken, strict=True)):
         count = rest if item is Ellipsis else count
         for k, (kind, value) in enumerate(_meanings(item, shape[axis:axis + count], position)):
-            found, size = (axis + k, shape[axis + k]) if count else (None, 1)
-            entries.append(Entry(kind, value, found, size, position))
+            at, size = (axis + k, shape[axis + k]) if count else (None, 1)
+            entries.append(Entry(kind, value, at, size, position))
         axis += count
     return entries
 
@@ -186,13 +186,13 @@ def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[
     """A mask is the places where it is true; a scalar mask an axis of one, or of nothing."""
     if isinstance(mask, Tracer) and not core.is_concrete(mask):
         raise errors.NonConcreteBooleanIndexError(mask)
-    known = core.concrete_or_error(mask)
-    if known is None or known.ndim == 0:
-        return [np.arange(int(np.asarray(known)))]
-    if any(n not in (0, m) for n, m in zip(known.shape, sizes, strict=True)):
+    values = core.concrete_or_error(mask)
+    if values is None or values.ndim == 0:
+        return [np.arange(int(np.asarray(values)))]
+    if any(n not in (0, m) for n, m in zip(values.shape, sizes, strict=True)):
         raise IndexError("boolean index did not match shape of indexed array in index "
-                         f"{position}: got {known.shape}, expected {[*sizes]}")
-    return np.nonzero(known)
+                         f"{position}: got {values.shape}, expected {[*sizes]}")
+    return np.nonzero(values)
 
 
 def _static_slice(item: slice, position: int) -> slice:
@@ -338,9 +338,9 @@ def _table(columns: Sequence[tuple[Any, Sequence[int]]], batch: tuple[int, ...])
     """The columns side by side along a new last axis; each lies along some axes of the batch."""
     shape = (*batch, 1)
     if not any(isinstance(places, Array) for places, _ in columns):
-        known = [np.broadcast_to(np.expand_dims(
+        full_columns = [np.broadcast_to(np.expand_dims(
             places, tuple({*range(len(shape))} - {*dims})), shape) for places, dims in columns]
-        return np.concatenate([np.zeros((*batch, 0), np.int32), *known], -1)
+        return np.concatenate([np.zeros((*batch, 0), np.int32), *full_columns], -1)
     dtype = shared_dtype([places for places, _ in columns])
     return lax.concatenate([lax.broadcast_in_dim(convert(places, dtype), shape, dims)
                             for places, dims in columns], len(batch))

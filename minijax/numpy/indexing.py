@@ -139,8 +139,8 @@ def _static_fill(value: Any) -> Any:
         return None
     if np.ndim(value) != 0:
         raise ValueError("fill_value argument to indexed get() must be a scalar")
-    known = core.concrete_or_error(value, "fill_value argument to indexed get()")
-    return None if known is None else known.item()
+    concrete = core.concrete_or_error(value, "fill_value argument to indexed get()")
+    return None if concrete is None else concrete.item()
 
 
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────

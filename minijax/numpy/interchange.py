@@ -130,16 +130,16 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
       BufferError: where that needs a copy that was refused, or another device.
     """
     display.check_no_keys(x)
-    wanted, copy = options.get("dl_device"), options.get("copy")
+    dl_device, copy = options.get("dl_device"), options.get("copy")
     knows_read_only = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
     here = dlpack_device(x)
     if here[0] == ON_HOST:
         return _of_host(x._buffer, options, knows_read_only)
-    if wanted is not None and tuple(wanted) == (ON_HOST, 0) and copy is not False:
+    if dl_device is not None and tuple(dl_device) == (ON_HOST, 0) and copy is not False:
         return _of_host(x._buffer, options, knows_read_only)
-    if wanted is not None and tuple(wanted) != here:
+    if dl_device is not None and tuple(dl_device) != here:
         raise BufferError(f"the array lies on {x.device}, which is {here} for DLPack, and is asked "
-                          f"for on {tuple(wanted)}: jax.device_put(x, device) brings it there.")
+                          f"for on {tuple(dl_device)}: jax.device_put(x, device) brings it there.")
     if not knows_read_only and copy is False:
         raise BufferError("arrays do not change, and who asks without max_version knows of no "
                           "read-only memory: it is given a copy, which copy=False refuses.")
@@ -157,9 +157,9 @@ def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool)
         values = values.copy()
     if values.dtype != BFLOAT16:
         return values.__dlpack__(**options)
-    found = values.view(np.uint16).__dlpack__(**options)
-    managed_in(found).tensor.code = BFLOAT
-    return found
+    capsule = values.view(np.uint16).__dlpack__(**options)
+    managed_in(capsule).tensor.code = BFLOAT
+    return capsule
 
 
 _handed_over: dict[int, tuple] = {}  # by the address of what is in a capsule: it, and all it needs
@@ -177,10 +177,10 @@ def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any
     managed: Any = (Managed(tensor, None, _given_back) if flags is None
                     else Versioned(1, 0, None, _given_back, flags, tensor))
     where = ctypes.addressof(managed)
-    found = _new(where, OLD if flags is None else NEW, None)
+    out = _new(where, OLD if flags is None else NEW, None)
     forget_unread()
-    _handed_over[where] = found, owner, managed, lengths, strides
-    return found
+    _handed_over[where] = out, owner, managed, lengths, strides
+    return out
 
 
 @DELETER
@@ -236,11 +236,11 @@ def from_dlpack(x: Any) -> Any:
         return _on_host(x)
     ours = {"stream": device.processor.number} if isinstance(device, CudaDevice) else {}
     try:
-        found = x.__dlpack__(max_version=(1, 0), **ours)
+        capsule = x.__dlpack__(max_version=(1, 0), **ours)
     except TypeError:  # it was written before there were versions
-        found = x.__dlpack__(**ours)
-    name, managed = _name_of(found), managed_in(found)
-    _rename(found, USED[name])
+        capsule = x.__dlpack__(**ours)
+    name, managed = _name_of(capsule), managed_in(capsule)
+    _rename(capsule, USED[name])
     owner, tensor = _Taken(managed), managed.tensor
     shape, code = tuple(tensor.shape[:tensor.ndim]), (tensor.code, tensor.bits)
     if code not in DTYPES or tensor.lanes != 1:
@@ -288,16 +288,16 @@ def _on_host(x: Any) -> np.ndarray:
     """By NumPy, which is told that bfloat16 is uint16."""
     kinds = []
 
-    def given(**options: Any) -> Any:
-        found = x.__dlpack__(**options)
-        tensor = managed_in(found).tensor
+    def export(**options: Any) -> Any:
+        capsule = x.__dlpack__(**options)
+        tensor = managed_in(capsule).tensor
         kinds.append((tensor.code, tensor.bits))
         if kinds == [CODES[BFLOAT16]]:
             tensor.code = UNSIGNED
-        return found
+        return capsule
 
     values = np.from_dlpack(SimpleNamespace(
-        __dlpack__=given, __dlpack_device__=x.__dlpack_device__))
+        __dlpack__=export, __dlpack_device__=x.__dlpack_device__))
     return values.view(BFLOAT16) if kinds == [CODES[BFLOAT16]] else values
 
 

@@ -360,8 +360,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
 
 
 def _pairs(pad_width: Any, ndim: int) -> Widths:
-    given = static_value(pad_width, "`pad_width` argument of jnp.pad")
-    widths = np.broadcast_to(given, (ndim, 2))
+    widths = np.broadcast_to(static_value(pad_width, "`pad_width` argument of jnp.pad"), (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]
 
 

@@ -83,10 +83,10 @@ def _numbers(x: Any, *details: str, of_tracers: bool = False,
 
     A float taken out of a tracer would have no derivative any more, in silence.
     """
-    known = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
-    if known is None:
+    concrete = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
+    if concrete is None:
         raise error(x, *details)
-    return display.numbers_of(known)
+    return display.numbers_of(concrete)
 
 
 def _number(python_type: type) -> Callable[[Any], Any]:
@@ -126,12 +126,12 @@ class _Methods:
         if self.size != 1:
             raise ValueError("The truth value of an array with more than one element is ambiguous. "
                              "Use a.any() or a.all()")
-        known = self._concrete()
+        concrete = self._concrete()
         if core.has_key_dtype(self.aval):
             raise TypeError("key array cannot be converted to boolean.")
-        if known is None:
+        if concrete is None:
             raise errors.TracerBoolConversionError(self)
-        return bool(known._buffer.reshape(())[()])
+        return bool(concrete._buffer.reshape(())[()])
 
     __int__, __float__, __complex__ = map(_number, (int, float, complex))
 
@@ -249,29 +249,29 @@ class _Methods:
         >>> jnp.array(1, dtype="int32").view("uint32")
         Array(1, dtype=uint32)
         """
-        wanted = self.dtype if dtype is None else np.dtype(
+        dtype = self.dtype if dtype is None else np.dtype(
             dtypes.check_user_dtype_supported(dtype, "view"))
-        if wanted == self.dtype:
+        if dtype == self.dtype:
             return self
-        if wanted.kind == "b":
-            return self.view("uint8").astype(wanted)
+        if dtype.kind == "b":
+            return self.view("uint8").astype(dtype)
         if self.dtype.kind == "b":
-            return self.astype("uint8").view(wanted)
-        before, after = self.dtype.itemsize, wanted.itemsize
+            return self.astype("uint8").view(dtype)
+        before, after = self.dtype.itemsize, dtype.itemsize
         if not self.ndim and before != after:
             raise ValueError("view() of a 0d array is only supported if the itemsize is "
                              "unchanged.")
         if self.ndim and self.shape[-1] * before % after:
             raise ValueError("When changing to a larger dtype, its size must be a divisor of "
                              "the total size in bytes of the last axis of the array.")
-        if "c" in (self.dtype.kind, wanted.kind):
+        if "c" in (self.dtype.kind, dtype.kind):
             whole = (-1,) if self.ndim else ()
-            pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), wanted)
+            pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), dtype)
             return shaping.reshape(pairs, (*self.shape[:-1], *whole))
         if before < after:
             parts = after // before
             self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
-        bits = lax.bitcast_convert_type(self, wanted)
+        bits = lax.bitcast_convert_type(self, dtype)
         return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
 
     def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
@@ -377,17 +377,19 @@ def install_operators(namespace: Any) -> None:
     Args:
       namespace: the module `numpy`, whose functions they are; ``x.__array_namespace__()`` gives it.
     """
-    found: dict[str, Any] = {"__array_namespace__": lambda self, *, api_version=None: namespace}
+    attributes: dict[str, Any] = {
+        "__array_namespace__": lambda self, *, api_version=None: namespace}
     for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
-        found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, getattr(namespace, function))
+        attributes[f"__{name}__"] = _binary_operator(
+            f"__{name}__", sign, getattr(namespace, function))
     for name, (sign, function) in _OPERATORS.items():
-        found[f"__r{name}__"] = _binary_operator(
+        attributes[f"__r{name}__"] = _binary_operator(
             f"__r{name}__", sign, getattr(namespace, function), swapped=True)
-    found |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
-    found |= {name: getattr(namespace, name) for name in _METHODS}
-    found |= {name: value for name, value in vars(_Methods).items()
-              if inspect.isfunction(value) or isinstance(value, property)}
-    for name, value in found.items():
+    attributes |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
+    attributes |= {name: getattr(namespace, name) for name in _METHODS}
+    attributes |= {name: value for name, value in vars(_Methods).items()
+                   if inspect.isfunction(value) or isinstance(value, property)}
+    for name, value in attributes.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
     ShapedArray.sharding = property(of_type)  # type: ignore[attr-defined]
     for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():

@@ -37,11 +37,12 @@ def poly(seq_of_zeros: Inexact) -> Array:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
         return convert(1, zeros.dtype)
-    found: Any = lax.full((1,), 1, zeros.dtype)
+    coefficients: Any = lax.full((1,), 1, zeros.dtype)
     for i in range(zeros.size):
-        grown = lax.pad(found, convert(0, zeros.dtype), [(0, 1, 0)])
-        found = grown - lax.pad(found * zeros[i], convert(0, zeros.dtype), [(1, 0, 0)])
-    return found
+        grown = lax.pad(coefficients, convert(0, zeros.dtype), [(0, 1, 0)])
+        coefficients = grown - lax.pad(coefficients * zeros[i], convert(0, zeros.dtype),
+                                       [(1, 0, 0)])
+    return coefficients
 
 
 def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
@@ -64,10 +65,11 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
         raise ValueError("Input must be a rank-1 array.")
     if not strip_zeros:
         return _roots(p) if p.size > 1 else lax.full((0,), 0, _complex(p))
-    known = static_value(p, "The error occurred in the jnp.roots() function. To use this within a "
-                         "JIT-compiled context, pass strip_zeros=False, but be aware that leading "
-                         "zeros will result in some returned roots being set to NaN.")
-    places = np.flatnonzero(known)
+    coefficients = static_value(
+        p, "The error occurred in the jnp.roots() function. To use this within a JIT-compiled "
+        "context, pass strip_zeros=False, but be aware that leading zeros will result in some "
+        "returned roots being set to NaN.")
+    places = np.flatnonzero(coefficients)
     inner = p[int(places[0]):] if places.size else p[:0]
     return _roots(inner) if len(inner) > 1 else lax.full((0,), 0, _complex(p))
 
@@ -81,11 +83,11 @@ def _roots(p: Any) -> Any:
     before = reductions.argmax(p != 0)  # turned round to the end they are more zeros of it
     turned = p[(np.arange(len(p)) + before) % len(p)]
     companion = diagonals.diagflat(lax.full((len(p) - 2,), 1, p.dtype), -1)
-    found: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
-    by_size = found[sorting.argsort(-lax.abs(found))]
+    eigenvalues: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
+    by_size = eigenvalues[sorting.argsort(-lax.abs(eigenvalues))]
     is_left = np.arange(len(p) - 1) < len(p) - 1 - before
-    cut = lax.select(is_left, by_size, lax.full_like(found, complex(np.nan, np.nan)))
-    return choose(before == 0, found, cut)
+    cut = lax.select(is_left, by_size, lax.full_like(eigenvalues, complex(np.nan, np.nan)))
+    return choose(before == 0, eigenvalues, cut)
 
 
 def polyadd(a1: Alike, a2: Alike) -> Array:
@@ -134,14 +136,14 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     u, v = promote_dtypes_inexact(u, v)
     left: Any = u
     degree = len(v) - 1
-    found: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
+    quotient: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
     for k in range(u.shape[0] - degree):
         factor = left[k] / v[0]
-        found = found.at[k].set(factor)
+        quotient = quotient.at[k].set(factor)
         left = left.at[k:k + degree + 1].add(-factor * v)
     if trim_leading_zeros:
         left = putting.trim_zeros(left, "f")
-    return found, left
+    return quotient, left
 
 
 def polyder(p: Inexact, m: int = 1) -> Array:
@@ -220,20 +222,21 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
             raise TypeError("expected w and y to have the same length")
         powers, y = powers * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
     scale: Any = lax.sqrt(reductions.sum(powers * powers, 0))
-    found, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)
-    found = (found.T / scale).T
+    coefficients, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)
+    coefficients = (coefficients.T / scale).T
     if full:
-        return found, residuals, rank, values, convert(rcond, dtypes.default_float_dtype(), True)
+        rcond = convert(rcond, dtypes.default_float_dtype(), True)
+        return coefficients, residuals, rank, values, rcond
     if not cov:
-        return found
+        return coefficients
     base = equations.inv(powers.T @ powers / (scale[:, None] * scale)) / (scale[:, None] * scale)
     if cov == "unscaled":
-        return found, base
+        return coefficients, base
     if x.size <= count:
         raise ValueError("the number of data points must exceed order to scale the covariance "
                          "matrix")
     factor = residuals / (x.size - count)
-    return found, base[:, :, None] * factor if y.ndim == 2 else base * factor
+    return coefficients, base[:, :, None] * factor if y.ndim == 2 else base * factor
 
 
 public(globals())

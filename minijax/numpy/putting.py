@@ -73,8 +73,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         return arr
     is_chosen = lax.reshape(mask, arr.shape) != 0
     turn = lax.reshape(lax.cumsum(ravel(convert(is_chosen, np.dtype("int32")))), arr.shape) - 1
-    found = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
-    return convert(found, arr.dtype, arr.weak_type)
+    out = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+    return convert(out, arr.dtype, arr.weak_type)
 
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
@@ -161,9 +161,9 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         raise ValueError("`a` array must be integer typed")
     which, arrays = a, as_arrays("choose", *choices)
     if mode == "raise":
-        known = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
-                             "mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((known < 0) | (known >= len(arrays))):
+        numbers = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
+                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((numbers < 0) | (numbers >= len(arrays))):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
         which = which % len(arrays)
@@ -172,8 +172,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
-    found = take_along_axis(lax.stack(arrays), which[None], 0)[0]
-    return convert(found, found.dtype)
+    elements = take_along_axis(lax.stack(arrays), which[None], 0)[0]
+    return convert(elements, elements.dtype)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
@@ -189,8 +189,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     is_set = np.asarray(static_value(filt, "jnp.trim_zeros")) != 0
     axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
     for d in axes:
-        found = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
-        ends = (found[0], found[-1] + 1) if found.size else (filt.shape[d],) * 2
+        places = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
+        ends = (places[0], places[-1] + 1) if places.size else (filt.shape[d],) * 2
         cut[d] = slice(ends[0] if "f" in trim.lower() else 0,
                        ends[1] if "b" in trim.lower() else filt.shape[d])
     return filt[tuple(cut)] if axes else filt
@@ -204,11 +204,11 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Any) -> Array:
     Array([[6.]], dtype=float32)
     """
     for axis in axes:
-        found = func(a, axis)
-        found = found if found.ndim == a.ndim else lax.expand_dims(found, (axis % a.ndim,))
-        if found.ndim != a.ndim:
+        result = func(a, axis)
+        result = result if result.ndim == a.ndim else lax.expand_dims(result, (axis % a.ndim,))
+        if result.ndim != a.ndim:
             raise ValueError("function is not returning an array of the correct shape")
-        a = found
+        a = result
     return a
 
 

@@ -54,9 +54,9 @@ def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     """The axes of a reduction; behind them the names of mapped axes around it."""
     if not (axis is None or isinstance(axis, (int, tuple, str))) and np.iterable(axis):
         axis = tuple(axis)
-    given = axis if isinstance(axis, tuple) else (axis,)
-    names = tuple(each for each in given if isinstance(each, str))
-    axis = tuple(each for each in given if each not in names) if names else axis
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    names = tuple(each for each in axes if isinstance(each, str))
+    axis = tuple(each for each in axes if each not in names) if names else axis
     return *canonical_axes(static_axes(name, axis), a.ndim), *names
 
 
@@ -151,9 +151,9 @@ def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
                  initial: ArrayLike | None, where: ArrayLike | None,
                  promote_integers: bool = True) -> Array:
     over, where = _over(name, a, axis), _mask(name, where)
-    wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
-    result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
-    return convert(result, wanted)
+    dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
+    result = _reduced(name, convert(a, _wide(dtype)), over, keepdims, initial, where)
+    return convert(result, dtype)
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
@@ -215,9 +215,9 @@ def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Cal
         x, at = along(name, a, axis)
         if x.shape[at] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
-        found = find(x, at, dtypes.default_int_dtype())
+        index = find(x, at, dtypes.default_int_dtype())
         axes = range(np.ndim(a)) if axis is None else (at,)
-        return lax.expand_dims(found, axes) if keepdims and axes else found
+        return lax.expand_dims(index, axes) if keepdims and axes else index
 
     return documented(place, name, summary + ": the first such place, in the flat array or along "
                       "an axis.", shows)
@@ -367,8 +367,8 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                 out: None = None) -> Array:
-        given = as_array(name, a)
-        x, at = along(name, given if given.ndim else lax.reshape(given, (1,)), axis)
+        a = as_array(name, a)
+        x, at = along(name, a if a.ndim else lax.reshape(a, (1,)), axis)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
         return run(convert(x, dtype), at)
@@ -413,11 +413,11 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
                          "explicit value. The axis argument is only optional for one-dimensional "
                          "arrays.")
     at = canonical_axis(0 if axis is None else axis, x.ndim)
-    found = run(x, at, dtype)
+    out = run(x, at, dtype)
     if not include_initial:
-        return found
-    first = lax.full(replaced(found.shape, at, 1), _KINDS[name].identity(found.dtype), found.dtype)
-    return lax.concatenate([first, found], at)
+        return out
+    first = lax.full(replaced(out.shape, at, 1), _KINDS[name].identity(out.dtype), out.dtype)
+    return lax.concatenate([first, out], at)
 
 
 # ── Without nan ──────────────────────────────────────────────────────────────────────────────
@@ -437,20 +437,20 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
     name = f"nan{function.__name__}"
 
     def skipping(*args: Any, **kwargs: Any) -> Array:
-        given = bound(signature, name, args, kwargs).arguments
-        a = as_array(name, given.pop("a"))
+        arguments = bound(signature, name, args, kwargs).arguments
+        a = as_array(name, arguments.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
-            return function(a, **given)
+            return function(a, **arguments)
         if function.__name__ in ("var", "std"):
-            given["where"] = _known(a, given.get("where"))
+            arguments["where"] = _known(a, arguments.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else
                   extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
-        found = function(choose(is_nan, filler, a), **given)
-        if nothing is None or given.get("initial") is not None:
-            return found
-        are_nan = all(is_nan, given.get("axis"), keepdims=bool(given.get("keepdims")))
-        return choose(are_nan, nothing, found)
+        out = function(choose(is_nan, filler, a), **arguments)
+        if nothing is None or arguments.get("initial") is not None:
+            return out
+        are_nan = all(is_nan, arguments.get("axis"), keepdims=bool(arguments.get("keepdims")))
+        return choose(are_nan, nothing, out)
 
     skipping.__signature__ = signature  # type: ignore[attr-defined]
     return documented(skipping, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {result}")
@@ -491,8 +491,8 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
 
 def _known(a: Any, where: ArrayLike | None) -> Any:
     """Where an element takes part: it is asked for, and not nan."""
-    known = ~isnan(a)
-    return known if where is None else logical_and(known, where)
+    is_number = ~isnan(a)
+    return is_number if where is None else logical_and(is_number, where)
 
 
 public(globals())

@@ -119,10 +119,10 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        found = np.nonzero(static_value(a, "The error arose in jnp.nonzero.\nThe size argument of "
-                             "jnp.nonzero must be statically specified to use jnp.nonzero "
-                             "within JAX transformations."))
-        return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in found)
+        indices = np.nonzero(static_value(
+            a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
+            "statically specified to use jnp.nonzero within JAX transformations."))
+        return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in indices)
     return _nonzero_of_size(a, operator.index(size), fill_value)
 
 
@@ -139,10 +139,10 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     flat = lax.cumsum(ended.at[seen].add(1, mode="drop"), 0)
     missing = lax.iota(number, size) >= reductions.sum(mask)
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
-    found = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
-             for stride, n in zip(strides, x.shape, strict=True)]
+    indices = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
+               for stride, n in zip(strides, x.shape, strict=True)]
     return tuple(choose(missing, as_array("nonzero", value), places)
-                 for value, places in zip(fill, found, strict=True))
+                 for value, places in zip(fill, indices, strict=True))
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -185,9 +185,9 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise ValueError("only 1-dimensional input supported.")
     least = operator.index(minlength)
     if length is None:
-        known = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
-                             "To avoid this error, pass a static `length` argument.")
-        length = max(least, int(known.max()) + 1 if known.size else 0)
+        values = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
+                              "To avoid this error, pass a static `length` argument.")
+        length = max(least, int(values.max()) + 1 if values.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
@@ -289,9 +289,9 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
         edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
         x = convert(x, edges[d].dtype)
         # at both ends a bin for what lies outside
-        found = choose(x == edges[d][-1], edges[d].size - 1,
+        index = choose(x == edges[d][-1], edges[d].size - 1,
                        searchsorted(edges[d], x, side="right"))
-        place = place * (edges[d].size + 1) + found
+        place = place * (edges[d].size + 1) + index
     shape = [each.size + 1 for each in edges]
     counts: Any = lax.reshape(bincount(place, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]

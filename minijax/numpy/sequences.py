@@ -76,8 +76,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: No
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
-    found = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
-    return found[0] if len(found) == 1 else found
+    slopes = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slope(x: Any, axis: int, step: Any) -> Any:
@@ -151,14 +151,14 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
         x, xp, fp = _one_period(x, xp, fp, *periods)
-    found = _on_lines(x, xp, fp)
-    for end, beyond, given in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
-        if isinstance(given, str):
-            if given != "extrapolate":
-                raise ValueError(f"interp: 'extrapolate' is the only word; got {given!r}")
+    values = _on_lines(x, xp, fp)
+    for end, beyond, value in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
+        if isinstance(value, str):
+            if value != "extrapolate":
+                raise ValueError(f"interp: 'extrapolate' is the only word; got {value!r}")
         elif period is None:
-            found = choose(beyond, fp[end] if given is None else given, found)
-    return found
+            values = choose(beyond, fp[end] if value is None else value, values)
+    return values
 
 
 @functools.partial(jit, inline=True)

@@ -33,8 +33,8 @@ def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
         raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', "
                          "'binary_search', 'sort', and 'auto'")
     tests = lax.broadcast_to_rank(ravel(test_elements), element.ndim + 1)
-    found = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
-    return ~found if invert else found
+    is_member = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
+    return ~is_member if invert else is_member
 
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,

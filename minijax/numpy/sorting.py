@@ -60,8 +60,8 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
     if not descending:
         return lax.sort((x, places), axis, num_keys=1)[1]
     # the last of the reversed array is the first: stability survives the second reversal
-    _, found = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
-    return lax.rev(found, (axis,))
+    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
+    return lax.rev(ascending, (axis,))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -118,8 +118,8 @@ def _binary_search(a: Array, v: Array, side: str) -> Array:
     low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
         middle = lax.shift_right_logical(low + high, convert(1, _INT))
-        found = a.at[middle].get(mode="clip", wrap_negative_indices=False)
-        is_left = ~_before(found, v) if side == "left" else _before(v, found)
+        element = a.at[middle].get(mode="clip", wrap_negative_indices=False)
+        is_left = ~_before(element, v) if side == "left" else _before(v, element)
         is_left = is_left | (middle >= high)
         low, high = choose(is_left, low, middle + 1), choose(is_left, middle, high)
     return high
@@ -169,9 +169,9 @@ def _parted(name: str, a: Any, kth: int, axis: int, order: Callable
     if a.dtype.kind == "c":
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
     axis = canonical_axis(axis, a.ndim)
-    found, end = order(a, axis), canonical_axis(kth, a.shape[axis]) + 1
-    return (lax.slice_in_dim(found, 0, end, axis=axis),
-            lax.slice_in_dim(found, end, None, axis=axis), axis)
+    in_order, end = order(a, axis), canonical_axis(kth, a.shape[axis]) + 1
+    return (lax.slice_in_dim(in_order, 0, end, axis=axis),
+            lax.slice_in_dim(in_order, end, None, axis=axis), axis)
 
 
 def sort_complex(a: ArrayLike) -> Array:
@@ -239,14 +239,14 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
     if name == "quantile":
         rows = choose(reductions.any(is_nan, -1, keepdims=True), convert(np.nan, rows.dtype), rows)
     if method == "inverted_cdf":
-        found = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
-                           is_nan if name == "nanquantile" else None)
+        quantiles = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
+                               is_nan if name == "nanquantile" else None)
     else:
         count: Any = (float(rows.shape[-1]) if name == "quantile" else
                       reductions.sum(~is_nan, -1, rows.dtype))
-        found = _interpolated(lax.sort(rows, -1), q, method, count)
+        quantiles = _interpolated(lax.sort(rows, -1), q, method, count)
     shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
-    return lax.reshape(found, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
+    return lax.reshape(quantiles, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
 
 
 def _in_rows(x: Any, axes: tuple[int, ...]) -> Any:
@@ -276,8 +276,8 @@ def _by_weight(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
         weights = choose(ignored, 0, weights)
     rows, weights = lax.sort((rows, weights), -1, num_keys=1)
     reached: Any = lax.cumsum(weights, rows.ndim - 1)
-    wanted = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
-    place = reductions.sum((reached < wanted) | (reached == 0) & (weights == 0), -1)
+    threshold = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
+    place = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
     place = lax.min(place, convert(rows.shape[-1] - 1, place.dtype))
     return _taken_from(rows, place, q.ndim)
 

@@ -141,14 +141,14 @@ class ufunc:
                                       keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple):
             raise NotImplementedError("tuple of axes")
-        given = static_axes(name, axis)
+        axis = static_axes(name, axis)
         if where is not None:
-            where = along(name, broadcast_to_shape(where, x.shape), given)[0]
-        rows, at = along(name, x, given)
-        found = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
-                             None if where is None else moveaxis(where, at, 0))
-        return lax.expand_dims(found, range(x.ndim) if given is None else (at,)) if (
-            keepdims) else found
+            where = along(name, broadcast_to_shape(where, x.shape), axis)[0]
+        rows, at = along(name, x, axis)
+        result = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
+                              None if where is None else moveaxis(where, at, 0))
+        return lax.expand_dims(result, range(x.ndim) if axis is None else (at,)) if (
+            keepdims) else result
 
     def _folded(self, rows: Any, initial: Any, mask: Any) -> Any:
         """The rows joined one by one, those that a mask leaves out excepted."""
@@ -162,8 +162,8 @@ class ufunc:
             convert(initial, rows.dtype), rows.shape[1:])
 
         def step(i: Any, value: Any) -> Any:
-            found = convert(self._call(value, rows[i]), rows.dtype)
-            return found if mask is None else choose(mask[i], found, value)
+            joined = convert(self._call(value, rows[i]), rows.dtype)
+            return joined if mask is None else choose(mask[i], joined, value)
         return lax.fori_loop(begin, len(rows), step, first) if len(rows) else first
 
     @_whole
@@ -185,8 +185,8 @@ class ufunc:
             return convert(x, rows.dtype)
 
         def step(value: Any, row: Any) -> Any:
-            found = convert(self._call(value, row), rows.dtype)
-            return found, found
+            joined = convert(self._call(value, row), rows.dtype)
+            return joined, joined
         _, later = lax.scan(step, rows[0], rows[1:])
         return moveaxis(lax.concatenate([rows[:1], later], 0), 0, at)
 
@@ -211,14 +211,14 @@ class ufunc:
             return self._parts.at(x, indices, *others)
         numbers: Any = lax.reshape(lax.iota(np.int32, x.size), x.shape)
         there = numbers.at[indices].get(mode="fill", fill_value=x.size)  # outside, nothing is done
-        given: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
+        operands: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
         places = there.ravel()
         dtype = self._call(*(lax.full((), 0, y.dtype) if y.ndim or not y.weak_type else y
                              for y in (x, *others))).dtype
 
         def step(i: Any, flat: Any) -> Any:
-            found = self._call(flat[places[i]], *(y[i] for y in given))
-            return flat.at[places[i]].set(convert(found, dtype), mode="drop")
+            joined = self._call(flat[places[i]], *(y[i] for y in operands))
+            return flat.at[places[i]].set(convert(joined, dtype), mode="drop")
         flat = lax.fori_loop(0, len(places), step, convert(x.ravel(), dtype))
         return lax.reshape(flat, x.shape)
 
@@ -253,8 +253,8 @@ class ufunc:
             i, row = numbered
             return choose((i > starts) & (i < ends), self._call(value, row), value), None
         numbers = lax.iota(starts.dtype, len(rows))
-        found, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
-        return moveaxis(found, 0, at)
+        segments, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
+        return moveaxis(segments, 0, at)
 
     @_whole
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
@@ -292,10 +292,10 @@ def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
         axes = canonical_axes(axis, x.ndim)
         if where is not None:
             x = choose(where, x, convert(identity, x.dtype))
-        found = reduce(x, axes)
+        result = reduce(x, axes)
         if initial is not None:
-            found = join(convert(first_value("reduce", initial), x.dtype), found)
-        return lax.expand_dims(found, axes) if keepdims else found
+            result = join(convert(first_value("reduce", initial), x.dtype), result)
+        return lax.expand_dims(result, axes) if keepdims else result
     return reduced
 
 
