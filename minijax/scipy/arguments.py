@@ -25,9 +25,9 @@ def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_ar
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = bound(signature, function.__name__, args, kwargs)
-        given.apply_defaults()
-        return function(*promote(function.__qualname__, *given.args))
+        binding = bound(signature, function.__name__, args, kwargs)
+        binding.apply_defaults()
+        return function(*promote(function.__qualname__, *binding.args))
     return call
 
 
@@ -70,8 +70,8 @@ def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
         def call(*args: Any) -> Any:
             dtype = args[0].dtype
             wide = dtypes.promote_types(dtype, np.float32)
-            found = compiled(*(lax.convert_element_type(x, wide) for x in args))
-            return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), found)
+            result = compiled(*(lax.convert_element_type(x, wide) for x in args))
+            return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), result)
         return of_floats(call, promote_args_real)
     return decorate
 

@@ -68,8 +68,8 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     far, _ = _sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
     ends = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
         (a - b) * jnp.log(jnp.where(is_far, size, 1)) + jnp.maximum(x, 0))
-    found = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
-    return jnp.where(b == 0, jnp.inf, found)
+    value = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
+    return jnp.where(b == 0, jnp.inf, value)
 
 
 def _hyp1f1_by_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
@@ -132,12 +132,12 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     f, weighted = _sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
     is_inside = (s > 0) & (s < .5) & ~ends
     one = jnp.ones_like(x)
-    found = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
+    near_one = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
         is_inside, y, one), jnp.where(is_inside, s, one))
-    found = scale * jnp.where(is_inside, found, f)
+    value = scale * jnp.where(is_inside, near_one, f)
     at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
-    found = jnp.where((s > 0) | ends, found, jnp.where(s == 0, scale * at_one, jnp.inf))
-    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, found))
+    value = jnp.where((s > 0) | ends, value, jnp.where(s == 0, scale * at_one, jnp.inf))
+    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, value))
 
 
 def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:

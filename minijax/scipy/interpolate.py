@@ -67,15 +67,15 @@ class RegularGridInterpolator:
         columns = jnp.reshape(xi, (math.prod(xi.shape[:-1]), ndim)).T
         cells, fractions = zip(*map(_place, self.grid, columns), strict=True)
         if method == "linear":
-            found = self._between(cells, fractions)
+            values = self._between(cells, fractions)
         else:
-            found = self.values[tuple(
+            values = self.values[tuple(
                 jnp.where(f <= .5, i, i + 1) for i, f in zip(cells, fractions, strict=True))]
         if self.fill_value is not None:
             outside = functools.reduce(jnp.logical_or, (
                 (x < g[0]) | (x > g[-1]) for x, g in zip(columns, self.grid, strict=True)))
-            found = jnp.where(self._beside(outside), self.fill_value, found)
-        return jnp.reshape(found, (*xi.shape[:-1], *self.values.shape[ndim:]))
+            values = jnp.where(self._beside(outside), self.fill_value, values)
+        return jnp.reshape(values, (*xi.shape[:-1], *self.values.shape[ndim:]))
 
     def _beside(self, x: Any) -> Any:
         """One number a point, for all values there."""
@@ -110,9 +110,9 @@ def _place(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
     return cell, (x - grid[cell]) / (grid[cell + 1] - grid[cell])
 
 
-def _remade(known: tuple, arrays: tuple) -> RegularGridInterpolator:
+def _remade(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
     new = object.__new__(RegularGridInterpolator)
-    new.method, new.bounds_error = known
+    new.method, new.bounds_error = settings
     new.grid, new.values, new.fill_value = arrays
     return new
 

@@ -215,8 +215,8 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
         raise NotImplementedError("Only the type=1 case of eigh is implemented.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
-    found = jnp.linalg.eigh(a, "L" if lower else "U")
-    return found.eigenvalues if eigvals_only else tuple(found)
+    eigenpairs = jnp.linalg.eigh(a, "L" if lower else "U")
+    return eigenpairs.eigenvalues if eigvals_only else tuple(eigenpairs)
 
 
 def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
@@ -234,8 +234,8 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     [x] = promote_dtypes_inexact(as_array("qr", a))
-    found = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
-    return found[1:] if mode == "r" else found
+    factors = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return factors[1:] if mode == "r" else factors
 
 
 def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False,
@@ -260,16 +260,17 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
     stack = jnp.broadcast_shapes(x.shape[:-2], matrix.shape[:-2])
     x = jnp.broadcast_to(x, stack + x.shape[-2:])
     q, *rest = lax.linalg.qr(x, pivoting=pivoting, full_matrices=False)
-    given, wanted = (matrix.shape[-2], q.shape[-1]) if is_left else (matrix.shape[-1], q.shape[-2])
-    if given != wanted:
+    size_c, size_q = ((matrix.shape[-2], q.shape[-1]) if is_left else
+                      (matrix.shape[-1], q.shape[-2]))
+    if size_c != size_q:
         side, other = ("columns", "rows") if is_left else ("rows", "columns")
         raise ValueError(
             f"Array shapes are not compatible for {'Q @ c' if is_left else 'c @ Q'} operation: a "
-            f"has shape {x.shape} so Q has {wanted} {side}, but c has {given} {other} (expected "
-            f"{wanted}).")
+            f"has shape {x.shape} so Q has {size_q} {side}, but c has {size_c} {other} (expected "
+            f"{size_q}).")
     q = jnp.conj(q) if conjugate else q
-    found = q @ matrix if is_left else matrix @ q
-    return (found.ravel() if y.ndim == 1 else found, *rest)
+    product = q @ matrix if is_left else matrix @ q
+    return (product.ravel() if y.ndim == 1 else product, *rest)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
@@ -280,8 +281,8 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)
     Array([2., 1.], dtype=float32)
     """
-    found = jnp.linalg.svd(a, full_matrices, compute_uv)
-    return tuple(found) if compute_uv else found
+    factors = jnp.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(factors) if compute_uv else factors
 
 
 def schur(a: ArrayLike, output: str = "real") -> list[Array]:

@@ -85,8 +85,8 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"expected {name} to be a (batched) square matrix, "
                              f"got {name}.shape={x.shape}")
-    found = jvp(expm, (a,), (e,))
-    return found if compute_expm else found[1]
+    exponential, derivative = jvp(expm, (a,), (e,))
+    return (exponential, derivative) if compute_expm else derivative
 
 
 # ── Functions of matrices by their triangular form ───────────────────────────────────────────
@@ -166,11 +166,11 @@ def _root(t: Any, z: Any) -> Any:
     """The square root of ``z t z*``, column by column."""
     roots = jnp.sqrt(jnp.diagonal(t))
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(root: Any, j: Any) -> tuple[Any, None]:
         """``R r + r_jj r = t`` for what stands above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
-        shifted = known + roots[j] * jnp.eye(len(t), dtype=t.dtype)
-        return known.at[:, j].add(_substituted(shifted, above)), None
+        shifted = root + roots[j] * jnp.eye(len(t), dtype=t.dtype)
+        return root.at[:, j].add(_substituted(shifted, above)), None
     r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
     return z @ r @ jnp.conj(z.T)
 
@@ -196,16 +196,16 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     numbers = jnp.diagonal(t)
     values = func(numbers)
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(f: Any, j: Any) -> tuple[Any, None]:
         """``T f - f t_jj = F t - t f_jj`` for what stands above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         gaps = numbers - numbers[j]
         shifted = t + jnp.diag(jnp.where(gaps == 0, 1, gaps) - numbers)
-        right = known @ above - above * values[j]
-        return known.at[:, j].add(_substituted(shifted, right)), None
+        right = f @ above - above * values[j]
+        return f.at[:, j].add(_substituted(shifted, right)), None
     f, _ = lax.scan(column, jnp.diag(values), jnp.arange(len(t)))
-    found = z @ f @ jnp.conj(z.T)
-    return found if disp else (found, _error_of_function(t))
+    out = z @ f @ jnp.conj(z.T)
+    return out if disp else (out, _error_of_function(t))
 
 
 def _error_of_function(t: Any) -> Any:
@@ -249,10 +249,10 @@ def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
     (r, u), (s, v) = _triangular(a), _triangular(b)
     right = jnp.conj(u.T) @ c @ v
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(y: Any, j: Any) -> tuple[Any, None]:
         shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
-        found = _substituted(shifted, right[:, j] - known @ s[:, j])
-        return known.at[:, j].set(found), None
+        solution = _substituted(shifted, right[:, j] - y @ s[:, j])
+        return y.at[:, j].set(solution), None
     y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
     return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)

@@ -63,10 +63,10 @@ def _interpolated(array: Any, places: list, cval: Any, order: int, mode: str) ->
             valid = [(i >= 0) & (i < n) for i, n in zip(indices, array.shape, strict=True)]
             element = jnp.where(functools.reduce(operator.and_, valid), element, cval)
         return functools.reduce(operator.mul, weights) * element
-    found = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
-    if array.dtype.kind in "iu" and found.dtype.kind == "f":
-        found = lax.round(found)
-    return found.astype(array.dtype)
+    values = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
+    if array.dtype.kind in "iu" and values.dtype.kind == "f":
+        values = lax.round(values)
+    return values.astype(array.dtype)
 
 
 def _nearest(place: Any) -> list[tuple[Any, Any]]:

@@ -59,8 +59,8 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
                          "jax.flatten_util.ravel_pytree.")
-    given = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
-    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**given, **(options or {})})
+    defaults = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
+    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
 
 
 # ── Along a line ─────────────────────────────────────────────────────────────────────────────
@@ -171,14 +171,14 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
         search = _line_search(
             at, _Point(jnp.zeros_like(slope), now.value, slope, now.gradient),
             jnp.minimum(1, 2.02 * now.fall / -slope), line_search_maxiter)
-        found = search.low
-        s, y = found.step * direction, found.gradient - now.gradient
+        point = search.low
+        s, y = point.step * direction, point.gradient - now.gradient
         rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
         inverse = jnp.where(jnp.isfinite(rho), shear @ now.inverse @ shear.T
                             + rho * jnp.outer(s, s), now.inverse)
-        return _Descent(now.x + s, found.value, found.gradient, inverse, now.value - found.value,
+        return _Descent(now.x + s, point.value, point.gradient, inverse, now.value - point.value,
                         now.steps + 1, now.calls + search.count,
-                        status(found.gradient, search.status))
+                        status(point.gradient, search.status))
     value, gradient = value_and_gradient(x0)
     end = lax.while_loop(
         lambda now: (now.status == -1) & (now.steps < most), step,

@@ -75,15 +75,15 @@ def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     size = jnp.maximum(abs(low), abs(high))
     margin = 2.1 * eps * len(d) * size
     smallest = jnp.finfo(d.dtype).tiny * jnp.maximum(1, jnp.max(squares))
-    wanted = jnp.arange(first, stop)
+    index = jnp.arange(first, stop)
     enough: Any = eps * size if tol is None else tol
 
     def halve(bounds: Any) -> Any:
         low, high = bounds
         middle = (low + high) / 2
-        is_below = _values_below(d, squares, smallest, middle) <= wanted
+        is_below = _values_below(d, squares, smallest, middle) <= index
         return jnp.where(is_below, middle, low), jnp.where(is_below, high, middle)
-    low, high = (jnp.full(wanted.shape, x) for x in (low - margin, high + margin))
+    low, high = (jnp.full(index.shape, x) for x in (low - margin, high + margin))
     low, high = lax.while_loop(lambda bounds: jnp.max(bounds[1] - bounds[0]) > enough, halve,
                                (low, high))
     return (low + high) / 2
