@@ -159,9 +159,9 @@ def _of_raw_words(key: Any) -> Array:
     return typed
 
 
-def as_given(keys: Array, given: Any) -> Array:
+def as_given(keys: Array, like: Any) -> Array:
     """Keys in the form of the key they come from: typed, or raw words."""
-    keep = is_typed(given) or config.enable_custom_prng.value
+    keep = is_typed(like) or config.enable_custom_prng.value
     return keys if keep else random_unwrap_p.bind(keys)
 
 
