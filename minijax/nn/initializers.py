@@ -29,8 +29,8 @@ class Initializer(Protocol):
         """Weights of this shape and dtype, drawn with a key."""
 
 
-def _dtype(given: Any) -> Any:
-    return dtypes.canonicalize_dtype(float if given is None else given)
+def _dtype(dtype: Any) -> Any:
+    return dtypes.canonicalize_dtype(float if dtype is None else dtype)
 
 
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:

@@ -171,16 +171,16 @@ def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, kept: tuple, ct: 
     sides, turned = (lhs, rhs), (ct, ct.swapaxes(1, 2))
     others = [x.swapaxes(1, 2) for x in (rhs, lhs)]
     if configs[2].mode == "nvfp4":
-        found = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
-                 for t, x in zip(turned, others, strict=True)]
+        cotangents = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
+                      for t, x in zip(turned, others, strict=True)]
         limits = [math.prod(float(jnp.finfo(d).max) for d in (c.data_type, c.scale_type))
                   for c in configs[:2]]
-        found = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
-                 for x, s, limit, g in zip(sides, scales, limits, found, strict=False)]
+        cotangents = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
+                      for x, s, limit, g in zip(sides, scales, limits, cotangents, strict=False)]
     else:
-        found = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
-                 for i, t, x in zip((1, 0), turned, others, strict=True)]
-    return (*(g.astype(x.dtype) for g, x in zip(found, sides, strict=True)),
+        cotangents = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
+                      for i, t, x in zip((1, 0), turned, others, strict=True)]
+    return (*(g.astype(x.dtype) for g, x in zip(cotangents, sides, strict=True)),
             tree_util.tree_map(jnp.zeros_like, scales))
 
 
