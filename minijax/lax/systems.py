@@ -118,8 +118,8 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
-    found: Any = alpha * product(a, flipped(a)) + beta * c
-    return lower_part(found) + flipped(lower_part(found, -1)) if symmetrize_output else found
+    out: Any = alpha * product(a, flipped(a)) + beta * c
+    return lower_part(out) + flipped(lower_part(out, -1)) if symmetrize_output else out
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
