@@ -131,8 +131,8 @@ def _advanced(slope: Callable, limits: Limits, s: State) -> State:
     dtype, step = s.y.dtype, s.step.astype(s.y.dtype)
     stages, end = [s.slope], s.y
     for time, weights in zip(TIMES, WEIGHTS, strict=True):
-        known = jnp.stack(stages)
-        end = s.y + step * jnp.dot(jnp.array(weights[:len(stages)], dtype), known)
+        slopes = jnp.stack(stages)
+        end = s.y + step * jnp.dot(jnp.array(weights[:len(stages)], dtype), slopes)
         stages.append(slope(end, s.t + s.step * jnp.array(time, s.step.dtype)))
     k = jnp.stack(stages)
     error, middle = (step * jnp.dot(jnp.array(w, dtype), k) for w in (ERROR, MIDDLE))
