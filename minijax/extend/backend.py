@@ -59,7 +59,7 @@ def backends() -> dict[str, Backend]:
     >>> list(backends())
     ['cpu']
     """
-    return {known.platform: known for known in (get_backend("cpu"), get_backend())}
+    return {backend.platform: backend for backend in (get_backend("cpu"), get_backend())}
 
 
 def backend_xla_version(platform: str | None = None) -> None:

@@ -118,8 +118,8 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     >>> concrete_or_error(int, 2.5)
     2
     """
-    known = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
-    return known if force is None else force(known)
+    value = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
+    return value if force is None else force(value)
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
