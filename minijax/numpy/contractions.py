@@ -65,7 +65,7 @@ def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum; of truths, whether there is a true one."""
+    """The sum; of bools, whether any is true."""
     return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
@@ -261,9 +261,9 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     """Sums of products: a letter for each axis, and a sum over each that the result lacks.
 
     Args:
-      optimize: the places of the arrays that are multiplied in each step, what comes out being the
-        last from then on; False: from left to right; otherwise in the order of least work.
-      _dot_general: what multiplies two arrays, called as `lax.dot_general` is.
+      optimize: the contraction path: for each step the positions of its operands, whose product is
+        appended to the others; False: from left to right; otherwise the order of least work.
+      _dot_general: the product of two arrays, called like `lax.dot_general`.
 
     >>> x, y = np.ones((2, 3)), np.ones((3, 4))
     >>> einsum("ij,jk->ik", x, y).shape
@@ -295,7 +295,7 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
 
 def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
                 ) -> tuple[list[tuple[int, ...]], Any]:
-    """The pairs of operands that `einsum` multiplies, step by step, and what they cost, as text.
+    """The contraction path of `einsum`, pairs of operands, and a report of its cost.
 
     >>> einsum_path("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))[0]
     [(1, 2), (0, 1)]
@@ -305,10 +305,10 @@ def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
     terms, result = _parse(subscripts, tuple(map(len, shapes)))
     _sizes(terms, shapes)  # refuses what does not fit
     path = [tuple(step) for step in _order(optimize, terms, shapes, result)]
-    return path, _found_by_numpy(terms, shapes, result, ["einsum_path", *path])[1]
+    return path, _path_of_numpy(terms, shapes, result, ["einsum_path", *path])[1]
 
 
-# The ways of opt_einsum, which JAX asks, to look for an order; here there is one, and a quick one.
+# The strategies of opt_einsum, which JAX calls; here they mean "greedy" and "optimal" of NumPy.
 _QUICK = ("greedy", "eager", "opportunistic")
 _THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-all", "branch-1",
              "branch-2", "random-greedy", "random-greedy-128")
@@ -316,7 +316,7 @@ _THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-
 
 def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
            ) -> Sequence[Sequence[int]]:
-    """The places of the arrays that are multiplied in each step."""
+    """The contraction path: the positions of the operands of each step."""
     if not isinstance(optimize, str | bool):
         left = len(terms) - sum(len(step) - 1 for step in optimize)
         if left != 1:
@@ -337,14 +337,14 @@ def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resu
 @caches.remembered(maxsize=256)
 def _least_work(terms: tuple, shapes: tuple, result: str, thorough: bool
                 ) -> Sequence[Sequence[int]]:
-    """The steps that NumPy finds, which tries every order of a few arrays."""
+    """NumPy's contraction path; if `thorough`, the best of all orders."""
     search = "optimal" if thorough else "greedy"
-    return tuple(_found_by_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
+    return tuple(_path_of_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
 
 
-def _found_by_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels,
-                    optimize: Any) -> tuple[list, str]:
-    """What NumPy makes of an equation, which it takes in letters alone."""
+def _path_of_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels,
+                   optimize: Any) -> tuple[list, str]:
+    """`np.einsum_path` of an equation, with its labels replaced by ASCII letters."""
     text = f"{','.join(map(''.join, terms))}->{''.join(result)}"
     labels = sorted(set(text) - set(",->"))
     if not set(labels) <= set(string.ascii_letters):

@@ -56,7 +56,7 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
             copy: bool | None = None, device: Any = None) -> Array:
-    """An array of these values; what is an array already comes back as it is.
+    """An array of these values; an array is returned unchanged.
 
     Another library's array on a GPU is read where it lies, so do not change it afterwards.
 
@@ -112,7 +112,7 @@ def _array(x: Any, dtype: Any) -> Any:
 
 
 def _typed(x: Any) -> Any:
-    """`x`, or the array it stands for: it has `__array__`, a buffer, or is another sequence."""
+    """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
     core.refuse_mask(x)
@@ -135,7 +135,7 @@ def _narrowed(x: Any) -> Any:
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         value = core.as_value(x)
-        if dtypes.python_type(x) is not None:  # of others `as_value` takes note
+        if dtypes.python_type(x) is not None:  # for others `as_value` notes it
             core.base_trace.note("narrow", x, value.dtype)
         return another(value)
     if dtypes.python_type(x) is None:
@@ -178,14 +178,13 @@ def _leaves(items: Sequence) -> Iterator[Any]:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from another library's, through the DLPack protocol.
+    """An array from an array of another library, through the DLPack protocol.
 
-    What lies on a GPU is read where it lies, so do not change it afterwards; what lies on the host
-    is copied.
+    Memory of a GPU is shared, so do not change it afterwards; memory of the host is copied.
 
     Args:
       x: an object with ``__dlpack__`` and ``__dlpack_device__``.
-      device: where the array is to lie; where it lies already, if None.
+      device: the device of the result; by default that of `x`.
       copy: True copies on a GPU, too.
 
     Raises:
@@ -242,7 +241,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """An array for values to come; it holds zeros.
+    """An uninitialised array, which here holds zeros.
 
     >>> empty(2)
     Array([0., 0.], dtype=float32)
@@ -291,7 +290,7 @@ def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
 
 def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
-    """An array for values to come, with the shape and dtype of another; it holds zeros.
+    """An uninitialised array with the shape and dtype of another; here it holds zeros.
 
     >>> empty_like(array([1, 2]))
     Array([0, 0], dtype=int32)

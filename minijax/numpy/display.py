@@ -32,7 +32,7 @@ def array_repr(x: ArrayImpl) -> str:
 
 
 def key_text(x: ArrayImpl) -> str:
-    """Keys show their type, and the words they lie over."""
+    """The text of keys: their dtype, and their words."""
     return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{x._buffer}"
 
 
@@ -51,7 +51,7 @@ def array_format(x: ArrayImpl, spec: str) -> str:
 # ── To NumPy, and to others ──────────────────────────────────────────────────────────────────
 
 def memory_of(x: Any) -> memoryview:
-    """The buffer for whoever reads memory, such as `hashlib`: Python asks for it from 3.12 on.
+    """The buffer of an array, for readers such as `hashlib`; Python calls this from 3.12 on.
 
     Raises:
       TypeError: of keys and tracers, which have no numbers to read.
@@ -99,7 +99,7 @@ def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) ->
 
 
 def read_only(buffer: np.ndarray) -> np.ndarray:
-    """A view that cannot be made writeable, as an array can whose memory or its owner is."""
+    """A view that nobody can make writeable, as its base is a read-only buffer."""
     if buffer.base is None or not buffer.size:
         return buffer.view()
     memory: Any = buffer.reshape(-1).view(np.uint8)
@@ -108,7 +108,7 @@ def read_only(buffer: np.ndarray) -> np.ndarray:
 
 
 def reduced(x: Array) -> tuple[Any, tuple]:
-    """For pickle: what makes the array again."""
+    """For pickle: the function that restores the array, and its arguments."""
     concrete = x._concrete()
     if concrete is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")

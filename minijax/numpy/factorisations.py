@@ -131,7 +131,7 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
 
 
 def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
-    """Singular values are the sizes of eigenvalues; signs go to one side."""
+    """Singular values are the absolute eigenvalues; V takes their signs."""
     vectors, values = lax.linalg.eigh(x, subset_by_index=subset)
     order: Any = flip(argsort(lax.abs(values), -1), -1)
     values = take_along_axis(values, order, -1)

@@ -21,7 +21,7 @@ save, savez, array_repr, array_str = np.save, np.savez, np.array_repr, np.array_
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array of a file that `save` wrote, or what else NumPy finds there.
+    """The array of a file that `save` wrote, or any other object that NumPy reads.
 
     >>> import io
     >>> file = io.BytesIO()

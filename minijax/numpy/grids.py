@@ -1,4 +1,4 @@
-"""What is written in brackets, `r_[1:4, 7]`, `mgrid[:3, :4]`, and places as one number or several.
+"""Index expressions such as `r_[1:4, 7]` and `mgrid[:3, :4]`, and flat indices.
 
 Stands on `joining`, `diagonals`.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/numpy/index_tricks.py`.
@@ -54,8 +54,11 @@ mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
 
 
 class _Joined:
-    """`r_` and `c_`: slices, numbers and arrays in a row; of these three numbers a text changes
-    some: the axis to join along, the least rank, and where the axes of lower ranks come to lie."""
+    """`r_` and `c_`: slices, numbers and arrays, concatenated.
+
+    A leading string sets up to three numbers: the axis of the concatenation, the least rank, and
+    the position of the axes of parts of a lower rank.
+    """
 
     def __init__(self, name: str, *numbers: int) -> None:
         self.name, self.numbers = name, numbers
@@ -95,7 +98,7 @@ r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Indices of all combinations of the places, one axis for each argument.
+    """An open mesh of indices, one axis for each argument.
 
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 3, 4]))]
     [(2, 1), (1, 3)]
@@ -113,10 +116,10 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     return tuple(indices)
 
 
-# ── Places in a matrix ───────────────────────────────────────────────────────────────────────
+# ── Indices of a matrix ──────────────────────────────────────────────────────────────────────
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """The places on the k-th diagonal of this matrix, and below.
+    """The indices on the k-th diagonal of this matrix, and below.
 
     >>> [i.tolist() for i in tril_indices_from(np.ones((2, 2)))]
     [[0, 1, 1], [0, 0, 1]]
@@ -125,7 +128,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """The places on the k-th diagonal of this matrix, and above.
+    """The indices on the k-th diagonal of this matrix, and above.
 
     >>> [i.tolist() for i in triu_indices_from(np.ones((2, 2)))]
     [[0, 0, 1], [0, 1, 1]]
@@ -141,7 +144,7 @@ def _places_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, A
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The places of the diagonal of this array.
+    """The indices of the diagonal of this array.
 
     >>> [i.tolist() for i in diag_indices_from(np.ones((2, 2)))]
     [[0, 1], [0, 1]]
@@ -154,7 +157,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, ...]:
-    """The places of an n × n matrix that are not zero after `mask_func`, such as `triu`.
+    """The indices of an n × n matrix that are not zero after `mask_func`, such as `triu`.
 
     >>> [i.tolist() for i in mask_indices(2, diagonals.triu)]
     [[0, 0, 1], [0, 1, 1]]
@@ -163,10 +166,10 @@ def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
     return nonzero(mask_func(ones, k), size=size)
 
 
-# ── Places as one number ─────────────────────────────────────────────────────────────────────
+# ── Flat indices ─────────────────────────────────────────────────────────────────────────────
 
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
-    """The places in an array of this shape of places in the flat array; those outside are clipped.
+    """The indices into an array of this shape for flat indices; those out of bounds are clipped.
 
     >>> [int(i) for i in unravel_index(np.int32(5), (2, 3))]
     [1, 2]
@@ -183,13 +186,13 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
                       order: str = "C", *, dtype: Any = None) -> Array:
-    """The places in the flat array of places in an array of the shape `dims`.
+    """The flat indices for indices into an array of the shape `dims`.
 
     >>> ravel_multi_index((np.array([0, 1]), np.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)
 
     Args:
-      mode: of places outside: "raise", which needs known ones, "wrap", "clip" or "ignore".
+      mode: for indices out of bounds: "raise" (of concrete ones), "wrap", "clip" or "ignore".
     """
     if len(multi_index) != len(dims):
         raise AssertionError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
@@ -216,7 +219,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
 
 
 def _inside(x: Any, size: int, mode: str) -> Any:
-    """The places along an axis, of which those outside are refused or brought in, as wished."""
+    """The indices along an axis; those out of bounds are treated as the mode says."""
     if mode == "raise":
         values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
                               "with mode='raise'. Use mode='wrap' or mode='clip' instead.")

@@ -33,12 +33,12 @@ class Entry(NamedTuple):
 
     @property
     def is_box(self) -> bool:
-        """Whether places side by side are shown: they are one window."""
+        """Whether it selects contiguous elements, as one window."""
         return self.has_steps and abs(self.value.step) == 1
 
     @property
     def has_steps(self) -> bool:
-        """Whether places in equal steps are shown, along an axis of their own."""
+        """Whether it selects equally spaced elements, along an axis of their own."""
         return self.kind in ("slice", "window")
 
 
@@ -93,7 +93,7 @@ def _as_array(item: Any) -> Any:
 
 @dataclass(frozen=True)
 class Slice:
-    """So many places from one on, as `ds` writes them.  Where they begin may be traced.
+    """A slice of static size, as `ds` makes it; its start may be traced.
 
     Raises:
       TypeError: for a size that is traced.
@@ -122,12 +122,12 @@ class Slice:
 
 
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:
-    """An index that says how many places it shows, rather than where it ends.
+    """A slice by its start and its size, rather than its end.
 
     Args:
-      start: the first place, which may be traced; None for all of them.
-      size: how many there are; if None, there are `start` of them, from 0 on.
-      stride: how far each is from the next.
+      start: the first index, which may be traced; None for the whole axis.
+      size: the number of elements; if None, `start` is the size, and the slice begins at 0.
+      stride: the step from each to the next.
 
     Raises:
       TypeError: for a size that is traced.
@@ -183,7 +183,7 @@ def _checked_window(item: Slice, size: int) -> Slice:
 
 
 def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[np.ndarray]:
-    """A mask is the places where it is true; a scalar mask an axis of one, or of nothing."""
+    """The indices where a mask is true; a scalar mask is an axis of size one or zero."""
     if isinstance(mask, Tracer) and not core.is_concrete(mask):
         raise errors.NonConcreteBooleanIndexError(mask)
     values = core.concrete_or_error(mask)

@@ -79,9 +79,9 @@ def _as_pairs(x: Any, dtype: np.dtype) -> Any:
 
 def _numbers(x: Any, *details: str, of_tracers: bool = False,
              error: Callable[..., Exception] = errors.ConcretizationTypeError) -> np.ndarray:
-    """The numbers of an array, and of a tracer that knows them where it may be asked.
+    """The concrete values of an array; of a tracer that has them, only if `of_tracers`.
 
-    A float taken out of a tracer would have no derivative any more, in silence.
+    A float taken out of a tracer would silently lose its derivative.
     """
     concrete = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
     if concrete is None:
@@ -109,15 +109,15 @@ def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
-# ── What differs from the functions, or is none ──────────────────────────────────────────────
+# ── Methods and properties that are no functions of `numpy` ──────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
-    """What a function of an array gives; its examples stay where the names in them are."""
+    """A property computed by a function of the array, with the summary of its docstring."""
     return property(get, doc=str(get.__doc__).partition("\n")[0])
 
 
 class _Methods:
-    """What arrays and tracers have besides."""
+    """Further methods and properties of arrays and tracers."""
 
     def __bool__(self: Any) -> bool:
         if self.size == 0:
@@ -280,11 +280,11 @@ class _Methods:
         return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
     def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-        """At every place, the element of the array among `choices` whose number stands here."""
+        """Element by element, the choice with this number."""
         return putting.choose(self, choices, out, mode)
 
     def argpartition(self: Any, kth: int, axis: int = -1) -> Any:
-        """The places of the elements so that they are as `partition` puts them."""
+        """The indices of the elements in the order of `partition`."""
         return sorting.argpartition(self, kth, axis)
 
     # ── Where it lies ────────────────────────────────────────────────────────────────────────
@@ -338,7 +338,7 @@ class _Methods:
                              "arr.addressable_shards]")
 
     def byteswap(self: Any, inplace: bool = False) -> Any:
-        """The numbers that the bytes give from the last to the first."""
+        """The numbers with their bytes reversed."""
         if inplace:
             raise NotImplementedError("JAX arrays are immutable: byteswap(inplace=True) has "
                                       "nothing to write to.")

@@ -53,8 +53,8 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: the coefficients, the highest power first.
-      strip_zeros: whether coefficients that are zero at the begin are left out, which must then be
-        known; otherwise there is a nan for each.
+      strip_zeros: whether leading zeros are dropped, for which `p` must be concrete; otherwise each
+        gives a nan.
 
     Raises:
       ValueError: for more than one axis.
@@ -79,8 +79,8 @@ def _complex(p: Any) -> Any:
 
 
 def _roots(p: Any) -> Any:
-    """Of all coefficients; a nan for each zero at the begin."""
-    before = reductions.argmax(p != 0)  # turned round to the end they are more zeros of it
+    """The roots; a nan for each leading zero."""
+    before = reductions.argmax(p != 0)  # rolled to the end, leading zeros are roots at 0
     turned = p[(np.arange(len(p)) + before) % len(p)]
     companion = diagonals.diagflat(lax.full((len(p) - 2,), 1, p.dtype), -1)
     eigenvalues: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
@@ -116,7 +116,7 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
     Array([ 1.,  0., -1.], dtype=float32)
 
     Args:
-      trim_leading_zeros: whether to leave them out of the arguments, which then must be known.
+      trim_leading_zeros: whether to drop those of the arguments, which then must be concrete.
     """
     if trim_leading_zeros:
         a1, a2 = (putting.trim_zeros(x, "f") for x in (a1, a2))
@@ -125,25 +125,25 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """The quotient of two polynomials, and what is left.
+    """The quotient and the remainder of two polynomials.
 
     >>> [x.tolist() for x in polydiv(np.array([1., 3., 2.]), np.array([1., 1.]))]
     [[1.0, 2.0], [0.0, 0.0, 0.0]]
 
     Args:
-      trim_leading_zeros: whether to leave them out of what is left, which then must be known.
+      trim_leading_zeros: whether to drop those of the remainder, which then must be concrete.
     """
     u, v = promote_dtypes_inexact(u, v)
-    left: Any = u
+    remainder: Any = u
     degree = len(v) - 1
     quotient: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
     for k in range(u.shape[0] - degree):
-        factor = left[k] / v[0]
+        factor = remainder[k] / v[0]
         quotient = quotient.at[k].set(factor)
-        left = left.at[k:k + degree + 1].add(-factor * v)
+        remainder = remainder.at[k:k + degree + 1].add(-factor * v)
     if trim_leading_zeros:
-        left = putting.trim_zeros(left, "f")
-    return quotient, left
+        remainder = putting.trim_zeros(remainder, "f")
+    return quotient, remainder
 
 
 def polyder(p: Inexact, m: int = 1) -> Array:
@@ -189,15 +189,16 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
             w: ArrayLike | None = None, cov: bool | str = False) -> Any:
-    """The polynomial of this degree that comes nearest to the points, in squares.
+    """The least-squares fit of a polynomial of this degree.
 
     >>> polyfit(np.array([0., 1., 2.]), np.array([1., 3., 5.]), 1).round(3)
     Array([2., 1.], dtype=float32)
 
     Args:
-      full: whether residuals, rank, singular values and `rcond` come, too.
+      full: whether to return residuals, rank, singular values and `rcond`, too.
       w: a weight for each point.
-      cov: whether the covariance of the coefficients comes, too; "unscaled" as it is.
+      cov: whether to return the covariance of the coefficients, too; "unscaled": without the
+        variance of the residuals as factor.
     """
     x, y = promote_dtypes_inexact(x, y)
     count = whole_part(deg, "deg must be int") + 1

@@ -32,14 +32,14 @@ def _check_not_in_place(name: str, inplace: bool) -> None:
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         inplace: bool = True) -> Array:
-    """The array with other values at these places of the flat array; needs ``inplace=False``.
+    """The array with other values at these flat indices; needs ``inplace=False``.
 
     >>> put(np.array([5, 6, 7]), np.array([0, 2]), np.array([1, 2]), inplace=False)
     Array([1, 6, 2], dtype=int32)
 
     Args:
       v: the values, again from the first where they are too few.
-      mode: "clip" or "wrap" brings places outside inside; by default they are left out.
+      mode: "clip" or "wrap" for indices out of bounds; by default they are dropped.
     """
     _check_not_in_place("put", inplace)
     places, values = ravel(ind), ravel(as_array("put", v))
@@ -79,7 +79,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
                    inplace: bool = True, *, mode: str | None = None) -> Array:
-    """In every row along an axis, other values at that row's places; needs ``inplace=False``.
+    """The array with other values at indices along an axis; needs ``inplace=False``.
 
     >>> put_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), 9, 1, inplace=False)
     Array([[1, 9],
@@ -101,7 +101,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
            ) -> Array:
-    """The array with values put in before these places.
+    """The array with values inserted before these indices.
 
     >>> insert(np.array([5, 6, 7]), 1, 9)
     Array([5, 9, 6, 7], dtype=int32)
@@ -149,13 +149,13 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """At every place, the element of the array among `choices` whose number stands there.
+    """Element by element, the choice whose number the array `a` has.
 
     >>> choose(np.array([1, 0]), [np.array([5, 6]), np.array([7, 8])])
     Array([7, 6], dtype=int32)
 
     Args:
-      mode: of numbers outside: "raise", which needs known ones, "wrap" or "clip".
+      mode: for numbers out of bounds: "raise" (of concrete ones), "wrap" or "clip".
     """
     if dtypes.kind(a.dtype) not in "iu":
         raise ValueError("`a` array must be integer typed")
@@ -178,7 +178,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
                ) -> Array:
-    """The array without the zeros at its ends, which must be known.
+    """The array without the zeros at its ends; it must be concrete.
 
     >>> trim_zeros(np.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)

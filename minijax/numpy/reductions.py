@@ -30,7 +30,7 @@ from minijax.primitives.slots import extremum_of_nothing
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
 class _Kind(NamedTuple):
-    """How elements become one: along axes, with a first value, along mapped axes."""
+    """The parts of a reduction: along axes, of two elements, its identity, along mapped axes."""
 
     reduce: Callable[[Any, tuple[int, ...]], Any]
     combine: Callable[[Any, Any], Any]
@@ -61,7 +61,7 @@ def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
 
 
 def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
-    """The same, where it is the size of the axes that is divided by."""
+    """The same for a mean, which divides by the size of the axes."""
     if where is None:
         check_looked_up(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
     return _over(name, a, axis)
@@ -69,7 +69,7 @@ def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | 
 
 def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
              initial: ArrayLike | None, where: ArrayLike | None) -> Any:
-    """The reduction of an array that has the dtype to compute in."""
+    """The reduction, in the dtype of the array."""
     kind = _KINDS[name]
     if where is not None:
         a = choose(where, a, convert(kind.identity(a.dtype), a.dtype))
@@ -85,7 +85,7 @@ def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
 
 
 def _mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
-    """Which elements take part, if it is said."""
+    """The argument `where`, checked."""
     if where is not None:
         check_arraylike(name, where)
         dtype = core.get_aval(where).dtype
@@ -279,12 +279,12 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
 
 
-_mean = mean  # where an argument has its name
+_mean = mean  # for functions with an argument `mean`
 
 
 def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
            where: ArrayLike | None) -> Any:
-    """How many elements take part: a number of the program where all do."""
+    """The number of elements that take part; a literal where all do."""
     if where is None:
         return float(_number_of(a, over))
     return sum(broadcast_to_shape(where, a.shape), over, dtype, keepdims=keepdims)
@@ -300,7 +300,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
 
     Args:
       ddof: how much less than the number of elements to divide by; 1 for a sample.
-      mean: the mean, where it is known, as with `keepdims`.
+      mean: the mean, if it is computed already, with `keepdims`.
     """
     over = _over_looked_up("var", a, axis, where)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
@@ -424,9 +424,9 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
 
 def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
                  nothing: float | None = None) -> Callable[..., Array]:
-    """A reduction with something `instead` of every nan, and `nothing` where all are nan.
+    """A reduction with `instead` in place of every nan; where all are nan, `nothing`.
 
-    A variance counts what is left, so to it the others do not exist.
+    A variance counts elements, so from it nan is masked.
     """
     function = prepared(function)
     parameters = inspect.signature(function).parameters.values()
@@ -442,7 +442,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, **arguments)
         if function.__name__ in ("var", "std"):
-            arguments["where"] = _known(a, arguments.get("where"))
+            arguments["where"] = _not_nan(a, arguments.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else
                   extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
@@ -485,12 +485,12 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, out, keepdims, where=where)
     dtype = dtype or a.dtype
-    count = sum(_known(a, where), axis, dtype, keepdims=keepdims)
+    count = sum(_not_nan(a, where), axis, dtype, keepdims=keepdims)
     return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 
 
-def _known(a: Any, where: ArrayLike | None) -> Any:
-    """Where an element takes part: it is asked for, and not nan."""
+def _not_nan(a: Any, where: ArrayLike | None) -> Any:
+    """The mask of the elements that are not nan, and in `where`."""
     is_number = ~isnan(a)
     return is_number if where is None else logical_and(is_number, where)
 

@@ -35,7 +35,7 @@ _INT = np.dtype("int32")
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
           size: int | None = None, fill_value: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; with the condition alone, the places where it does.
+    """`x` where the condition holds, else `y`; with the condition alone, its true indices.
 
     >>> where(np.array([True, False]), 1.5, np.array([2.0, 3.0]))
     Array([1.5, 3. ], dtype=float32)
@@ -103,14 +103,14 @@ def _first_that_holds(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 def nonzero(a: ArrayLike, *, size: int | None = None,
             fill_value: Any = None) -> tuple[Array, ...]:
-    """The places of all elements that are not zero, one array for each axis.
+    """The indices of all elements that are not zero, one array for each axis.
 
     >>> nonzero(np.array([0, 7, 0, 5]))
     (Array([1, 3], dtype=int32),)
 
     Args:
-      size: how many places to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; 0 by default.
+      size: the static number of indices, for traced arrays.
+      fill_value: the padding where there are fewer; 0 by default.
 
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.
@@ -130,7 +130,7 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     number = dtypes.default_int_dtype()
     fill_value = 0 if fill_value is None else fill_value
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if x.size == 0 or size == 0:  # as in JAX, nothing is filled in then
+    if x.size == 0 or size == 0:  # as in JAX, zeros whatever `fill_value` is
         return tuple(lax.full((size,), 0, number) for _ in fill)
     mask = convert(ravel(x != 0 if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
@@ -146,7 +146,7 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places of all elements that are not zero, in the flat array.
+    """The flat indices of all elements that are not zero.
 
     >>> flatnonzero(np.array([[0, 7], [0, 5]]))
     Array([1, 3], dtype=int32)
@@ -155,7 +155,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places of all elements that are not zero, one row each.
+    """The indices of all elements that are not zero, one row each.
 
     >>> argwhere(np.array([[0, 7], [0, 5]]))
     Array([[0, 1],
@@ -307,18 +307,18 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
 def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
          mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
          fill_value: Any = None) -> Array:
-    """The elements at these places of the flat array, or the slices along an axis.
+    """The elements at these flat indices, or the slices along an axis.
 
     >>> take(np.array([5., 6., 7.]), np.array([2, 0, 9]))
     Array([ 7.,  5., nan], dtype=float32)
 
     Args:
-      mode: what a place out of bounds gives: with "fill", the default, nan or the smallest
+      mode: the result for indices out of bounds: with "fill", the default, nan or the smallest
         integer; "clip" moves it inside, also from below 0, and "wrap" around.
 
     Raises:
-      ValueError: when the places are not integers; booleans count as such, but for "clip".
-      IndexError: when the axis is empty, and some place is asked for.
+      ValueError: when the indices are not integers; booleans count as such, but for "clip".
+      IndexError: when the axis is empty, and the indices are not.
     """
     kinds = "iu" if mode == "clip" else "biu"  # JAX clips no booleans
     if dtypes.kind(indices.dtype) not in kinds:
@@ -347,9 +347,9 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                     mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
-    """From every row along an axis, the elements at that row's places.
+    """The elements at indices along an axis, row by row.
 
-    Negative places count from the end, unless the mode is "promise_in_bounds".
+    Negative indices count from the end, unless the mode is "promise_in_bounds".
 
     >>> take_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), axis=1)
     Array([[2],
@@ -371,7 +371,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
     if x.shape[axis] == 0:
         return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)
-    if mode == "one_hot":  # no place outside is hot
+    if mode == "one_hot":  # no index out of bounds is hot
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
     places = signed_places(Entry("array", places, axis, x.shape[axis]), wrap)
@@ -392,7 +392,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
 
 
 def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
-    """The slices whose condition holds; where it is known, none of these may be outside."""
+    """The slices whose condition holds; a concrete one may hold for none out of bounds."""
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)

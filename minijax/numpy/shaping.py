@@ -53,7 +53,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
-    """The same elements in another shape; one size may be -1, and is then worked out.
+    """The same elements in another shape; one size may be -1, and is then inferred.
 
     >>> reshape(np.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -75,7 +75,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
 
 def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any
                        ) -> tuple[int, ...]:
-    """A new shape with -1 worked out; errors show it as the user gave it."""
+    """A new shape with -1 inferred; errors show the argument `shape`."""
     total, product = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")

@@ -34,26 +34,26 @@ __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "log
 _whole = functools.partial(api_boundary, is_whole=True)
 
 
-# What a function of elements is made of: two with the same parts are equal.
+# The parts of a ufunc: two ufuncs with the same parts are equal.
 _Parts = namedtuple(
     "_Parts", "func name nin nout nargs identity call reduce accumulate at reduceat")
 
 
 class ufunc:
-    """A function of elements, and what can be made of one that takes two.
+    """An elementwise function, with reductions and the like if it takes two arguments.
 
     >>> ten = ufunc(lambda x, y: 10 * x + y, 2, 1, name="ten")
     >>> int(ten(1, 2)), ten.accumulate(np.array([1, 2, 3]))
     (12, Array([  1,  12, 123], dtype=int32))
 
     Args:
-      func: takes and gives scalars.
-      nin, nout: how many.
-      name: what it is called; the name of `func` by default.
-      nargs: of how many arguments it is.
-      identity: what changes no element that it is joined with; None if there is nothing such.
+      func: a function of scalars.
+      nin, nout: the numbers of its arguments and results.
+      name: its name; that of `func` by default.
+      nargs: the number of its arguments, by default `nin`.
+      identity: the identity element; None if there is none.
       call: the same function of arrays; by default `func` is vectorised.
-      reduce, accumulate, at, reduceat: what is to be done instead of going through all elements.
+      reduce, accumulate, at, reduceat: quicker implementations than a loop over the elements.
     """
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
@@ -100,7 +100,7 @@ class ufunc:
             raise
 
     def _of_two(self, way: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
-        """What a way to go through an array is given, where this is a function of two."""
+        """The array and dtype of a method that only functions of two arguments have."""
         if self.nin != 2:
             raise ValueError(f"{way} only supported for binary ufuncs")
         if self.nout != 1:
@@ -111,7 +111,7 @@ class ufunc:
         return as_array(name, a), dtypes.check_user_dtype_supported(dtype, name)
 
     def _joined(self, x: Any) -> Any:
-        """The dtype of two joined elements of an array."""
+        """The dtype of the function of two elements of an array."""
         element = lax.full((), 0, x.dtype)
         return self._call(element, element).dtype
 
@@ -169,7 +169,7 @@ class ufunc:
     @_whole
     def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
                    ) -> Array:
-        """For every place along an axis, the elements up to there, joined.
+        """For each index along an axis, the elements up to there, joined.
 
         >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
         Array([9, 7, 4], dtype=int32)
@@ -269,19 +269,19 @@ class ufunc:
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """The function of elements that a function of scalars is.
+    """A ufunc from a function of scalars.
 
     >>> frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(np.array([1, 2, 3]))
     Array(123, dtype=int32)
 
     Args:
-      nin, nout: how many scalars it takes and gives.
-      identity: what changes no element that it is joined with.
+      nin, nout: the numbers of its arguments and results.
+      identity: the identity element, if there is one.
     """
     return ufunc(func, nin, nout, identity=identity)
 
 
-# ── Those that numpy has ─────────────────────────────────────────────────────────────────────
+# ── The ufuncs of `numpy` ────────────────────────────────────────────────────────────────────
 
 def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
             prepare: Callable[[Any], Any]) -> Callable[..., Array]:
@@ -323,8 +323,8 @@ def _extreme(reduce: Callable[..., Any]) -> Callable[..., Array]:
     return reduced
 
 
-def _known(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
-    """A function of this package as such an object; it refuses for itself what is no array."""
+def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
+    """A function of this package as a ufunc; it checks its arguments itself."""
     made = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
                  call=function, **ways)
     made._call, made.__module__ = function, "minijax.numpy"
@@ -339,26 +339,26 @@ def _scattered(of_numbers: str, of_truths: str) -> Callable[..., Array]:
 
 _inexact = lambda x: promote_dtypes_inexact(x)[0]
 
-add = _known(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
+add = _ufunc(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
              at=_scattered("add", "max"))
-multiply = _known(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
+multiply = _ufunc(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
                   at=_scattered("mul", "min"))
-subtract = _known(arithmetic.subtract, at=_scattered("subtract", "subtract"))
-negative = _known(unary.negative)
-maximum = _known(arithmetic.maximum, reduce=_extreme(reductions.max))
-minimum = _known(arithmetic.minimum, reduce=_extreme(reductions.min))
+subtract = _ufunc(arithmetic.subtract, at=_scattered("subtract", "subtract"))
+negative = _ufunc(unary.negative)
+maximum = _ufunc(arithmetic.maximum, reduce=_extreme(reductions.max))
+minimum = _ufunc(arithmetic.minimum, reduce=_extreme(reductions.min))
 bitwise_and, bitwise_or, bitwise_xor = (
-    _known(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
+    _ufunc(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
         (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1),
         (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0),
         (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0)))
 logical_and, logical_or, logical_xor = (
-    _known(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
+    _ufunc(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
     for function, reduce, join, e in (
         (logic.logical_and, lax.reduce_and, lax.bitwise_and, True),
         (logic.logical_or, lax.reduce_or, lax.bitwise_or, False),
         (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False)))
-logaddexp = _known(arithmetic.logaddexp, -np.inf, reduce=_in_one(
+logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_in_one(
     _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
-logaddexp2 = _known(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
+logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
     _log2_of_sum, arithmetic.logaddexp2, -np.inf, _inexact))
