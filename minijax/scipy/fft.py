@@ -94,7 +94,7 @@ def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
 
 
 def _turns(n: int, dtype: Any) -> tuple[Any, Any]:
-    """A quarter of a turn, in n steps: as complex numbers; and what makes `dct` orthonormal."""
+    """The complex roots of a quarter turn in n steps, and the norms of the vectors of `dct`."""
     turns = np.exp(-.5j * math.pi * np.arange(n) / max(n, 1))
     lengths = np.sqrt(np.where(np.arange(n) == 0, 4., 2.) * n)
     return jnp.array(turns, jnp.result_type(dtype, np.complex64)), jnp.array(lengths, dtype)

@@ -23,9 +23,9 @@ from minijax.scipy.gamma import gamma_ratio
 
 
 def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple[Any, Any]:
-    """A series that begins with 1, and the same with term k taken k times.
+    """The sum of a series whose term 0 is 1, and the sum of k times term k.
 
-    `ratio` gives by how much term k + 1 is larger than term k; `start` is an array of the shape.
+    `ratio(k)` is term k + 1 divided by term k; `start` has the shape of the sums.
     """
     least = float(jnp.finfo(start.dtype).eps) / 64
 
@@ -43,7 +43,7 @@ def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple
 
 
 def _slope(function: Callable, place: int) -> Callable:
-    """The derivative by one argument, forwards, as the loops of the function have no end known."""
+    """The derivative by one argument in forward mode, as the loops have no static length."""
     def slope(t: Any, out: Any, *args: Any) -> Any:
         of_one = lambda x: function(*args[:place], x, *args[place + 1:])
         return t * jvp(of_one, (args[place],), (jnp.ones_like(args[place]),))[1]
@@ -89,7 +89,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 # ── Of Gauss ─────────────────────────────────────────────────────────────────────────────────
 
 def _towards_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> Any:
-    """The function at ``1 - to``, from what it and its derivative are at ``1 - s``.
+    """The function at ``1 - to``, from its value and its derivative at ``1 - s``.
 
     Its differential equation (DLMF 15.10.1) gives its Taylor series around any point; as 1 is
     singular, each goes half of the way there at most.

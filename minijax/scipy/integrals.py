@@ -36,7 +36,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
                             jnp.zeros_like(x))
 
 
-# ── The Faddeeva function and what it holds ──────────────────────────────────────────────────
+# ── The Faddeeva function and its relatives ──────────────────────────────────────────────────
 
 # J. A. C. Weideman, Computation of the complex error function, SIAM J. Numer. Anal. 31 (1994):
 # a Fourier series in the angle of (scale + iz) / (scale - iz); to 2e-15 with 40 terms.

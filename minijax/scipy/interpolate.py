@@ -1,4 +1,4 @@
-"""`minijax.scipy.interpolate`: functions that are known on a grid.
+"""`minijax.scipy.interpolate`: interpolation of functions on a grid.
 
 Stands on `numpy`, `tree_util`.  In JAX: `jax/_src/third_party/scipy/interpolate.py`.
 """
@@ -19,17 +19,17 @@ __all__ = ["RegularGridInterpolator"]
 
 
 class RegularGridInterpolator:
-    """A function of n numbers, which is known on a rectangular grid.
+    """A function of n numbers, interpolated from its values on a rectangular grid.
 
     >>> f = RegularGridInterpolator((jnp.array([0., 1., 3.]),), jnp.array([0., 10., 30.]))
     >>> f(jnp.array([[0.5], [2.], [4.]]))
     Array([ 5., 20., nan], dtype=float32)
 
     Args:
-      points: for each axis of the grid the places along it, which grow.
-      values: what is known, with an axis for each of the grid's, and maybe more.
+      points: the ascending coordinates along each axis of the grid.
+      values: the values there, with an axis for each of the grid's, and maybe more.
       method: "linear" between the points, or the value at the "nearest" one.
-      bounds_error: False, no other: what compiled code computes is not looked at.
+      bounds_error: False, no other: compiled code raises no errors.
       fill_value: the result outside of the grid; None: that goes on as inside.
 
     Raises:

@@ -38,7 +38,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
 
 def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> tuple[Array, bool]:
-    """What `cho_solve` takes: the factor of `cholesky`, and which triangle holds it.
+    """The factor of `cholesky`, and which triangle holds it, for `cho_solve`.
 
     >>> cho_factor(jnp.array([[4.]]))
     (Array([[2.]], dtype=float32), False)
@@ -48,7 +48,7 @@ def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
 
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
               check_finite: bool = True) -> Array:
-    """The x for which ``a x = b``, from what `cho_factor` made of `a`.
+    """The x for which ``a x = b``, from the result of `cho_factor`.
 
     >>> cho_solve(cho_factor(jnp.array([[4., 2.], [2., 5.]])), jnp.array([8., 8.]))
     Array([1.5, 1. ], dtype=float32)
@@ -162,7 +162,7 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
               ) -> tuple[Array, Array]:
-    """What `lu_solve` takes: both triangles in one array, and the exchanges of rows.
+    """Both triangles in one array, and the exchanges of rows, for `lu_solve`.
 
     >>> lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
     Array([1, 1], dtype=int32)
@@ -173,7 +173,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
              overwrite_b: bool = False, check_finite: bool = True) -> Array:
-    """The x for which ``a x = b``, from what `lu_factor` made of `a`.
+    """The x for which ``a x = b``, from the result of `lu_factor`.
 
     >>> lu_solve(lu_factor(jnp.array([[1., 2.], [4., 4.]])), jnp.array([3., 8.]))
     Array([1., 1.], dtype=float32)

@@ -71,14 +71,14 @@ def _rational(x: Any) -> Any:
 
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
                  compute_expm: bool = True) -> Any:
-    """``expm(A)``, and how it changes where A changes by E.
+    """``expm(A)``, and its derivative in the direction E.
 
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
 
     Args:
       method: taken for SciPy's sake; it is the derivative of `expm`.
-      compute_expm: False for the change alone.
+      compute_expm: False for the derivative alone.
     """
     a, e = as_array("expm_frechet", A), as_array("expm_frechet", E)
     for name, x in (("A", a), ("E", e)):
@@ -102,7 +102,7 @@ def _substituted(a: Any, b: Any) -> Any:
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex triangular form, and its vectors, of what `schur` makes of real matrices.
+    """The complex Schur form, and its vectors, from the real one of `schur`.
 
     >>> jnp.round(rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))[0], 3)
     Array([[0.+1.j, 0.+0.j],

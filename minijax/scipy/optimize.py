@@ -17,14 +17,14 @@ from minijax.gradients import value_and_grad
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` has found, and how it ended."""
+    """The result of `minimize`, and how it ended."""
 
-    x: Array  # the place,
+    x: Array  # the minimiser,
     success: Any  # whether it is a minimum,
     status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not known
     fun: Array  # the value there,
     jac: Array  # the gradient there,
-    hess_inv: Array | None  # and the inverse of the matrix of second derivatives, as far as known
+    hess_inv: Array | None  # and an estimate of the inverse Hessian
     nfev: Any  # how often the function was called,
     njev: Any  # and its gradient,
     nit: Any  # in how many steps.
@@ -32,7 +32,7 @@ class OptimizeResults(NamedTuple):
 
 def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: float | None = None,
              options: Mapping[str, Any] | None = None) -> OptimizeResults:
-    """A place where a function of a vector is smallest, as far as one sees from the start.
+    """A local minimum of a function of a vector.
 
     >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
     >>> found.x.round(3), bool(found.success)
@@ -66,7 +66,7 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
 # ── Along a line ─────────────────────────────────────────────────────────────────────────────
 
 class _Point(NamedTuple):
-    """A place on the line, and the function there."""
+    """A point of the line, and the function there."""
 
     step: Any
     value: Any

@@ -1,4 +1,4 @@
-"""What samples say of themselves: the commonest value, ranks, how exact a mean is.
+"""Statistics of samples: the mode, ranks, the standard error of the mean.
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/stats/_core.py`.
 """

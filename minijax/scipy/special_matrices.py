@@ -1,4 +1,4 @@
-"""Matrices that a few numbers determine: toeplitz, companion, hilbert, ….
+"""Structured matrices: toeplitz, companion, hilbert, ….
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/linalg.py`.
 """
@@ -180,7 +180,7 @@ def companion(a: ArrayLike) -> Array:
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """How far numbers lie apart, each from each.
+    """The matrix of the distances of all pairs of numbers.
 
     >>> fiedler(jnp.array([1, 4]))
     Array([[0, 3],
@@ -217,10 +217,10 @@ def fiedler_companion(a: ArrayLike) -> Array:
     return jnp.where(ones, 1, matrix)
 
 
-# ── Of known numbers ─────────────────────────────────────────────────────────────────────────
+# ── Constant matrices ────────────────────────────────────────────────────────────────────────
 
 def _constant(x: Any) -> Array:
-    """Numbers that are known exactly, as floats."""
+    """Exact numbers as floats."""
     return jnp.asarray(np.array(x, np.float64), dtypes.canonicalize_dtype(np.float64))
 
 

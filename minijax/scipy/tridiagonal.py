@@ -26,7 +26,7 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
       d, e: the diagonal, and the numbers beside it.
       select: "a" for all, "i" for those from one place to another, both of them included.
       select_range: the two places.
-      tol: how long the intervals may be that the eigenvalues are known to lie in.
+      tol: the length of the intervals around the eigenvalues at which bisection ends.
       key: not needed: nothing is random.
     """
     d, e = as_array("eigh_tridiagonal", d), as_array("eigh_tridiagonal", e)

@@ -1,4 +1,4 @@
-"""`minijax.scipy.sparse.linalg`: linear equations, of which it is known what the matrix does.
+"""`minijax.scipy.sparse.linalg`: iterative solvers of linear equations.
 
 Each method runs on one flat vector; `lax.custom_linear_solve` has the derivatives.
 Stands on `lax`, `flatten_util`.  In JAX: `jax/_src/scipy/sparse/linalg.py`.
