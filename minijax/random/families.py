@@ -126,7 +126,7 @@ def _chi_squares(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
 
 
 def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
-    """The part that one gamma number has in the sum of two, from their logarithms."""
+    """One gamma number divided by the sum of two, from their logarithms."""
     first, second = split(key)
     x, y = _gamma(first, a, shape, dtype), _gamma(second, b, shape, dtype)
     largest = lax.max(x, y)

@@ -130,7 +130,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return random_wrap_p.bind(words, impl=impl)
 
 
-# ── What every function of a key begins and ends with ────────────────────────────────────────
+# ── Keys as arguments and as results ─────────────────────────────────────────────────────────
 
 def check_key(name: str, key: Any, allow_batched: bool = False) -> Array:
     """The typed key that was given to the function `name`, perhaps as raw words.
@@ -160,7 +160,7 @@ def _of_raw_words(key: Any) -> Array:
 
 
 def as_given(keys: Array, like: Any) -> Array:
-    """Keys in the form of the key they come from: typed, or raw words."""
+    """Keys in the form of another key: typed, or raw words."""
     keep = is_typed(like) or config.enable_custom_prng.value
     return keys if keep else random_unwrap_p.bind(keys)
 

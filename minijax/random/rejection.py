@@ -49,7 +49,7 @@ def _squeeze(key: Array, d: Array, c: Array) -> Array:
 
 
 def _one_gamma(key: Array, a: Array, log_space: bool) -> Array:
-    """Of a shape below one: that of one more, times a power of a uniform number."""
+    """A gamma number; of a shape below one that of shape + 1, times a power of a uniform one."""
     is_large = a >= 1
     d = lax.select(is_large, a, a + 1) - a.dtype.type(1 / 3)
     key, sub = split(key)
@@ -77,7 +77,7 @@ def _gammas(a: Array, keys: Array, log_space: bool) -> Array:
 
 @_gammas.defjvp
 def _gammas_jvp(log_space: bool, primals: tuple, tangents: tuple) -> tuple:
-    """The same uniform number gives another number where the shape is another."""
+    """The derivative by the shape parameter, at fixed random bits."""
     (a, keys), (t, _) = primals, tangents
     samples = _gammas(a, keys, log_space)
     if log_space:
@@ -180,7 +180,7 @@ def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
     return while_loop(lambda state: (state[1] <= n).any(), more, start)[0] - 1
 
 
-# What Stirling's formula for log(k!) leaves over, for k below 10.
+# The remainder of Stirling's formula for log(k!), for k below 10.
 _LEFT_OVER = np.array([math.lgamma(k + 1) - ((k + .5) * math.log(k + 1) - (k + 1)
                                              + math.log(2 * math.pi) / 2) for k in range(10)])
 

@@ -49,7 +49,7 @@ def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[...,
 
 def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
             ) -> tuple[Array, Shape, np.dtype]:
-    """What the sampler `name` draws with: one typed key, a shape, a dtype (by default float).
+    """The checked arguments of the sampler `name`: one typed key, a shape, a dtype (of floats).
 
     Raises:
       TypeError, ValueError: for what is no key, no shape or no such dtype.
