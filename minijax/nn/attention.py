@@ -39,7 +39,7 @@ def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None
 
 def _may_look(places: int, others: int, is_causal: bool, window: Any, query_lengths: Any,
               key_lengths: Any) -> Any:
-    """Which query may look at which key: bools of shape (batch or 1, 1, places, others)."""
+    """The mask of the keys of each query: bools of shape (batch or 1, 1, places, others)."""
     here, there = jnp.arange(places)[:, None], jnp.arange(others)[None, :]
     allowed = jnp.ones((1, 1, places, others), bool)
     if is_causal:

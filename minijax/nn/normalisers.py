@@ -107,10 +107,10 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
     Args:
       x: an array.
       axis: along which; all axes, if None.
-      mean, variance: those of x, where they are known.
+      mean, variance: those of x, if they are computed already.
       epsilon: is added to the variance.
       where: which elements count for mean and variance.
-      algorithm: how the variance is found: "fast", the mean of squares less the square of the
+      algorithm: of the variance: "fast", the mean of squares less the square of the
         mean, which reads x once; "stable", the mean of the squared distances, which loses fewer
         digits where the mean is large.
 

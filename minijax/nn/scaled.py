@@ -1,4 +1,4 @@
-"""Products of numbers in blocks with scales: of what is quantised, and of what is still to be.
+"""Products of block-scaled numbers: of quantised arrays, and with quantisation.
 
 Stands on `numpy`.  Block formats: *OCP Microscaling Formats (MX) Specification* 1.0.
 In JAX: `jax/_src/cudnn/scaled_matmul_stablehlo.py`.
@@ -21,7 +21,7 @@ from minijax.primitives.axes import Axes, as_dims
 STACKED = (((2,), (2,)), ((0,), (0,)))  # rows times rows, of a stack of matrices
 
 
-# ── Of what is quantised ─────────────────────────────────────────────────────────────────────
+# ── Products of quantised arrays ─────────────────────────────────────────────────────────────
 
 def _check(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> None:
     arrays = lhs, rhs, lhs_scales, rhs_scales
@@ -150,11 +150,11 @@ def _quantised(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any
     return data.reshape(x.shape), scales[..., 0]
 
 
-# ── Of what is still to be ───────────────────────────────────────────────────────────────────
+# ── Products with quantisation ───────────────────────────────────────────────────────────────
 
 def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], dtype: Any,
              *sides: Any) -> Any:
-    """Rows times rows, of a stack of matrices, which are quantised before."""
+    """The products of rows, of two stacks of matrices that are quantised first."""
     a, b = (_spread(*_quantised(x, c, s))
             for x, c, s in zip(sides, configs, global_scales, strict=True))
     out = lax.dot_general(a, b, STACKED)
@@ -164,8 +164,8 @@ def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], 
 
 
 def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, kept: tuple, ct: Any) -> tuple:
-    """The cotangents: products that are quantised, too; in nvfp4 they are not, but where numbers
-    were too large to be told apart nothing flows back.
+    """The cotangents: quantised products, too; in nvfp4 unquantised ones, which are zero where an
+    operand was beyond the range of the format.
     """
     lhs, rhs, scales = kept
     sides, turned = (lhs, rhs), (ct, ct.swapaxes(1, 2))
