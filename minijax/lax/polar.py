@@ -69,7 +69,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
 
 def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
-    """What lifts singular values between `low` and 1 the most, until they are 1 nearly."""
+    """The weights of the steps that lift singular values from `low` to nearly 1."""
     weights: list = []
     near = 5 * low
     while 1 - low > near and len(weights) < limit:
