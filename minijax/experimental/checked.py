@@ -32,7 +32,7 @@ from minijax.stage import stage, stage_and_tell
 # ── What can fail ────────────────────────────────────────────────────────────────────────────
 
 class JaxException(Exception):
-    """What a check found."""
+    """The error of a failed check."""
 
 
 class DivisionByZeroError(JaxException):
@@ -91,10 +91,10 @@ class NotFunctionalizedError(ValueError, NotImplementedError):
 ErrorCategory = type[JaxException]
 
 
-# ── Checks, and what they found ──────────────────────────────────────────────────────────────
+# ── Checks and failures ──────────────────────────────────────────────────────────────────────
 
 class Site(NamedTuple):
-    """One check: which error it makes, of what is known and of facts in a tree; the user's line."""
+    """One check: its error, of static arguments and of a tree of traced facts; the user's line."""
 
     error: ErrorCategory
     static_args: tuple = ()
@@ -182,7 +182,7 @@ def _leaves(kinds: Iterable[Kind]) -> list[ShapedArray]:
 # ── A run that keeps what fails ──────────────────────────────────────────────────────────────
 
 class Checking(Environment):
-    """The values of a program's variables, and what failed so far.
+    """The values of a program's variables, and the failures so far.
 
     Args:
       enabled: the classes of errors that are kept.
@@ -224,7 +224,7 @@ class Checking(Environment):
         self.receive((kind,), sites, leaves)
 
     def receive(self, kinds: Sequence[Kind], sites: Sequence[Site], leaves: Sequence[Any]) -> list:
-        """What a program inside found; returns what comes after that."""
+        """Note the failures among the outputs of a program inside; return the other outputs."""
         base = self.base + len(self.sites)
         self.sites += sites
         for kind in kinds:
@@ -235,13 +235,13 @@ class Checking(Environment):
         return list(leaves)
 
     def leaves(self, kinds: Iterable[Kind]) -> list:
-        """What failed of all these kinds, one after the other."""
+        """The failures of these kinds, flat."""
         return [x for kind in kinds
                 for x in self.failures.get(kind) or map(zeros, (CODE, *kind.avals))]
 
 
 class Checked(NamedTuple):
-    """A program that returns [what failed, its outputs], the kinds of that, and all its checks."""
+    """A program that returns [failures, outputs], the kinds of the failures, and all checks."""
 
     program: ClosedJaxpr
     kinds: tuple[Kind, ...]
@@ -352,7 +352,7 @@ def _then_tested(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) -> Close
 
 def _looped(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
             ) -> list:
-    """A loop with another body, which carries along what failed first."""
+    """A loop with another body, which carries the first failures along."""
     program, made = _carrying(body, env.enabled)
     avals = _leaves(made.kinds)
     carried = [CARRY] * len(avals)
@@ -365,7 +365,7 @@ def _looped(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args
 
 @kept_with_program
 def _carrying(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]) -> tuple[ClosedJaxpr, Checked]:
-    """A turn of a loop: from inputs and what failed before, to outputs and what failed by now."""
+    """A turn of a loop: from inputs and failures before, to outputs and failures so far."""
     made = checked(body, enabled)
     avals = _leaves(made.kinds)
 
@@ -384,7 +384,7 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
     custom_jvp_call_p: _custom, custom_vjp_call_p: _custom}
 
 
-# ── What is looked for in every operation ────────────────────────────────────────────────────
+# ── Checks of every operation ────────────────────────────────────────────────────────────────
 
 # Those that compute numbers, and do not just hand them on or choose among them.
 MAY_MAKE_A_NAN = frozenset("""
@@ -410,7 +410,7 @@ def _results(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[A
 
 def _note_any(env: Checking, eqn: JaxprEqn, error: ErrorCategory, static_args: tuple,
            bad: Sequence[Any]) -> None:
-    """Have it noted where an element of these is true."""
+    """Note an error if an element of these arrays is true."""
     if bad:
         failed = jnp.any(jnp.stack([jnp.any(x) for x in bad]))
         env.note(error, failed, (), [Site(error, static_args, source=eqn.source_info)])

@@ -34,7 +34,7 @@ all_checks = automatic_checks | user_checks
 
 
 class BatchedError(JaxException):
-    """What failed in each example of a batch, by its place."""
+    """The failures of the examples of a batch, by index."""
 
     def __init__(self, error_mapping: dict[tuple[int, ...], JaxException]):
         self.error_mapping = error_mapping
@@ -46,7 +46,7 @@ class BatchedError(JaxException):
 
 @tree_util.register_pytree_node_class
 class Error:
-    """What failed in a call of a function that was given to `checkify`: a tree of arrays.
+    """The failures of a call of a checked function: a tree of arrays.
 
     >>> import minijax as jax
     >>> err, _ = checkify(lambda x: check(x > 0, "{} is not positive", x))(jax.numpy.float32(-3))
@@ -124,7 +124,7 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     """
     @standing_for(f)
     def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Out]:
-        # what is known stays known to Python: the arguments are constants of the program
+        # concrete values stay concrete: the arguments are constants of the program
         flat, _ = flattened(lambda: f(*args, **kwargs), (), "checkify")
         with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
             closed = flat.staged([])

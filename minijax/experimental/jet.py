@@ -168,7 +168,7 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
 
 
 def _curve(value: Array, terms: Sequence[Any]) -> Curve:
-    # What is beyond the given terms is asked for at times, but no result depends on it.
+    # Rules may read derivatives of a higher order, but no result depends on them.
     zero = Zero(value.aval.to_tangent_aval())
     return Curve(value, lambda n: terms[n - 1] if n <= len(terms) else zero)
 

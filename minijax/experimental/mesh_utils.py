@@ -1,4 +1,4 @@
-"""Devices in the order in which a mesh wants them: here the one they have.
+"""Devices in the order of a mesh: here the one they have.
 
 Stands on `higher_order.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """

@@ -75,7 +75,7 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
 
 
 class Limits(NamedTuple):
-    """Those of errors and of steps, as `odeint` takes them."""
+    """The limits of errors and steps among the arguments of `odeint`."""
 
     rtol: float
     atol: float
@@ -84,7 +84,7 @@ class Limits(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the solver is: the solution there, its slope, the next step, and the last step."""
+    """The state of the solver: the solution, its slope, the next step, and the last step."""
 
     count: Any
     y: Any
@@ -179,7 +179,7 @@ def _forward(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) -
 
 
 def _backward(func: Callable, limits: Limits, residuals: tuple, g: Array) -> tuple:
-    """From the last time to the first, the solution together with the cotangents that it meets."""
+    """The adjoint equation: the solution and the cotangents, backwards from the last time."""
     ys, ts, args = residuals
 
     def reversed_slope(state: tuple, minus_t: Array, *args: Any) -> tuple:
