@@ -1,4 +1,4 @@
-"""What computes: the platforms of `devices`, in the form of the clients of XLA.
+"""Backends: the platforms of `devices`, in the form of the clients of XLA.
 
 Stands on `device`.  In JAX: `jax/_src/xla_bridge.py`.
 """

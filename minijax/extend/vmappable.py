@@ -48,7 +48,7 @@ def _maps_itself(x: Any) -> bool:
 
 
 def _noting(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
-    """What leaves arrays as they are, and notes each with its spec."""
+    """A function that returns arrays unchanged, and notes each with its spec."""
     def note(x: Any, spec: Any) -> Any:
         parts.append((x, spec))
         return x
