@@ -51,7 +51,7 @@ class View(types.ModuleType):
 
 
 def ours_at(path: str) -> Any:
-    """What stands at a dotted path in the package."""
+    """The object at a dotted path in the package."""
     module, _, name = path.rpartition(".")
     if (submodule := existing(f"{PACKAGE}.{path}")) is not None:
         return submodule
