@@ -54,7 +54,7 @@ class DebuggerFrame:
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands and expressions, and says what they are in the chosen frame."""
+    """The prompt: it evaluates commands and expressions in the chosen frame."""
 
     prompt = "(jdb) "
     intro = "Entering jdb:"

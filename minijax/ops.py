@@ -63,7 +63,7 @@ _ARGUMENTS = """
 
 def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
                 ) -> Callable[..., Array]:
-    """Rows combined by their segments; one without rows has what changes no other."""
+    """Rows combined by segment; an empty segment has the identity element."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  bucket_size: int | None = None, mode: Mode = None,
