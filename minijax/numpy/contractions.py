@@ -422,7 +422,7 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
 
 
 def _rank_of_dots(term: str, rank: int) -> int:
-    """How many axes of an array "..." stands for."""
+    """The number of axes that "..." stands for."""
     if "." not in term:
         return 0
     if term.count(".") != 3 or "..." not in term:
@@ -433,7 +433,7 @@ def _rank_of_dots(term: str, rank: int) -> int:
 
 
 def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """How long the axes of each label are; ones stretch."""
+    """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
     for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         if len(term) != len(shape):

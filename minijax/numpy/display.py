@@ -1,4 +1,4 @@
-"""How an array shows itself, and how it leaves for NumPy.
+"""The text of arrays, and their conversion to NumPy.
 
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
@@ -78,7 +78,7 @@ def numbers_of(x: ArrayImpl) -> np.ndarray:
 
 
 def check_no_keys(x: ArrayImpl) -> None:
-    """Refuse keys where numbers are asked for.
+    """Refuse keys in place of numbers.
 
     Raises:
       TypeError: with what gives numbers.

@@ -35,7 +35,7 @@ def cholesky(a: Inexact, *, upper: bool = False, symmetrize_input: bool = True) 
            [1., 2.]], dtype=float32)
 
     Args:
-      upper: whether ``Lᴴ`` is wanted.
+      upper: whether to return ``Lᴴ``.
       symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
     """
     factor = lax.linalg.cholesky(adjoint(a) if upper else a, symmetrize_input=symmetrize_input)
@@ -119,9 +119,9 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
 
     Args:
       full_matrices: whether U and V are square.
-      compute_uv: whether U and V are wanted; otherwise S alone is returned.
+      compute_uv: whether to return U and V, too; otherwise S alone.
       hermitian: whether `a` is symmetric, or Hermitian; then its eigenvectors are used.
-      subset_by_index: which singular values are wanted: all of them, as None says, too.
+      subset_by_index: the range of the singular values: all of them, like None.
     """
     if hermitian:
         return _svd_of_symmetric(a, compute_uv, subset_by_index)

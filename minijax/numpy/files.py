@@ -57,7 +57,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
                  ) -> Any:
-    """The values of a function of the indices along each axis, which it is given one by one.
+    """The values of a function of the indices along each axis, one argument for each.
 
     >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
     Array([[ 0,  1],

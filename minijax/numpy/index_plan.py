@@ -268,7 +268,7 @@ def shared_dtype(columns: Sequence[Any]) -> np.dtype:
 # ── Planning: the gather that reads what an index shows ──────────────────────────────────────
 
 class Plan(NamedTuple):
-    """The gather that reads what an index shows; a scatter writes by the same numbers."""
+    """The gather that reads an index; a scatter writes by the same numbers."""
 
     indices: Any
     dimension_numbers: GatherDimensionNumbers
@@ -279,7 +279,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
-    """How to gather what an index shows: windows of one size, and a table of their corners."""
+    """The gather of an index: windows of one size, and a table of their corners."""
     axes = _result_axes(entries)
     kept = [(n, entry) for n, entry in axes if entry is None or entry.has_steps]
     batch = [(n, entry) for n, entry in kept if entry is None or not entry.is_box]

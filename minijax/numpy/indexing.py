@@ -69,7 +69,7 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
 
 
 def _is_window(entries: list[Entry]) -> bool:
-    """Whether what an index shows is one window: no entry is an array with axes."""
+    """Whether an index selects one window: no entry is an array with axes."""
     return not any(entry.kind == "array" and np.ndim(entry.value)
                    or entry.kind == "window" and not entry.is_box for entry in entries)
 

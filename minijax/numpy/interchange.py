@@ -206,7 +206,7 @@ _ALONE = _holders((object(),))
 
 
 def cuda_array_interface(x: Any) -> dict[str, Any]:
-    """Where an array on a GPU of NVIDIA's lies, as Numba, CuPy and others ask it.
+    """The CUDA array interface of an array on a GPU of NVIDIA's, for Numba, CuPy and others.
 
     Raises:
       AttributeError: of other arrays, which have none, and for bfloat16, which it has no word for.

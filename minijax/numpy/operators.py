@@ -320,7 +320,7 @@ class _Methods:
 
     @property
     def format(self: Any) -> Any:
-        """How its numbers lie in memory, and on which devices."""
+        """The layout of its numbers in memory, and its devices."""
         return Format(Layout(tuple(range(self.ndim)), ()), self.sharding)
 
     @property

@@ -213,7 +213,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
 
 def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
-    """The arrays in a row each; their values must be known where no size is given."""
+    """The arrays, flattened; without a size they must be concrete."""
     if size is None:
         for x in arrays:
             static_value(x, f"The error arose in {name}(). To use it here, say how large the "

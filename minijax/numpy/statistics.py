@@ -1,4 +1,4 @@
-"""How quantities vary together: covariances and correlations.
+"""Covariances and correlations of quantities.
 
 Stands on `reductions`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
