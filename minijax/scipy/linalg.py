@@ -365,7 +365,7 @@ def _polar(x: Any) -> Any:
 
 @_polar.defjvp
 def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """``P Ω + Ω P`` is known, Ω being how U turns: sums of singular values divide it."""
+    """The rotation Ω of U solves ``P Ω + Ω P = …``, by division by sums of singular values."""
     [x], [t] = primals, tangents
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
     sums = values[..., :, None] + values[..., None, :]

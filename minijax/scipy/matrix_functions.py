@@ -209,7 +209,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 
 def _error_of_function(t: Any) -> Any:
-    """By how near eigenvalues come to each other."""
+    """An estimate of the error from the gaps between eigenvalues."""
     least = jnp.finfo(t.dtype).eps
     numbers, above = jnp.diagonal(t), jnp.triu(t, 1)
     gaps = jnp.where(jnp.tri(len(t), dtype=bool), jnp.inf, abs(numbers[:, None] - numbers))

@@ -21,7 +21,7 @@ class OptimizeResults(NamedTuple):
 
     x: Array  # the minimiser,
     success: Any  # whether it is a minimum,
-    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not known
+    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not decided
     fun: Array  # the value there,
     jac: Array  # the gradient there,
     hess_inv: Array | None  # and an estimate of the inverse Hessian
@@ -34,8 +34,8 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
              options: Mapping[str, Any] | None = None) -> OptimizeResults:
     """A local minimum of a function of a vector.
 
-    >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
-    >>> found.x.round(3), bool(found.success)
+    >>> result = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
+    >>> result.x.round(3), bool(result.success)
     (Array([3., 3.], dtype=float32), True)
 
     Args:
@@ -78,7 +78,7 @@ class _Search(NamedTuple):
     """An interval of the line that has good places in it."""
 
     low: _Point  # the end where the function is smaller
-    high: _Point  # the other, infinity as long as none is known
+    high: _Point  # the other, infinity until there is one
     before: _Point  # the end that was left last
     turn: Any  # of those with and those without an end
     count: Any
@@ -91,7 +91,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _between(low: _Point, high: _Point, before: _Point) -> Any:
-    """Where a cubic or a parabola through the ends is smallest, if well inside; or the middle."""
+    """The minimum of a cubic or a parabola through the ends, if well inside; or the middle."""
     d, e = high.step - low.step, before.step - low.step
 
     def curvature(point: _Point, distance: Any) -> Any:
@@ -140,7 +140,7 @@ def _line_search(at: Callable[[Any], _Point], start: _Point, first: Any, most: i
 # ── From line to line ────────────────────────────────────────────────────────────────────────
 
 class _Descent(NamedTuple):
-    """How far `_minimize_bfgs` has come."""
+    """The state of `_minimize_bfgs`."""
 
     x: Any
     value: Any

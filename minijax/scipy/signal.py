@@ -199,7 +199,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0,
 
 
 def _without_line(y: Any) -> Any:
-    """Each column minus its line, whose slope is known since the middle of the places is 0."""
+    """Each column minus its least-squares line, about the middle of the indices."""
     n = y.shape[0]
     place = np.arange(n) - (n - 1) / 2
     along = jnp.array(place / max(np.sqrt(np.sum(place * place)), 1e-30), y.dtype)
@@ -216,8 +216,8 @@ def stft(x: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int = 256
          axis: int = -1) -> tuple[Array, Array, Array]:
     """The Fourier transforms of pieces of a signal.
 
-    >>> frequencies, times, found = stft(jnp.ones(32), nperseg=16)
-    >>> found.shape
+    >>> frequencies, times, transforms = stft(jnp.ones(32), nperseg=16)
+    >>> transforms.shape
     (9, 5)
 
     Args:
@@ -246,10 +246,10 @@ def csd(x: Array, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "hann"
         nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
         detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
         axis: int = -1, average: str = "mean") -> tuple[Array, Array]:
-    """How the power that two signals share is spread over the frequencies, by Welch's method.
+    """The cross-spectral density of two signals, by Welch's method.
 
-    >>> frequencies, found = csd(jnp.ones(32), jnp.ones(32), nperseg=16)
-    >>> found.shape, found.dtype
+    >>> frequencies, density = csd(jnp.ones(32), jnp.ones(32), nperseg=16)
+    >>> density.shape, density.dtype
     ((9,), dtype('complex64'))
 
     Args:
@@ -276,10 +276,10 @@ def welch(x: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | No
           noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
           return_onesided: bool = True, scaling: str = "density", axis: int = -1,
           average: str = "mean") -> tuple[Array, Array]:
-    """How the power of a signal is spread over the frequencies: `csd` of it with itself.
+    """The power spectral density of a signal: its `csd` with itself.
 
-    >>> frequencies, found = welch(jnp.ones(32), nperseg=16)
-    >>> found.shape
+    >>> frequencies, density = welch(jnp.ones(32), nperseg=16)
+    >>> density.shape
     (9,)
     """
     frequencies, spectrum = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend,
@@ -444,8 +444,8 @@ def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | 
     """The signal of which `stft` has made this.
 
     >>> x = jnp.sin(jnp.arange(32.))
-    >>> times, found = istft(stft(x, nperseg=16)[2])
-    >>> abs(found - x).max() < 1e-5
+    >>> times, signal = istft(stft(x, nperseg=16)[2])
+    >>> abs(signal - x).max() < 1e-5
     Array(True, dtype=bool)
 
     Args:

@@ -284,7 +284,7 @@ _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.sq
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
-    """Of two polynomials, lowest powers first, by Horner's rule."""
+    """The ratio of two polynomials, lowest powers first, by Horner's rule."""
     return jnp.divide(*(functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
                         for coefficients in polynomials))
 

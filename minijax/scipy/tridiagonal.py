@@ -103,7 +103,7 @@ def _values_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
 @_bisected.defjvp
 def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
                   ) -> tuple:
-    """Of each value by its vector v: ``vᵀ dA v``."""
+    """The derivative of each value by its vector v: ``vᵀ dA v``."""
     (d, e), (d_dot, e_dot) = primals, tangents
     v = _vectors(d, e)[:, first:stop]
     slopes = d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])
