@@ -74,7 +74,7 @@ def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
     limits, word = dtypes.iinfo(dtype), np.dtype(f"uint{8 * dtype.itemsize}")
     bottom, top = as_integers(minval), as_integers(maxval)
-    # where maxval is one more than the dtype can say, the largest integer is wanted, too
+    # where maxval is one more than the dtype can say, the largest integer is drawn, too
     beyond = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
     low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
                  for x in (bottom, top))

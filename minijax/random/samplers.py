@@ -62,7 +62,7 @@ def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
 
 
 def supported(dtype: Any, default: np.dtype) -> np.dtype:
-    """The dtype to use where a user asked for `dtype`; None is the default."""
+    """The canonical dtype for an argument `dtype`; None is the default."""
     if dtype is None:
         return default
     is_python = isinstance(dtype, type) and not issubclass(dtype, np.generic)
