@@ -175,7 +175,7 @@ def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool
 
 
 def _eliminate(row: tuple, below: tuple, goes_on: bool) -> tuple[tuple, tuple]:
-    """Of two rows, the one that begins larger is kept; the other loses its first number.
+    """Elimination in two rows: the larger pivot stays, the other row loses its first number.
 
     Where it has none, it is left as it is if the elimination `goes_on`, or else nan.
     """
