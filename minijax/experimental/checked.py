@@ -309,7 +309,7 @@ def _one_of(field: str, leading: int = 0) -> Callable:
 
 
 def _custom(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-    """Of a function with a derivative of its own: what fails has none."""
+    """The rule of a function with a custom derivative: failures have zero tangents."""
     made, rule = checked(eqn.params["call_jaxpr"], env.enabled), eqn.params["jvp"]
     count = len(_leaves(made.kinds))
 

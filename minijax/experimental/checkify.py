@@ -178,7 +178,7 @@ def check_error(error: Error) -> None:
     """Let an error be raised if something failed: the opposite of `checkify`, as `check` is.
 
     Args:
-      error: what a function given to `checkify` returned.
+      error: the error that a checked function returned.
 
     Raises:
       JaxRuntimeError: if something failed, outside of `checkify`.

@@ -95,7 +95,7 @@ def _like(value: Array, term: Any) -> Array:
 # ── Curves ───────────────────────────────────────────────────────────────────────────────────
 
 class Curve:
-    """A point of a curve and its derivatives there, each computed when it is first asked for.
+    """A point of a curve and its derivatives there, each computed on first use.
 
     Args:
       value: the point.
@@ -186,7 +186,7 @@ def by_derivative(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     """The slope of an output is what the derivative rule makes of the slopes of the inputs."""
     curves = [trace.split(x) for x in args]
     outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
-    jvp = primitive.rule("jvp")  # refused here, where the user's line is known
+    jvp = primitive.rule("jvp")  # refused here, at the user's line
 
     @functools.cache
     def slopes() -> list[Curve]:
@@ -208,7 +208,7 @@ def _sum(terms: Sequence[Any], zero: Zero) -> Any:
 
 def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
             ) -> list[Array]:
-    """Of what is linear in each of two arguments: Leibniz's rule."""
+    """The rule of bilinear operations: Leibniz's rule."""
     x, y = map(trace.split, args)
 
     def times(a: Any, b: Any) -> Any:
@@ -223,7 +223,7 @@ def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params
 
 def quotient(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
              ) -> list[Array]:
-    """``z = x / y`` is solved for: ``x = z y``, of which Leibniz's rule is known."""
+    """The rule of ``z = x / y``: Leibniz's rule of ``x = z y``, solved for z."""
     x, y = map(trace.split, args)
 
     def derivative(n: int) -> Any:

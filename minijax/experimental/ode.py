@@ -50,7 +50,7 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
     Args:
       func: the slope: of the tree, shapes and dtypes of `y0`.
       y0: an array, or a tree of arrays.
-      t: (n,) floats that grow: the times at which the solution is wanted.
+      t: (n,) floats that grow: the times of the solution.
       args: arrays and trees of arrays; derivatives by them, `y0` and `t` are reverse ones.
       rtol, atol: how large the error of a step may be, for each unit of y and at least.
       mxstep: how many steps may lead from one of the times to the next.
