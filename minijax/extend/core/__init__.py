@@ -159,7 +159,7 @@ def find_top_trace(xs: Any) -> core.Trace:
 
 @contextlib.contextmanager
 def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A block whose operations a trace is given.
+    """A block whose operations go to a trace.
 
     >>> with set_current_trace(core.base_trace):
     ...     core.current_trace.get() is core.base_trace
