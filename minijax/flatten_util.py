@@ -60,6 +60,6 @@ def _ravelled(leaves: list[Array]) -> tuple[Array, Callable[[Array], list[Array]
 
 
 def _converted(x: Array, dtype: Any) -> Array:
-    """Of the dtype that it came from, which nobody has to be warned of."""
+    """The array in the dtype of its leaf, without a warning."""
     is_real = x.dtype.kind == "c" and np.dtype(dtype).kind != "c"
     return lax.convert_element_type(lax.real(x) if is_real else x, dtype)
