@@ -760,8 +760,15 @@ def raised_by_callback(error: BaseException) -> BaseException:
 # -- where in the user's program -----------------------------------------------------------------
 
 
+_internal_folders = [_PACKAGE]
 internal_files: dict[str, bool] = {}  # what `is_internal` has answered
 caches.cleared_by(internal_files.clear)
+
+
+def count_as_internal(folder: str) -> None:
+    """Let a folder's files belong to the package: no error names a line of theirs as the user's."""
+    _internal_folders.append(os.path.join(os.path.abspath(folder), ""))
+    internal_files.clear()
 
 
 def is_internal(filename: str) -> bool:
@@ -773,8 +780,8 @@ def is_internal(filename: str) -> bool:
     known = internal_files.get(filename)
     if known is None:
         # code made at run time by the package (the generated flatten and call) names such a file
-        known = (filename.startswith((_PACKAGE, "<minijax")) or filename in _GLUE
-                 or os.path.abspath(filename).startswith(_PACKAGE))
+        known = (filename.startswith((*_internal_folders, "<minijax")) or filename in _GLUE
+                 or os.path.abspath(filename).startswith(tuple(_internal_folders)))
         internal_files[filename] = known
     return known
 

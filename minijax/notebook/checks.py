@@ -1,6 +1,6 @@
-"""Exercises: their answers are registered beside the course, and `check` looks at a reader's.
+"""Exercises: their answers are registered beside the chapters, and `check` looks at a reader's.
 
-Stands on nothing of the package; `exercises/` has one file for each chapter.
+Stands on `show`; the chapters' folder `exercises` has one file for each of them.
 JAX has no counterpart.
 """
 
@@ -12,12 +12,13 @@ import dis
 import html
 import importlib
 import inspect
-import pkgutil
 import re
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,30 @@ def exercise(name: str, *, chapter: str, grade: Callable[[Any], None], solution:
     return new
 
 
+PACKAGE = "exercises"  # which registers all exercises when it is imported
+# The chapters' folder is the one in which a notebook runs, or else that of the checkout.
+CHAPTERS = (Path(), Path(__file__).parents[2] / "notebooks")
+
+
 def exercises() -> dict[str, Exercise]:
     """All exercises of the course, by name."""
-    package = importlib.import_module("minijax.notebook.exercises")
-    for found in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{found.name}")
+    if PACKAGE not in sys.modules:
+        _import_exercises()
     return _exercises
+
+
+def _import_exercises() -> None:
+    """Import the package `exercises` that stands beside the chapters."""
+    folders = [folder.absolute() for folder in CHAPTERS if (folder / PACKAGE).is_dir()]
+    if not folders:
+        raise LookupError("the exercises stand beside the chapters, in the folder "
+                          "`notebooks/exercises` of a checkout of minijax, and this program runs "
+                          "elsewhere: run it in that `notebooks`")
+    sys.path.insert(0, str(folders[0]))
+    try:
+        importlib.import_module(PACKAGE)
+    finally:
+        sys.path.remove(str(folders[0]))
 
 
 # ---------------------------------------------------------------- grading

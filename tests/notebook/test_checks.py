@@ -1,6 +1,10 @@
 """Exercises: solutions are right, usual mistakes get a hint that helps, nothing is given away."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ from minijax.notebook import check, checks
 from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, Hint, agree, evaluate,
                                      exercise, exercises, expect, is_unanswered, near, score,
                                      verdict, wanting)
+from minijax.notebook.errors import is_readers_file
 
 EVERY = sorted(exercises().values(), key=lambda e: (e.chapter, e.name))
 every_exercise = pytest.mark.parametrize("one", EVERY, ids=[f"{e.chapter}-{e.name}" for e in EVERY])
@@ -56,6 +61,46 @@ def test_its_chapter_asks_it_and_holds_the_folded_solution(one: Exercise) -> Non
     text = (NOTEBOOKS / f"{one.chapter}.md").read_text(encoding="utf-8")
     assert re.search(rf'^check\("{re.escape(one.name)}", ', text, re.MULTILINE)
     assert f"<summary>Solution: {one.name}</summary>" in text
+
+
+# ---------------------------------------------------------------- where the exercises stand
+
+ASKING = ("from minijax.notebook import check, checks\n{before}\n"
+          "check('bend', lambda x: 6 * x)\nimport exercises\nprint(exercises.__file__)")
+
+
+def asked_in(folder: Path, before: str = "") -> list[str]:
+    """What a fresh process prints that runs in a folder, as a notebook does, and asks `check`."""
+    run = subprocess.run([sys.executable, "-c", ASKING.format(before=before)], cwd=folder,
+                         env=os.environ | {"PYTHONPATH": str(NOTEBOOKS.parent)},
+                         capture_output=True, text=True)
+    return (run.stdout or run.stderr).splitlines()
+
+
+WITHOUT_A_CHECKOUT = "checks.CHAPTERS = checks.CHAPTERS[:1]"
+
+
+def test_exercises_are_those_beside_the_notebook_or_else_those_of_the_checkout(
+        tmp_path: Path) -> None:
+    right = "bend: right: `grad` returns a function, and functions are what `grad` takes"
+    theirs = str(NOTEBOOKS / "exercises" / "__init__.py")
+    assert asked_in(tmp_path) == asked_in(NOTEBOOKS.parent) == [right, theirs]
+    assert asked_in(NOTEBOOKS, WITHOUT_A_CHECKOUT) == [right, theirs]
+    shutil.copytree(NOTEBOOKS / "exercises", tmp_path / "exercises")
+    assert asked_in(tmp_path) == asked_in(tmp_path, WITHOUT_A_CHECKOUT) == [
+        right, str(tmp_path / "exercises" / "__init__.py")]
+
+
+def test_where_there_are_no_exercises_check_says_in_one_sentence_where_they_are(
+        tmp_path: Path) -> None:
+    assert asked_in(tmp_path, WITHOUT_A_CHECKOUT)[-1] == (
+        "LookupError: the exercises stand beside the chapters, in the folder `notebooks/exercises` "
+        "of a checkout of minijax, and this program runs elsewhere: run it in that `notebooks`")
+
+
+def test_an_error_in_a_grader_shows_no_line_of_it() -> None:
+    graders = NOTEBOOKS / "exercises" / "tour.py"
+    assert not is_readers_file(str(graders)) and is_readers_file(str(NOTEBOOKS / "own.py"))
 
 
 # ---------------------------------------------------------------- what check says
