@@ -104,10 +104,6 @@ class Jaxpr(core.Program):
     def __repr__(self) -> str:
         return printing.jaxpr_text(self)
 
-    def _repr_html_(self) -> str:
-        from minijax.notebook import pictures
-        return pictures.to_html(self)
-
 
 @dataclass(frozen=True, eq=False)
 class ClosedJaxpr(core.Program):
@@ -148,9 +144,6 @@ class ClosedJaxpr(core.Program):
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
-
-    def _repr_html_(self) -> str:
-        return self.jaxpr._repr_html_()
 
 
 _with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None))

@@ -1,6 +1,6 @@
-"""The magics of the course: `%%live`, `%live_reset`, `%%mini`, `%full_error`, and short errors.
+"""The magics of the course, `%%live`, `%%mini`, `%full_error`; short errors, programs in colour.
 
-Stands on `live` and `errors`; IPython hands over its shell, so nothing of it is imported.
+Stands on `live`, `errors`, `pictures`; IPython hands over its shell, so nothing of it is imported.
 JAX has no counterpart.
 """
 
@@ -10,6 +10,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from minijax.core import Program
+from minijax.notebook import pictures
 from minijax.notebook.errors import full_error, short_error
 from minijax.notebook.library import library
 from minijax.notebook.live import live, live_reset
@@ -17,18 +19,25 @@ from minijax.notebook.source import full_names
 
 
 def load(shell: Any) -> None:
-    """Make the magics known to an IPython shell, and its errors short."""
+    """Make the magics known to an IPython shell, its errors short, and its programs coloured."""
     shell.register_magic_function(_live, "cell", "live")
     shell.register_magic_function(_live_reset, "line", "live_reset")
     shell.register_magic_function(_mini, "line_cell", "mini")
     shell.register_magic_function(_full_error, "line", "full_error")
     shell.set_custom_exc((Exception,), _show_error)
+    _html_of(shell).for_type(Program, pictures.to_html)
 
 
 def unload(shell: Any) -> None:
-    """Undo every edit, and let errors be long again."""
+    """Undo every edit, and let errors be long again, and programs plain."""
     live_reset()
     shell.set_custom_exc((), None)
+    _html_of(shell).pop(Program, None)
+
+
+def _html_of(shell: Any) -> Any:
+    """What knows how a shell shows an object as HTML."""
+    return shell.display_formatter.formatters["text/html"]
 
 
 def _live(line: str, cell: str) -> None:

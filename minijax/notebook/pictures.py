@@ -8,13 +8,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from minijax.core import Program
+from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
 from minijax.printing import Names, Printer, Text, equation_text, layout, opened, pieces_of
-
-if TYPE_CHECKING:  # a program shows itself by this module
-    from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"

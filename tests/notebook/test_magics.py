@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+import minijax
 from minijax import core
+from minijax.notebook import pictures
 from minijax.notebook.source import cell_text
 
 IPython = pytest.importorskip("IPython")
@@ -51,6 +53,20 @@ def test_an_error_in_a_live_cell_is_short_and_shows_the_cell(shell: Any, capsys:
 def test_an_unknown_name_is_said_in_one_line(shell: Any, capsys: Any) -> None:
     shell.run_cell("%%live minijax.core.nothing\nnothing = 1\n")
     assert "LookupError: minijax.core does not define nothing" in capsys.readouterr().out
+
+
+def test_a_program_is_shown_in_colour_in_the_course_and_as_text_elsewhere(shell: Any) -> None:
+    closed = minijax.make_jaxpr(lambda x: x * 2.0)(1.0)
+
+    def shown(program: Any) -> dict[str, str]:
+        return shell.display_formatter.format(program, include={"text/html", "text/plain"})[0]
+
+    for program in (closed, closed.jaxpr):
+        assert shown(program) == {"text/plain": str(closed), "text/html": pictures.to_html(closed)}
+    shell.run_line_magic("unload_ext", "minijax.notebook")
+    assert shown(closed) == {"text/plain": str(closed)}
+    shell.run_line_magic("load_ext", "minijax.notebook")
+    assert "text/html" in shown(closed)
 
 
 def test_unloading_undoes_the_edits() -> None:
