@@ -766,7 +766,12 @@ caches.cleared_by(internal_files.clear)
 
 
 def count_as_internal(folder: str) -> None:
-    """Let a folder's files belong to the package: no error names a line of theirs as the user's."""
+    """Let a folder's files belong to the package: no error names a line of theirs as the user's.
+
+    >>> count_as_internal("graders")
+    >>> is_internal("graders/tour.py"), is_internal("answers/tour.py")
+    (True, False)
+    """
     _internal_folders.append(os.path.join(os.path.abspath(folder), ""))
     internal_files.clear()
 
