@@ -89,3 +89,34 @@ def test_a_type_may_be_returned_and_has_no_value():
             lib.jit(lambda s=struct: s)()
         with pytest.raises(TypeError, match="ShapeDtypeStruct"):
             lib.numpy.sin(struct)
+
+
+class Doubled:
+    """A container that computes when it is taken apart, and when it is put together."""
+
+    def __init__(self, half):
+        self.half = half
+
+
+minijax.tree_util.register_pytree_node(
+    Doubled, lambda x: ((x.half * 2,), None), lambda _, whole: Doubled(whole[0] / 2))
+
+
+@pytest.mark.parametrize("transform", [
+    minijax.jit,
+    minijax.grad,
+    lambda f: minijax.jit(minijax.grad(f)),
+    lambda f: lambda x: minijax.jvp(f, (x,), (x,))[1],
+    lambda f: lambda x: minijax.linearize(f, x)[1](x),
+    lambda f: lambda x: minijax.vmap(f)(Doubled(x.half[None])),
+    minijax.jacfwd,
+    minijax.make_jaxpr,
+], ids=["jit", "grad", "jit of grad", "jvp", "linearize", "vmap", "jacfwd", "make_jaxpr"])
+def test_a_container_may_compute_where_its_function_is_traced(transform):
+    def square(x):
+        assert isinstance(x, Doubled)
+        return Doubled(x.half * x.half).half
+
+    transform(square)(Doubled(jnp.float32(3)))
+    returned = minijax.jit(lambda x: Doubled(x.half + 1))(Doubled(jnp.float32(3)))
+    assert returned.half == 4
