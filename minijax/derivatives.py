@@ -274,7 +274,7 @@ class VJP:
         where = {id(x): i for i, x in enumerate(at.primals)}
         places = tuple(where.get(id(x)) for x in at.program.closed.consts)
         kept = [x if i in places else NotNeeded() for i, x in enumerate(at.primals)]
-        args = tree_util.tree_unflatten(at.flat.in_tree, kept)[0]
+        args = at.flat.in_tree.unflatten_types(kept)[0]
         return cls(at.derivative, list(args), [
             x for x, i in zip(at.program.closed.consts, places, strict=True) if i is None], places)
 

@@ -176,8 +176,34 @@ DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children,
 NAMEDTUPLE = Kind(NamedTuple, lambda tree: (tree, type(tree)), lambda cls, children: cls(*children),
                   lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple)
 
+
+class Substitute(NamedTuple):
+    """Stands for a container of the user's whose class refuses what stands for its leaves."""
+
+    kind: Kind
+    data: Any
+    children: Sequence[Any]
+
+
+SUBSTITUTE = Kind(Substitute, lambda tree: (tree.children, tree.data),
+                  lambda data, children: Substitute(data[0], data[1], children),
+                  lambda tree, data, count: map(FlattenedIndexKey, range(count)),
+                  lambda data, children: _show_tuple(data, children))
+
+
+def _or_substitute(kind: Kind) -> Callable[[Any, list[Any]], Any]:
+    """How a node of this kind is made, or its substitute where the user's class refuses."""
+    def made(data: Any, children: list[Any]) -> Any:
+        try:
+            return kind.unflatten(data, children)
+        except Exception:
+            return Substitute(kind, data, children)
+    return made
+
+
 # Registering a class adds it here.
-kinds: dict[Any, Kind] = {kind.type: kind for kind in (_NONE, TUPLE, LIST, DICT, NAMEDTUPLE)}
+kinds: dict[Any, Kind] = {kind.type: kind for kind in (
+    _NONE, TUPLE, LIST, DICT, NAMEDTUPLE, SUBSTITUTE)}
 
 
 def _kind_of_type(cls: Any) -> Kind:
@@ -243,6 +269,14 @@ class PyTreeDef:
         if count != self.num_leaves:
             _refuse_count(self.num_leaves, count)
         return self.folded(leaves, operator.attrgetter("unflatten"))
+
+    def unflatten_types(self, types: Iterable[Any]) -> Any:
+        """Return the tree of this structure with what stands for leaves: types, or placeholders.
+
+        A container of the user's that computes with its leaves, and so cannot be made of these, is
+        replaced by one that flattens as it would.
+        """
+        return self.folded(types, _or_substitute)
 
     def folded(self, leaves: Iterable[Any],
                join: Callable[[Kind], Callable[[Any, list[Any]], Any]]) -> Any:
@@ -380,6 +414,8 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
                 continue
             children, data = (x, None) if kind is LIST or kind is TUPLE else kind.flatten(x)
             count = len(children)
+            if kind is SUBSTITUTE:
+                kind = x.kind
             inner = (kind, count, data) if data is not None else (
                 kind.bare.get(count) or kind.node(count, data))
             if count:
@@ -437,11 +473,14 @@ def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None, takes_path
                     continue
             children, data = (x, None) if kind is LIST or kind is TUPLE else kind.flatten(x)
             count = len(children)
+            keys = kind.keys(x, data, count)
+            if kind is SUBSTITUTE:
+                kind = x.kind
             inner = kind.node(count, data)
             if count:
                 path += [key] if above else []
                 above.append((x, rest, node))
-                rest, node = zip(kind.keys(x, data, count), children, strict=True), inner
+                rest, node = zip(keys, children, strict=True), inner
                 if len(above) == limit:
                     limit = deeper(above)
                 break

@@ -111,7 +111,17 @@ minijax.tree_util.register_pytree_node(
     lambda f: lambda x: minijax.vmap(f)(Doubled(x.half[None])),
     minijax.jacfwd,
     minijax.make_jaxpr,
-], ids=["jit", "grad", "jit of grad", "jvp", "linearize", "vmap", "jacfwd", "make_jaxpr"])
+    lambda f: lambda x: minijax.vjp(f, x)[1](jnp.float32(1)),
+    lambda f: lambda x: minijax.lax.cond(x.half > 0, f, f, x),
+    lambda f: minijax.grad(minijax.checkpoint(f)),
+    lambda f: lambda x: minijax.lax.while_loop(
+        lambda x: x.half < 99, lambda x: Doubled(f(x)), x),
+    lambda f: lambda x: minijax.lax.scan(
+        lambda x, row: (Doubled(f(x)), x), x, Doubled(jnp.ones(3)))[1],
+    lambda f: lambda x: minijax.jit(f).lower(x).compile()(x),
+    lambda f: lambda x: minijax.eval_shape(f, x),
+], ids=["jit", "grad", "jit of grad", "jvp", "linearize", "vmap", "jacfwd", "make_jaxpr", "vjp",
+        "cond", "checkpoint", "while_loop", "scan", "lower", "eval_shape"])
 def test_a_container_may_compute_where_its_function_is_traced(transform):
     def square(x):
         assert isinstance(x, Doubled)

@@ -66,7 +66,7 @@ class Body:
 
     @property
     def out_types(self) -> Any:
-        return self.tree_of(self.out_avals)
+        return self.out_tree.unflatten_types(self.out_avals)
 
     def tree_of(self, outs: Any) -> Any:
         """The tree of these leaves, as the function returned it."""

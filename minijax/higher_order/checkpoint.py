@@ -166,12 +166,13 @@ def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
     arguments.check_callable(fun)
     values = []
 
-    def type_of(leaf: Any) -> core.ShapedArray:
-        values.append(check_arg(leaf))
-        return values[-1].aval
-    types = tuple(x if i in static else tree_util.tree_map(type_of, x)
-                  for i, x in enumerate(args))
-    given = Given(fun, types, TRACED_FOR, tree_util.tree_map(type_of, kwargs), static, is_tracer)
+    def types_of(tree: Any) -> Any:
+        leaves, structure = tree_util.tree_flatten(tree)
+        arrays = list(map(check_arg, leaves))
+        values.extend(arrays)
+        return structure.unflatten_types([x.aval for x in arrays])
+    types = tuple(x if i in static else types_of(x) for i, x in enumerate(args))
+    given = Given(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
     try:
         return given.body(), values
     except errors.ConcretizationTypeError as error:

@@ -288,7 +288,7 @@ class Stage:
     @property
     def in_avals(self) -> Any:
         """The types of the arguments, in their tree."""
-        return tree_util.tree_unflatten(self.in_tree, self._traced.jaxpr.in_avals)
+        return self.in_tree.unflatten_types(self._traced.jaxpr.in_avals)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -359,7 +359,7 @@ class Traced(Stage):
     @property
     def out_avals(self) -> Any:
         """The types of the results, in their tree."""
-        return tree_util.tree_unflatten(self.out_tree, self.jaxpr.out_avals)
+        return self.out_tree.unflatten_types(self.jaxpr.out_avals)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program as it was written down."""

@@ -130,7 +130,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         function = functions.setdefault(key, _with_attributes(decomposition, attributes))
         leaves, tree = tree_util.tree_flatten(args)
         values = [check_arg(x) for x in leaves]
-        body = Body.of(function, tree_util.tree_unflatten(tree, [x.aval for x in values]),
+        body = Body.of(function, tree.unflatten_types([x.aval for x in values]),
                        "composite")
         if body.captures_tracers:
             raise _captured(name, "a constant")

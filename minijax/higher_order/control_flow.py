@@ -179,7 +179,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
 
     leaves, tree = tree_util.tree_flatten(tuple(operands))
     values = [check_arg(x) for x in leaves]
-    types = tree_util.tree_unflatten(tree, [x.aval for x in values])
+    types = tree.unflatten_types([x.aval for x in values])
     kind = "cond" if names[0] == "false_fun" else "switch"
     bodies = []
     try:
@@ -250,7 +250,7 @@ class Carry:
 
     @property
     def types(self) -> Any:
-        return tree_util.tree_unflatten(self.tree, [x.aval for x in self.values])
+        return self.tree.unflatten_types([x.aval for x in self.values])
 
     def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
         """The body of the loop; `carry_of` is what of its result it carries on."""
@@ -356,7 +356,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
 
 def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
           unroll: int | bool) -> Any:
-    row_types = tree_util.tree_unflatten(x_tree, [without_axis(x.aval, 0) for x in rows])
+    row_types = x_tree.unflatten_types([without_axis(x.aval, 0) for x in rows])
     carry = Carry(init, "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
     carry.check(_carry_of(body.out_types), body.argument_name)
