@@ -6,7 +6,6 @@ Stands on `source`.  JAX has no counterpart.
 from __future__ import annotations
 
 import ast
-import itertools
 import linecache
 import re
 import sys
@@ -148,15 +147,15 @@ def _in_order(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _joined(pieces: Sequence[Piece]) -> str:
     """Statements as a module: functions and classes stand apart, short ones together."""
-    text = ""
-    for before, piece in itertools.pairwise([None, *pieces]):
+    text, before = "", None
+    for piece in pieces:
         if before is not None:
             text += "\n" * (1 + _blank_lines(before, piece))
-        if piece.part is None and piece.section and (
-                before is None or before.part is not None or before.section != piece.section):
-            title = f"# ── {piece.section} "
-            text += title.ljust(_WIDTH - 1, "─") + "\n\n"
+        section = "" if piece.part is not None else piece.section
+        if section and (before is None or before.part is not None or before.section != section):
+            text += f"# ── {section} ".ljust(_WIDTH - 1, "─") + "\n\n"
         text += piece.text
+        before = piece
     return text + "\n" * bool(text)
 
 

@@ -52,7 +52,8 @@ class Primitive:
 
     def __call__(self, *args, **params):
         """Its one result."""
-        return self.bind(*args, **params)[0]
+        [out] = self.bind(*args, **params)
+        return out
 
 
 class Trace:

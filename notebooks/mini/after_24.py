@@ -58,7 +58,8 @@ class Primitive:
 
     def __call__(self, *args, **params):
         """Its one result."""
-        return self.bind(*args, **params)[0]
+        [out] = self.bind(*args, **params)
+        return out
 
 
 class Trace:
@@ -878,6 +879,8 @@ def recipe(page, eqn):
     if name in SOURCE:
         before = eqn.invars[0].aval.shape
         return lambda at: parts[0]([page.let(i) for i in SOURCE[name](at, before, **eqn.params)])
+    if name not in TEXT:
+        raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
     return lambda at: page.let(TEXT[name].format(*(part(at) for part in parts)))
 
 

@@ -384,8 +384,9 @@ def test_a_definition_goes_to_its_section_and_above_what_the_cell_has_below_it()
     assert with_cell(text, "import math\nstep = 1\n") == text
 
 
-def test_mini_says_what_is_wrong(monkeypatch):
-    mini = kept("11", monkeypatch)
+@pytest.mark.parametrize("number", ["11", COMPILER])
+def test_mini_says_what_is_wrong(number, monkeypatch):
+    mini = kept(number, monkeypatch)
     with pytest.raises(NotImplementedError, match=r"the primitive 'sin' has no rule 'transpose'"):
         mini.backward_pass(mini.make_jaxpr(mini.sin)(1.0),
                            [mini.Undefined(mini.get_aval(1.0))], [1.0])
