@@ -40,9 +40,9 @@ class DebuggerFrame:
             source, offset = "".join(lines).split("\n"), frame.f_lineno - max(start, 1)
         except OSError:
             source, offset = [], -1
-        known = 0 <= offset < len(source)
-        return cls(frame.f_code.co_filename, frame.f_lineno, source if known else [],
-                   offset if known else None, _trees(frame.f_locals))
+        has_source = 0 <= offset < len(source)
+        return cls(frame.f_code.co_filename, frame.f_lineno, source if has_source else [],
+                   offset if has_source else None, _trees(frame.f_locals))
 
     def lines(self, around: int) -> list[str]:
         """The lines around its own, which is marked."""
@@ -54,7 +54,7 @@ class DebuggerFrame:
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands and expressions, and says what they are in the chosen frame."""
+    """The prompt: it evaluates commands and expressions in the chosen frame."""
 
     prompt = "(jdb) "
     intro = "Entering jdb:"
@@ -170,17 +170,17 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     if token is not None and ordered:
         raise ValueError("`ordered` and `token` are mutually exclusive arguments.")
     if filter_frames:
-        found = list(source_info.frames_outside())
+        stack = list(source_info.frames_outside())
     else:
-        found = [info.frame for info in inspect.stack()[1:]]
-    frames = [DebuggerFrame.of(frame) for frame in itertools.islice(found, num_frames)]
+        stack = [info.frame for info in inspect.stack()[1:]]
+    frames = [DebuggerFrame.of(frame) for frame in itertools.islice(stack, num_frames)]
     leaves, tree = tree_util.tree_flatten([frame.locals for frame in frames])
     is_traced = [isinstance(x, core.Tracer) for x in leaves]
     fixed, traced = parted(leaves, is_traced)
 
     def stop(*values: Any) -> None:
-        known = tree_util.tree_unflatten(tree, merged((fixed, values), is_traced))
-        Prompt([replace(frame, locals=each) for frame, each in zip(frames, known, strict=True)],
+        variables = tree_util.tree_unflatten(tree, merged((fixed, values), is_traced))
+        Prompt([replace(frame, locals=each) for frame, each in zip(frames, variables, strict=True)],
                **kwargs).cmdloop()
     if token is None:
         debug_callback(stop, *traced, ordered=ordered)
@@ -200,11 +200,11 @@ class _NoTree:
 
 def _trees(variables: Mapping[str, Any]) -> dict[str, Any]:
     """The variables, without those that cannot be taken apart."""
-    found = {}
+    trees = {}
     for name, value in variables.items():
         try:
             tree_util.tree_flatten(value)
         except Exception:
             value = _NoTree()
-        found[name] = value
-    return found
+        trees[name] = value
+    return trees

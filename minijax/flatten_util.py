@@ -44,22 +44,22 @@ def _ravelled(leaves: list[Array]) -> tuple[Array, Callable[[Array], list[Array]
     if not leaves:
         return jnp.zeros(0), lambda vector: []
     shapes, kinds = [x.shape for x in leaves], [x.dtype for x in leaves]
-    wanted = dtypes.result_type(*leaves)
-    flat = jnp.concatenate([jnp.ravel(lax.convert_element_type(x, wanted)) for x in leaves])
+    dtype = dtypes.result_type(*leaves)
+    flat = jnp.concatenate([jnp.ravel(lax.convert_element_type(x, dtype)) for x in leaves])
 
     def unravel(vector: Array) -> list[Array]:
-        found = jnp.asarray(vector)
-        is_one_dtype = all(kind == wanted for kind in kinds)
-        if not is_one_dtype and found.dtype != wanted:
-            raise TypeError(f"unravel function given array of dtype {found.dtype}, but expected "
-                            f"dtype {wanted}")
+        vector = jnp.asarray(vector)
+        is_one_dtype = all(kind == dtype for kind in kinds)
+        if not is_one_dtype and vector.dtype != dtype:
+            raise TypeError(f"unravel function given array of dtype {vector.dtype}, but expected "
+                            f"dtype {dtype}")
         parts = [lax.reshape(x, shape) for x, shape in zip(
-            lax.split(found, [math.prod(shape) for shape in shapes]), shapes, strict=True)]
+            lax.split(vector, [math.prod(shape) for shape in shapes]), shapes, strict=True)]
         return parts if is_one_dtype else list(map(_converted, parts, kinds))
     return flat, unravel
 
 
 def _converted(x: Array, dtype: Any) -> Array:
-    """Of the dtype that it came from, which nobody has to be warned of."""
+    """The array in the dtype of its leaf, without a warning."""
     is_real = x.dtype.kind == "c" and np.dtype(dtype).kind != "c"
     return lax.convert_element_type(lax.real(x) if is_real else x, dtype)

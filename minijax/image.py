@@ -19,7 +19,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How a pixel is made of those around it."""
+    """The interpolation of a pixel from its neighbours."""
 
     NEAREST = 0
     LINEAR = 1
@@ -137,7 +137,7 @@ def _resampled(image: Any, shape: Sequence[int], axes: Sequence[int], scale: Any
     return image
 
 
-# ── What an old pixel weighs in a new one ────────────────────────────────────────────────────
+# ── Weights of the old pixels ────────────────────────────────────────────────────────────────
 
 def _weights(size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod,
              antialias: bool) -> Array:
@@ -169,7 +169,7 @@ def _triangle(x: Any) -> Any:
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
-    """sinc(x), which ends at the radius as sinc(x / radius) does."""
+    """sinc(x), windowed by sinc(x / radius) up to the radius."""
     def kernel(x: Any) -> Any:
         y = radius * jnp.sin(math.pi * x) * jnp.sin(math.pi * x / radius)
         ratio = y / jnp.where(x != 0, math.pi ** 2 * x ** 2, 1)

@@ -63,7 +63,7 @@ _ARGUMENTS = """
 
 def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
                 ) -> Callable[..., Array]:
-    """Rows combined by their segments; one without rows has what changes no other."""
+    """Rows combined by segment; an empty segment has the identity element."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  bucket_size: int | None = None, mode: Mode = None,
@@ -76,11 +76,11 @@ def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: 
             place = (np.arange(ids.size) // bucket_size, ids)
         empty = {"add": 0, "mul": 1}.get(method, extremum_of_nothing(method, data.dtype))
         none: Any = jnp.full(shape, empty, data.dtype)
-        found = getattr(none.at[place], method)(
+        out = getattr(none.at[place], method)(
             data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,
             # segments that are not there are dropped: that is documented, not an accident
             unique_indices=unique_indices, mode="drop" if mode is None else mode)
-        return found if bucket_size is None else jnp.astype(combine(found, axis=0), data.dtype)
+        return out if bucket_size is None else jnp.astype(combine(out, axis=0), data.dtype)
 
     return documented(combined, name, f"For each segment, the {summary} of its rows.{_ARGUMENTS}",
                       f"{name}(jnp.array([1, 2, 3]), jnp.array([0, 1, 0])) -> {result}")
@@ -92,11 +92,11 @@ segment_max = _by_segment("segment_max", "max", jnp.max, "largest", "Array([3, 2
 segment_min = _by_segment("segment_min", "min", jnp.min, "smallest", "Array([1, 2], dtype=int32)")
 
 
-def _segment_count(name: str, ids: Array, given: int | None) -> int:
+def _segment_count(name: str, ids: Array, num_segments: int | None) -> int:
     where = f"{name}() `num_segments` argument."
-    if given is None:
+    if num_segments is None:
         return int(core.concrete_or_error(jnp.max(ids), where)) + 1  # type: ignore[arg-type]
-    count = int(core.concrete_or_error(given, where))  # type: ignore[arg-type]
+    count = int(core.concrete_or_error(num_segments, where))  # type: ignore[arg-type]
     if count < 0:
         raise ValueError("num_segments must be non-negative.")
     return count

@@ -135,33 +135,46 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
               debug_info: DebugInfo | None) -> ClosedJaxpr:
     before = core.current_trace.get()
     trace = DynamicJaxprTrace(before, debug_info)
-    f, args, kwargs, outputs = opened(fun, [trace.new_arg(aval) for aval in in_avals])
-    # `core.run_with`, written out: a frame less, where functions call each other deeply
+    leaves = [trace.new_arg(aval) for aval in in_avals]
+    # `run_flat`, written out: a frame less, where functions call each other deeply
     try:
         try:
             core.current_trace.set(trace)
-            result = f(*args, **kwargs)
+            f, args, kwargs, outputs = opened(fun, leaves)
+            outs = outputs(f(*args, **kwargs))
         finally:
             core.current_trace.set(before)
     finally:
         core.current_trace.set(before)
-    return trace.program(outputs(trace, result))
+    return trace.program(outs)
 
 
-def opened(fun: Callable[..., Any], args: Sequence[Any]
-           ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Trace, Any], list[Array]]]:
-    """What a call of a function of flat arguments consists of, for who runs it under a trace.
+def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> list[Array]:
+    """The outputs of a function of flat arguments under a trace; see `core.run_with`."""
+    before = core.current_trace.get()
+    try:
+        try:
+            core.current_trace.set(trace)
+            f, args, kwargs, outputs = opened(fun, leaves)
+            return outputs(f(*args, **kwargs))
+        finally:
+            core.current_trace.set(before)
+    finally:
+        core.current_trace.set(before)
 
-    Where functions call each other deeply, the user's own is thus called without a frame between.
+
+def opened(fun: Callable[..., Any], leaves: Sequence[Any]
+           ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Any], list[Array]]]:
+    """What a call of a function of flat arguments consists of: so the user's own function is called
+    without a frame between, where functions call each other deeply.
 
     Returns:
-      The function to call, its arguments, those by name, and what makes the outputs of the trace
-      and the result.
+      The function to call, its arguments, those by name, and what makes outputs of its result.
     """
     if isinstance(fun, FlatFunction):
-        args, kwargs = tree_util.tree_unflatten(fun.in_tree, args)
+        args, kwargs = tree_util.tree_unflatten(fun.in_tree, leaves)
         return core.as_method(fun.fun), args, kwargs, fun.outputs
-    return core.as_method(fun), args, {}, lambda trace, outs: list(map(core.as_value, outs))
+    return core.as_method(fun), leaves, {}, lambda outs: list(map(core.as_value, outs))
 
 
 def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
@@ -221,21 +234,22 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Array]:
         f, args, kwargs, outputs = opened(self, leaves)
-        return outputs(core.current_trace.get(), f(*args, **kwargs))
+        return outputs(f(*args, **kwargs))
 
-    def outputs(self, trace: Trace, result: Any) -> list[Array]:
-        """What the function returned under a trace, flat; its aux is kept."""
+    def outputs(self, result: Any) -> list[Array]:
+        """What the function returned, flat; its aux is kept."""
         leaves, self.out_tree = tree_util.tree_flatten(
-            self._keeping_aux(trace, result) if self.has_aux else result)
+            self._keeping_aux(result) if self.has_aux else result)
         self.plain = {i: x for i, x in enumerate(leaves) if not isinstance(x, Array)}
         return [self._checked(i, leaf) for i, leaf in enumerate(leaves)]
 
-    def _keeping_aux(self, trace: Trace, pair: Any) -> Any:
+    def _keeping_aux(self, pair: Any) -> Any:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise TypeError("expected function with aux output to return a two-element tuple, "
                             f"but got type {type(pair)} with value {pair!r}")
         result, aux = pair
         # without the wrapping of the transformation that runs the function
+        trace = core.current_trace.get()
         leaves, self._aux_tree = tree_util.tree_flatten(aux)
         self._aux_leaves = [x.primal if trace.owns(x) else x for x in leaves]
         return result

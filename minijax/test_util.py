@@ -70,8 +70,8 @@ def check_vjp(f: Callable, f_vjp: Callable, args: Sequence[Any], atol: Tolerance
     direction = tree_util.tree_map(random, tuple(args))
     slope = _difference(f, args, direction, eps)
     cotangent = tree_util.tree_map(random, result)
-    found = tree_util.tree_map(_conj, pull(tree_util.tree_map(_conj, cotangent)))
-    _check(_inner(direction, found), _inner(slope, cotangent), atol, rtol,
+    gradients = tree_util.tree_map(_conj, pull(tree_util.tree_map(_conj, cotangent)))
+    _check(_inner(direction, gradients), _inner(slope, cotangent), atol, rtol,
            f"{err_msg} cotangent projection")
 
 
@@ -176,9 +176,9 @@ def _inner(xs: Any, ys: Any) -> Any:
     return sum(np.real(np.vdot(x, y)) for x, y in pairs if x.dtype != dtypes.float0)
 
 
-def _check(found: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, said: str,
+def _check(actual: Any, desired: Any, atol: Tolerance, rtol: Tolerance, said: str,
            usual: Mapping[Any, float] = TOLERANCES) -> None:
-    for x, y in zip(tree_util.tree_leaves(found), tree_util.tree_leaves(wanted), strict=True):
+    for x, y in zip(tree_util.tree_leaves(actual), tree_util.tree_leaves(desired), strict=True):
         x, y = np.asarray(x), np.asarray(y)
         if x.dtype != dtypes.float0:
             limits = [max(_limit(x, tolerance, usual), _limit(y, tolerance, usual))

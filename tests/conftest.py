@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.wording import wording
+
 # Read once, when JAX and minijax are imported; both know these names.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
@@ -154,7 +156,7 @@ def refused_alike():
             call(jax)
         with pytest.raises(type(theirs.value)) as ours:
             call(minijax)
-        assert str(ours.value) == str(theirs.value)
+        assert wording(ours.value) == wording(theirs.value)
     return check
 
 

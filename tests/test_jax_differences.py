@@ -20,6 +20,7 @@ import pytest
 
 import minijax
 import minijax.experimental.checkify
+from tests.wording import wording
 
 ROWS = tomllib.loads((Path(__file__).parent / "jax_differences.toml").read_text())["difference"]
 FIELDS = {"behaviour", "ours", "jax", "why"}
@@ -106,7 +107,7 @@ def outcome(program: str, lib: Any) -> str:
 
 
 def normalized(text: str) -> str:
-    return " ".join(text.split())
+    return wording(" ".join(text.split()))
 
 
 def test_every_row_is_complete_and_there_once():

@@ -32,17 +32,17 @@ class View(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         full = f"{self.__name__}.{name}"
         if full in OURS:
-            found = ours_at(OURS[full])
+            value = ours_at(OURS[full])
         elif not isinstance(getattr(self._ours, name, self), types.ModuleType):
             return getattr(self._ours, name)  # a function may have the name of its module
         elif not name.startswith("__") and module_for(full):
-            found = importlib.import_module(full)
+            value = importlib.import_module(full)
         elif hasattr(self._ours, name):
             return getattr(self._ours, name)  # asked anew each time: it may be lazy, or change
         else:
             raise lacking(self, name)
-        setattr(self, name, found)
-        return found
+        setattr(self, name, value)
+        return value
 
     def __dir__(self) -> list[str]:
         start = f"{self.__name__}."
@@ -51,12 +51,12 @@ class View(types.ModuleType):
 
 
 def ours_at(path: str) -> Any:
-    """What stands at a dotted path in the package."""
+    """The object at a dotted path in the package."""
     module, _, name = path.rpartition(".")
-    if (found := existing(f"{PACKAGE}.{path}")) is not None:
-        return found
-    found = importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
-    return getattr(found, name)
+    if (submodule := existing(f"{PACKAGE}.{path}")) is not None:
+        return submodule
+    parent = importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
+    return getattr(parent, name)
 
 
 @functools.cache

@@ -15,15 +15,15 @@ AbstractValue = core.ShapedArray
 
 
 class MutableHiType:
-    """What a type of one's own derives from."""
+    """The base class of custom types."""
 
 
 class AvalQDD:
-    """A type, and what is known of its value by now."""
+    """A type with its quasi-dynamic data: facts about the current value."""
 
 
 class AvalMutableQDD(AvalQDD):
-    """The same, where that may change."""
+    """The same of a mutable value."""
 
 
 class HiPrimitive:

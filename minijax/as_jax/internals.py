@@ -1,4 +1,4 @@
-"""What libraries take of JAX's own insides, each small; `names` says who asks for what.
+"""JAX's internals that libraries use, each small; `names` says which library uses which.
 
 Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 """
@@ -84,7 +84,7 @@ class PartialVal(NamedTuple):
 
 def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[PartialVal],
                            instantiate: bool = False) -> tuple[Any, list[PartialVal], Sequence]:
-    """Run what is known of a function of flat arguments, and record the rest.
+    """Partial evaluation of a function of flat arguments: run its known part, record the rest.
 
     Returns:
       The program of the rest, the outputs as partial values, and the program's constants.
@@ -102,7 +102,7 @@ def trace_to_jaxpr_nounits(fun: Callable[..., Sequence[Any]], pvals: Sequence[Pa
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any],
                **options: Any) -> source_info.DebugInfo:
-    """Whom to name in errors; the names of arguments are not asked for."""
+    """The name of the function for errors; those of its arguments are not looked up."""
     return source_info.DebugInfo(traced_for, source_info.function_name(fun))
 
 
@@ -121,7 +121,7 @@ def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[i
 
 
 def flatten_fun(f: Callable, in_tree: PyTreeDef) -> tuple[FlatFunction, Callable[[], PyTreeDef]]:
-    """A function of the leaves of ``(args, kwargs)``, and how to ask for its result's tree."""
+    """A function of the leaves of ``(args, kwargs)``, and one that returns its result's tree."""
     flat = FlatFunction(f, in_tree)
     return flat, lambda: flat.out_tree
 
@@ -158,7 +158,7 @@ backends: dict[str, Any] = {}  # none is started: there is no client to hold
 
 
 class _Environment:
-    """What JAX holds for each thread: here the mesh that was set, or entered."""
+    """JAX's thread-local state: here the mesh that was set, or entered."""
 
     @property
     def physical_mesh(self) -> meshes.Mesh:
@@ -169,7 +169,7 @@ thread_resources = types.SimpleNamespace(env=_Environment())
 
 
 class LoweringRuleContext:
-    """What JAX gives to rules that write MLIR; for annotations.
+    """The context of rules that write MLIR; for annotations.
 
     Raises:
       NotImplementedError: when one is made.

@@ -16,7 +16,7 @@ from minijax.tree_util import PyTreeDef
 
 Step = Any  # which round of the training: a number, or an array that holds one
 Params = Any  # a tree of arrays
-State = Any  # what an optimizer remembers of one array
+State = Any  # the state of an optimizer for one array
 Schedule = Callable[[Step], Any]
 
 
@@ -116,7 +116,7 @@ Update = Callable[..., State]  # (step, gradient, x, *others) -> (x, *others)
 
 
 def _of_update(make_update: Callable[..., Update]) -> Callable[..., Optimizer]:
-    """An optimizer of its update: the state is the array, and others that begin as zeros.
+    """An optimizer from its update: the state is the array, and others that begin as zeros.
 
     There are as many others as the update has further arguments; the function that makes it is
     given the step size as a schedule.

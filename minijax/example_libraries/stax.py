@@ -296,8 +296,8 @@ def _pooling(name: str, join: Callable, start: float, meaning: str, mean: bool =
              padding: Any = "VALID", spec: str | None = None) -> Layer:
         spec = spec or f"N{'x' * len(window_shape)}C"
 
-        def each_axis(given: Sequence[int]) -> tuple[int, ...]:
-            sizes = iter(given)
+        def each_axis(spatial: Sequence[int]) -> tuple[int, ...]:
+            sizes = iter(spatial)
             return tuple(1 if c in "NC" else next(sizes) for c in spec)
 
         sizes, steps = each_axis(window_shape), each_axis(strides or (1,) * len(window_shape))

@@ -32,7 +32,7 @@ from minijax.stage import stage, stage_and_tell
 # ── What can fail ────────────────────────────────────────────────────────────────────────────
 
 class JaxException(Exception):
-    """What a check found."""
+    """The error of a failed check."""
 
 
 class DivisionByZeroError(JaxException):
@@ -91,19 +91,19 @@ class NotFunctionalizedError(ValueError, NotImplementedError):
 ErrorCategory = type[JaxException]
 
 
-# ── Checks, and what they found ──────────────────────────────────────────────────────────────
+# ── Checks and failures ──────────────────────────────────────────────────────────────────────
 
 class Site(NamedTuple):
-    """One check: which error it makes, of what is known and of facts in a tree; the user's line."""
+    """One check: its error, of static arguments and of a tree of traced facts; the user's line."""
 
     error: ErrorCategory
-    known: tuple = ()
+    static_args: tuple = ()
     tree: Any = tree_util.tree_structure(((), {}))
     source: source_info.SourceInfo | None = None
 
     def exception(self, facts: Sequence[Any]) -> JaxException:
         args, kwargs = tree_util.tree_unflatten(self.tree, facts)
-        error = self.error(*self.known, *args, **kwargs)
+        error = self.error(*self.static_args, *args, **kwargs)
         if self.source is not None:
             source_info.add_user_note(error, self.source)
         return error
@@ -122,7 +122,7 @@ class Kind(NamedTuple):
 
 CODE = ShapedArray((), np.int32)
 INT = CODE.dtype
-Found = list[Any]  # [the number of the check that failed, from 1, or 0 if none did; its facts]
+Failure = list[Any]  # [the number of the check that failed, from 1, or 0 if none did; its facts]
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class Failed(Report):
 
     def __call__(self, code: Any, *facts: Any) -> None:
         if not self.debug:
-            found = self.sites[int(code) - 1].exception(list(map(core.as_value, facts)))
-            raise JaxRuntimeError(str(found)) from found
+            exception = self.sites[int(code) - 1].exception(list(map(core.as_value, facts)))
+            raise JaxRuntimeError(str(exception)) from exception
 
     def is_compiled(self) -> bool:
         if not self.debug and not config.xla_runtime_errors.value:
@@ -170,7 +170,7 @@ def one_of(flags: Any, values: Sequence[Any], which: int) -> list:
     return [chosen(x) for x in values]
 
 
-def _first_of(before: Found, after: Found) -> Found:
+def _first_of(before: Failure, after: Failure) -> Failure:
     failed = before[0] != 0
     return [select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
 
@@ -182,7 +182,7 @@ def _leaves(kinds: Iterable[Kind]) -> list[ShapedArray]:
 # ── A run that keeps what fails ──────────────────────────────────────────────────────────────
 
 class Checking(Environment):
-    """The values of a program's variables, and what failed so far.
+    """The values of a program's variables, and the failures so far.
 
     Args:
       enabled: the classes of errors that are kept.
@@ -193,7 +193,7 @@ class Checking(Environment):
         super().__init__()
         self.enabled, self.base = enabled, base
         self.sites: list[Site] = []
-        self.found: dict[Kind, Found] = {}
+        self.failures: dict[Kind, Failure] = {}
 
     @context.leaving(core.current_source)
     def outputs(self, closed: ClosedJaxpr, args: Sequence[Any] = ()) -> list:
@@ -224,24 +224,24 @@ class Checking(Environment):
         self.receive((kind,), sites, leaves)
 
     def receive(self, kinds: Sequence[Kind], sites: Sequence[Site], leaves: Sequence[Any]) -> list:
-        """What a program inside found; returns what comes after that."""
+        """Note the failures among the outputs of a program inside; return the other outputs."""
         base = self.base + len(self.sites)
         self.sites += sites
         for kind in kinds:
             [code, *facts], leaves = cut(leaves, 1 + len(kind.avals))
             code = jnp.where(code != 0, code + base, 0) if base else code
-            before, after = self.found.get(kind), [converted(code, INT), *facts]
-            self.found[kind] = after if before is None else _first_of(before, after)
+            before, after = self.failures.get(kind), [converted(code, INT), *facts]
+            self.failures[kind] = after if before is None else _first_of(before, after)
         return list(leaves)
 
     def leaves(self, kinds: Iterable[Kind]) -> list:
-        """What failed of all these kinds, one after the other."""
+        """The failures of these kinds, flat."""
         return [x for kind in kinds
-                for x in self.found.get(kind) or map(zeros, (CODE, *kind.avals))]
+                for x in self.failures.get(kind) or map(zeros, (CODE, *kind.avals))]
 
 
 class Checked(NamedTuple):
-    """A program that returns [what failed, its outputs], the kinds of that, and all its checks."""
+    """A program that returns [failures, outputs], the kinds of the failures, and all checks."""
 
     program: ClosedJaxpr
     kinds: tuple[Kind, ...]
@@ -255,7 +255,7 @@ def checked(closed: ClosedJaxpr, enabled: frozenset[ErrorCategory], base: int = 
     def run(*args: Any) -> tuple[list, Checked]:
         env = Checking(enabled, base)
         outs = env.outputs(closed, args)
-        returned = tuple(env.found) if kinds is None else kinds
+        returned = tuple(env.failures) if kinds is None else kinds
         return [*env.leaves(returned), *outs], Checked(closed, returned, tuple(env.sites))
     program, told = stage_and_tell(run, closed.in_avals, closed.jaxpr.debug_info)
     return told._replace(program=program)
@@ -309,15 +309,15 @@ def _one_of(field: str, leading: int = 0) -> Callable:
 
 
 def _custom(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-    """Of a function with a derivative of its own: what fails has none."""
+    """The rule of a function with a custom derivative: failures have zero tangents."""
     made, rule = checked(eqn.params["call_jaxpr"], env.enabled), eqn.params["jvp"]
     count = len(_leaves(made.kinds))
 
     def with_failures(*both: Any) -> list:
         outs = rule(*both)
-        found = jaxpr_as_fun(made.program)(*both[:len(both) // 2])[:count]
-        none = [Zero(x.aval.to_tangent_aval()) for x in found]
-        return [*found, *outs[:len(outs) // 2], *none, *outs[len(outs) // 2:]]
+        failures = jaxpr_as_fun(made.program)(*both[:len(both) // 2])[:count]
+        none = [Zero(x.aval.to_tangent_aval()) for x in failures]
+        return [*failures, *outs[:len(outs) // 2], *none, *outs[len(outs) // 2:]]
     outs = eqn.primitive.bind(*args, **eqn.params | {
         "call_jaxpr": made.program, "jvp": rule.changed(with_failures)})
     return env.receive(made.kinds, made.sites, outs)
@@ -352,28 +352,28 @@ def _then_tested(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) -> Close
 
 def _looped(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
             ) -> list:
-    """A loop with another body, which carries along what failed first."""
+    """A loop with another body, which carries the first failures along."""
     program, made = _carrying(body, env.enabled)
     avals = _leaves(made.kinds)
     carried = [CARRY] * len(avals)
     outs = loop.run(program, [*kinds, *carried], [*args, *map(zeros, avals)],
                     [*loop.out_kinds, *carried])
-    own, found = cut(outs, len(loop.out_kinds))
-    env.receive(made.kinds, made.sites, found)
+    own, failures = cut(outs, len(loop.out_kinds))
+    env.receive(made.kinds, made.sites, failures)
     return own
 
 
 @kept_with_program
 def _carrying(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]) -> tuple[ClosedJaxpr, Checked]:
-    """A turn of a loop: from inputs and what failed before, to outputs and what failed by now."""
+    """A turn of a loop: from inputs and failures before, to outputs and failures so far."""
     made = checked(body, enabled)
     avals = _leaves(made.kinds)
 
     def turn(*args: Any) -> list:
-        given, before = cut(args, len(body.in_avals))
+        inputs, before = cut(args, len(body.in_avals))
         env = Checking(enabled)
         env.receive(made.kinds, (), before)
-        outs = env.receive(made.kinds, (), jaxpr_as_fun(made.program)(*given))
+        outs = env.receive(made.kinds, (), jaxpr_as_fun(made.program)(*inputs))
         return [*outs, *env.leaves(made.kinds)]
     return stage(turn, [*body.in_avals, *avals], body.jaxpr.debug_info), made
 
@@ -384,7 +384,7 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
     custom_jvp_call_p: _custom, custom_vjp_call_p: _custom}
 
 
-# ── What is looked for in every operation ────────────────────────────────────────────────────
+# ── Checks of every operation ────────────────────────────────────────────────────────────────
 
 # Those that compute numbers, and do not just hand them on or choose among them.
 MAY_MAKE_A_NAN = frozenset("""
@@ -399,21 +399,21 @@ MAY_MAKE_A_NAN = frozenset("""
 
 def _divisors(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
     if eqn.primitive.name == "div":
-        _found(env, eqn, DivisionByZeroError, (), [args[1] == 0])
+        _note_any(env, eqn, DivisionByZeroError, (), [args[1] == 0])
 
 
 def _results(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
     if (name := eqn.primitive.name) in MAY_MAKE_A_NAN:
         bad = [jnp.isnan(x) for x in outs if dtypes.issubdtype(x.dtype, np.inexact)]
-        _found(env, eqn, NaNError, (name,), bad)
+        _note_any(env, eqn, NaNError, (name,), bad)
 
 
-def _found(env: Checking, eqn: JaxprEqn, error: ErrorCategory, known: tuple,
+def _note_any(env: Checking, eqn: JaxprEqn, error: ErrorCategory, static_args: tuple,
            bad: Sequence[Any]) -> None:
-    """Have it noted where an element of these is true."""
+    """Note an error if an element of these arrays is true."""
     if bad:
         failed = jnp.any(jnp.stack([jnp.any(x) for x in bad]))
-        env.note(error, failed, (), [Site(error, known, source=eqn.source_info)])
+        env.note(error, failed, (), [Site(error, static_args, source=eqn.source_info)])
 
 
 AUTOMATIC: dict[ErrorCategory, Callable] = {DivisionByZeroError: _divisors, NaNError: _results}

@@ -12,7 +12,7 @@ import numpy as np
 from minijax import config, core, numpy as jnp, source_info, tree_util
 from minijax.core import Array
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
-                                          FailedCheckError, Found, JaxException, JaxRuntimeError,
+                                          FailedCheckError, Failure, JaxException, JaxRuntimeError,
                                           Kind, NaNError, OOBError, Site, one_of)
 from minijax.higher_order.arguments import flattened
 from minijax.primitives.convert import converted
@@ -34,7 +34,7 @@ all_checks = automatic_checks | user_checks
 
 
 class BatchedError(JaxException):
-    """What failed in each example of a batch, by its place."""
+    """The failures of the examples of a batch, by index."""
 
     def __init__(self, error_mapping: dict[tuple[int, ...], JaxException]):
         self.error_mapping = error_mapping
@@ -46,7 +46,7 @@ class BatchedError(JaxException):
 
 @tree_util.register_pytree_node_class
 class Error:
-    """What failed in a call of a function that was given to `checkify`: a tree of arrays.
+    """The failures of a call of a checked function: a tree of arrays.
 
     >>> import minijax as jax
     >>> err, _ = checkify(lambda x: check(x > 0, "{} is not positive", x))(jax.numpy.float32(-3))
@@ -54,15 +54,15 @@ class Error:
     '-3.0 is not positive (`check` failed)'
     """
 
-    def __init__(self, found: dict[Kind, Found], sites: Sequence[Site]):
-        self._found, self._sites = found, tuple(sites)
+    def __init__(self, failures: dict[Kind, Failure], sites: Sequence[Site]):
+        self._failures, self._sites = failures, tuple(sites)
 
     def tree_flatten(self) -> tuple[tuple, tuple]:
-        return tuple(self._found.values()), (tuple(self._found), self._sites)
+        return tuple(self._failures.values()), (tuple(self._failures), self._sites)
 
     @classmethod
-    def tree_unflatten(cls, known: tuple, found: Sequence[Found]) -> "Error":
-        return cls(dict(zip(known[0], found, strict=True)), known[1])
+    def tree_unflatten(cls, aux_data: tuple, children: Sequence[Failure]) -> "Error":
+        return cls(dict(zip(aux_data[0], children, strict=True)), aux_data[1])
 
     def get(self) -> str | None:
         """The message of what failed first; None if nothing did.  A batch has one for each."""
@@ -71,14 +71,14 @@ class Error:
 
     def get_exception(self) -> JaxException | None:
         """What failed first, as an exception that was not raised; None if nothing failed."""
-        shape = next((np.shape(code) for code, *_ in self._found.values()), ())
+        shape = next((np.shape(code) for code, *_ in self._failures.values()), ())
         if not shape:
             return self._at(())
         errors = {place: error for place in np.ndindex(*shape) if (error := self._at(place))}
         return BatchedError(errors) if errors else None
 
     def _at(self, place: tuple[int, ...]) -> JaxException | None:
-        failed = [(int(np.asarray(code)[place]), facts) for code, *facts in self._found.values()]
+        failed = [(int(np.asarray(code)[place]), facts) for code, *facts in self._failures.values()]
         code, facts = min((each for each in failed if each[0]), key=lambda each: each[0],
                           default=(0, []))
         return self._sites[code - 1].exception([x[place] for x in facts]) if code else None
@@ -124,13 +124,13 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     """
     @standing_for(f)
     def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Out]:
-        # what is known stays known to Python: the arguments are constants of the program
+        # concrete values stay concrete: the arguments are constants of the program
         flat, _ = flattened(lambda: f(*args, **kwargs), (), "checkify")
         with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
             closed = flat.staged([])
         run = Checking(frozenset(errors))
         out = flat.result(run.outputs(closed))
-        return Error(run.found, run.sites), out
+        return Error(run.failures, run.sites), out
     return checkified
 
 
@@ -178,7 +178,7 @@ def check_error(error: Error) -> None:
     """Let an error be raised if something failed: the opposite of `checkify`, as `check` is.
 
     Args:
-      error: what a function given to `checkify` returned.
+      error: the error that a checked function returned.
 
     Raises:
       JaxRuntimeError: if something failed, outside of `checkify`.
@@ -190,9 +190,9 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise TypeError("check_error takes an Error as argument, got type "
                         f"{type(error)} instead.")
-    found = [(kind, one_of(core.as_value(leaves[0]) != 0, [*map(core.as_value, leaves)], -1))
-             for kind, leaves in error._found.items()]
-    if all(core.is_concrete(code) for _, (code, *_) in found):  # the first raises
-        found.sort(key=lambda each: int(each[1][0]))
-    for kind, (code, *facts) in found:
+    failures = [(kind, one_of(core.as_value(leaves[0]) != 0, [*map(core.as_value, leaves)], -1))
+                for kind, leaves in error._failures.items()]
+    if all(core.is_concrete(code) for _, (code, *_) in failures):  # the first raises
+        failures.sort(key=lambda each: int(each[1][0]))
+    for kind, (code, *facts) in failures:
         Failed(error._sites, kind.error).bind(code, facts)

@@ -27,7 +27,7 @@ from minijax.primitives.algebra import div_p, mul_p
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convolution import conv_general_dilated_p
 from minijax.primitives.emitted import instantiate
-from minijax.stage import check_arg, opened, stage
+from minijax.stage import check_arg, run_flat, stage
 
 
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
@@ -62,10 +62,10 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
     flat, leaves = flattened(fun, tuple(primals), "jet")
     values = [check_arg(x) for x in leaves]
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
-    given = [[_like(value, t) * f for t, f in zip(terms, factors, strict=True)]
-             for value, terms in zip(values, series, strict=False)]
+    input_derivatives = [[_like(value, t) * f for t, f in zip(terms, factors, strict=True)]
+                         for value, terms in zip(values, series, strict=False)]
     outs, derivatives = core.leaving_no_tracer(jet_flat)(
-        flat, values, given, order, flat.debug_info)
+        flat, values, input_derivatives, order, flat.debug_info)
     returned = [[t / f if f != 1 else t for t, f in zip(terms, factors, strict=True)]
                 for terms in derivatives]
     tree = tree_util.tree_structure(flat.result(outs))
@@ -95,7 +95,7 @@ def _like(value: Array, term: Any) -> Array:
 # ── Curves ───────────────────────────────────────────────────────────────────────────────────
 
 class Curve:
-    """A point of a curve and its derivatives there, each computed when it is first asked for.
+    """A point of a curve and its derivatives there, each computed on first use.
 
     Args:
       value: the point.
@@ -103,13 +103,13 @@ class Curve:
     """
 
     def __init__(self, value: Any, derivative: Callable[[int], Any] | None = None):
-        self.known: list[Any] = [value]
+        self.terms: list[Any] = [value]
         self.derivative = derivative or (lambda n: Zero(value.aval.to_tangent_aval()))
 
     def __getitem__(self, n: int) -> Any:
-        while len(self.known) <= n:
-            self.known.append(self.derivative(len(self.known)))
-        return self.known[n]
+        while len(self.terms) <= n:
+            self.terms.append(self.derivative(len(self.terms)))
+        return self.terms[n]
 
     def slope(self) -> Curve:
         """Its first derivative, as a curve."""
@@ -160,16 +160,15 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
              debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[list]]:
     """Values and derivatives of a function of flat arguments; None: the argument is constant."""
     trace = JetTrace(core.current_trace.get(), order, debug_info)
-    f, args, kwargs, outputs = opened(fun, [
-        x if terms is None else trace.join(_given(x, terms))
-        for x, terms in zip(values, series, strict=True)])
-    curves = [trace.split(x) for x in outputs(trace, core.run_with(trace, f, *args, **kwargs))]
+    args = [x if terms is None else trace.join(_curve(x, terms))
+            for x, terms in zip(values, series, strict=True)]
+    curves = list(map(trace.split, run_flat(trace, fun, args)))
     return [c[0] for c in curves], [
         [_term(c, n + 1) for n in range(order)] for c in curves]
 
 
-def _given(value: Array, terms: Sequence[Any]) -> Curve:
-    # What is beyond the given terms is asked for at times, but no result depends on it.
+def _curve(value: Array, terms: Sequence[Any]) -> Curve:
+    # Rules may read derivatives of a higher order, but no result depends on them.
     zero = Zero(value.aval.to_tangent_aval())
     return Curve(value, lambda n: terms[n - 1] if n <= len(terms) else zero)
 
@@ -187,14 +186,14 @@ def by_derivative(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     """The slope of an output is what the derivative rule makes of the slopes of the inputs."""
     curves = [trace.split(x) for x in args]
     outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
-    jvp = primitive.rule("jvp")  # refused here, where the user's line is known
+    jvp = primitive.rule("jvp")  # refused here, at the user's line
 
     @functools.cache
     def slopes() -> list[Curve]:
         tangents = [trace.join(c.slope()) if trace.owns(x) else Zero(x.aval.to_tangent_aval())
                     for x, c in zip(args, curves, strict=True)]
-        _, found = core.run_with(trace, jvp, list(args), tangents, **params)
-        return [trace.split(t) for t in found]
+        _, out_tangents = core.run_with(trace, jvp, list(args), tangents, **params)
+        return [trace.split(t) for t in out_tangents]
 
     def output(i: int, x: Array) -> Array:
         return trace.join(Curve(x, lambda n: slopes()[i][n - 1]))
@@ -209,7 +208,7 @@ def _sum(terms: Sequence[Any], zero: Zero) -> Any:
 
 def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
             ) -> list[Array]:
-    """Of what is linear in each of two arguments: Leibniz's rule."""
+    """The rule of bilinear operations: Leibniz's rule."""
     x, y = map(trace.split, args)
 
     def times(a: Any, b: Any) -> Any:
@@ -224,7 +223,7 @@ def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params
 
 def quotient(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
              ) -> list[Array]:
-    """``z = x / y`` is solved for: ``x = z y``, of which Leibniz's rule is known."""
+    """The rule of ``z = x / y``: Leibniz's rule of ``x = z y``, solved for z."""
     x, y = map(trace.split, args)
 
     def derivative(n: int) -> Any:
@@ -253,12 +252,12 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
     avals = [a.to_tangent_aval() for a in closed.in_avals if has_derivatives(a)]
 
     def with_derivatives(*args: Array) -> list[Array]:
-        values, given = cut(args, len(closed.in_avals))
-        terms = iter(given)
+        values, derivatives = cut(args, len(closed.in_avals))
+        terms = iter(derivatives)
         series = [[next(terms) for _ in range(order)] if has_derivatives(x.aval) else None
                   for x in values]
-        outs, found = jet_flat(jaxpr_as_fun(closed), values, series, order)
-        return [*outs, *(t for x, ts in zip(outs, found, strict=True)
+        outs, out_series = jet_flat(jaxpr_as_fun(closed), values, series, order)
+        return [*outs, *(t for x, ts in zip(outs, out_series, strict=True)
                          if has_derivatives(x.aval) for t in ts)]
     return stage(with_derivatives, [*closed.in_avals, *(a for a in avals for _ in range(order))],
                  closed.jaxpr.debug_info)
@@ -273,9 +272,9 @@ def _operands(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[
 
 def _results(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
     """Curves of the first outputs, whose derivatives come after them."""
-    values, given = cut(outs, count)
-    terms = iter(given)
-    return [trace.join(_given(x, [next(terms) for _ in range(trace.order)]))
+    values, derivatives = cut(outs, count)
+    terms = iter(derivatives)
+    return [trace.join(_curve(x, [next(terms) for _ in range(trace.order)]))
             if has_derivatives(x.aval) else x for x in values]
 
 

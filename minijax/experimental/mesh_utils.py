@@ -1,4 +1,4 @@
-"""Devices in the order in which a mesh wants them: here the one they have.
+"""Devices in the order of a mesh: here the one they have.
 
 Stands on `higher_order.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """
@@ -28,8 +28,8 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
     """
-    found = meshes.known_devices() if devices is None else devices
-    if len(found) != np.prod(mesh_shape, dtype=int):
-        raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape "
+    devices = meshes.known_devices() if devices is None else devices
+    if len(devices) != np.prod(mesh_shape, dtype=int):
+        raise ValueError(f"Number of devices {len(devices)} must equal the product of mesh_shape "
                          f"{tuple(mesh_shape)}")
-    return np.array(found, object).reshape(mesh_shape)
+    return np.array(devices, object).reshape(mesh_shape)

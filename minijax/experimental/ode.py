@@ -50,7 +50,7 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
     Args:
       func: the slope: of the tree, shapes and dtypes of `y0`.
       y0: an array, or a tree of arrays.
-      t: (n,) floats that grow: the times at which the solution is wanted.
+      t: (n,) floats that grow: the times of the solution.
       args: arrays and trees of arrays; derivatives by them, `y0` and `t` are reverse ones.
       rtol, atol: how large the error of a step may be, for each unit of y and at least.
       mxstep: how many steps may lead from one of the times to the next.
@@ -75,7 +75,7 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
 
 
 class Limits(NamedTuple):
-    """Those of errors and of steps, as `odeint` takes them."""
+    """The limits of errors and steps among the arguments of `odeint`."""
 
     rtol: float
     atol: float
@@ -84,7 +84,7 @@ class Limits(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the solver is: the solution there, its slope, the next step, and the last step."""
+    """The state of the solver: the solution, its slope, the next step, and the last step."""
 
     count: Any
     y: Any
@@ -131,8 +131,8 @@ def _advanced(slope: Callable, limits: Limits, s: State) -> State:
     dtype, step = s.y.dtype, s.step.astype(s.y.dtype)
     stages, end = [s.slope], s.y
     for time, weights in zip(TIMES, WEIGHTS, strict=True):
-        known = jnp.stack(stages)
-        end = s.y + step * jnp.dot(jnp.array(weights[:len(stages)], dtype), known)
+        slopes = jnp.stack(stages)
+        end = s.y + step * jnp.dot(jnp.array(weights[:len(stages)], dtype), slopes)
         stages.append(slope(end, s.t + s.step * jnp.array(time, s.step.dtype)))
     k = jnp.stack(stages)
     error, middle = (step * jnp.dot(jnp.array(w, dtype), k) for w in (ERROR, MIDDLE))
@@ -179,7 +179,7 @@ def _forward(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) -
 
 
 def _backward(func: Callable, limits: Limits, residuals: tuple, g: Array) -> tuple:
-    """From the last time to the first, the solution together with the cotangents that it meets."""
+    """The adjoint equation: the solution and the cotangents, backwards from the last time."""
     ys, ts, args = residuals
 
     def reversed_slope(state: tuple, minus_t: Array, *args: Any) -> tuple:

@@ -25,7 +25,7 @@ Weights = dict[int, Array]  # of each layer; with two directions the layers are 
 
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
             ) -> list[tuple[int, ...]]:
-    """Of the matrices for inputs and for states, layer by layer; then of their biases."""
+    """The shapes of the matrices for inputs and states, layer by layer; then of their biases."""
     directions = 2 if bidirectional else 1
     matrices: list[tuple[int, ...]] = []
     biases: list[tuple[int, ...]] = []
@@ -159,6 +159,6 @@ def _one_layer(sequence: Array, h: Array, c: Array, w_input: Array, w_state: Arr
 
 
 def _turned(sequence: Array, lengths: Array) -> Array:
-    """Each of the batch backwards; what comes after its last step stays there."""
+    """Each sequence of the batch reversed; the padding after its last step stays there."""
     roll = vmap(functools.partial(jnp.roll, axis=0), in_axes=(1, 0), out_axes=1)
     return roll(sequence, sequence.shape[0] - lengths)[::-1]

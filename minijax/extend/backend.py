@@ -1,4 +1,4 @@
-"""What computes: the platforms of `devices`, in the form of the clients of XLA.
+"""Backends: the platforms of `devices`, in the form of the clients of XLA.
 
 Stands on `device`.  In JAX: `jax/_src/xla_bridge.py`.
 """
@@ -59,7 +59,7 @@ def backends() -> dict[str, Backend]:
     >>> list(backends())
     ['cpu']
     """
-    return {known.platform: known for known in (get_backend("cpu"), get_backend())}
+    return {backend.platform: backend for backend in (get_backend("cpu"), get_backend())}
 
 
 def backend_xla_version(platform: str | None = None) -> None:

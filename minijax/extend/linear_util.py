@@ -22,11 +22,11 @@ _NO_DEBUG_INFO = (
 
 
 class StoreException(Exception):
-    """A result besides was asked for before there was one, or came twice."""
+    """An auxiliary output was read before it was stored, or stored twice."""
 
 
 class Store:
-    """Room for one value, to be filled once."""
+    """The place of one auxiliary output, which is stored once."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -50,7 +50,7 @@ class Store:
 
 
 class EqualStore(Store):
-    """The same, which may be filled again with an equal value."""
+    """The same, but an equal value may be stored again."""
 
     def store(self, val: Any) -> None:
         if self and not self.val == val:
@@ -60,7 +60,7 @@ class EqualStore(Store):
 
 @dataclass(frozen=True, repr=False)
 class WrappedFun:
-    """A function `f`, and what is around it."""
+    """A function `f` and the transformations around it."""
 
     f: Callable
     f_transformed: Callable = field(compare=False)
@@ -82,13 +82,13 @@ class WrappedFun:
                           self.params, None, self.debug_info)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it, with all that is around it."""
+        """Call the transformed function."""
         return self.f_transformed(*args, **kwargs)
 
     __call__ = call_wrapped
 
     def populate_stores(self, stores: Sequence[Store | None]) -> None:
-        """Fill its stores as others are filled, of an equal function that ran."""
+        """Copy the auxiliary outputs of an equal function that ran."""
         for mine, theirs in zip(self.stores, stores, strict=False):
             if mine is not None and theirs is not None:
                 mine.store(theirs.val)
@@ -101,7 +101,7 @@ class WrappedFun:
 
 def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
               debug_info: source_info.DebugInfo | None = None) -> WrappedFun:
-    """A function, with nothing around it yet.
+    """A function without transformations.
 
     Args:
       f: a function.
@@ -119,13 +119,13 @@ def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
 
 
 def _curried(f: Callable) -> Callable:
-    """As JAX has them: a call with some arguments waits for the rest, one with all for `()`."""
+    """Curried as in JAX: a call with the first arguments returns a function of the rest."""
     return functools.wraps(f)(functools.partial(functools.partial, f))
 
 
 @_curried
 def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """What puts ``gen(f, *static_args, *args)`` around a function.
+    """Transform a function to ``gen(f, *static_args, *args)``.
 
     >>> twice = transformation2(lambda f, x: f(f(x)))
     >>> twice(wrap_init(abs, debug_info=source_info.DebugInfo("f", "f"))).call_wrapped(-1)
@@ -138,14 +138,14 @@ def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wr
 def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args: Any,
                              use_eq_store: bool = False, unk_names: bool = False
                              ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """The same for ``gen(f, store, *static_args, *args)``, with what tells what is in the store."""
+    """The same for ``gen(f, store, *static_args, *args)``, with a function that reads the store."""
     store = EqualStore() if use_eq_store else Store()
     return fun.wrap(gen, gen_static_args, store), lambda: store.val
 
 
 @_curried
 def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """What puts a generator around a function.
+    """Transform a function by a generator.
 
     The generator yields the arguments for the function, is sent its result, and yields the result.
 
@@ -164,7 +164,7 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wra
 @_curried
 def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args: Any
                             ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """The same for a generator that yields a pair: the result, and what to tell besides."""
+    """The same for a generator that yields a pair of the result and an auxiliary output."""
     def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
         result, aux = _sent(gen, f, args, kwargs)
         store.store(aux)
@@ -179,7 +179,7 @@ def _sent(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 def cache(call: Callable) -> Callable:
-    """A function of a `WrappedFun` that is called once for equal ones, and their stores filled."""
+    """A cached function of a `WrappedFun`; a hit fills the stores, too."""
     results: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
 
     def memoized_fun(fun: WrappedFun, *args: Any) -> Any:
@@ -196,7 +196,7 @@ def cache(call: Callable) -> Callable:
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """Which of two functions that tell of a store has something to tell, and what.
+    """Which of two functions that read a store succeeds, and its value.
 
     Raises:
       StoreException: where none has, or both have.

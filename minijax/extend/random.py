@@ -101,9 +101,9 @@ def threefry_2x32(keypair: Any, count: Any) -> Array:
     Array([1797259609, 2579123966], dtype=uint32)
     """
     key1, key2 = keypair
-    found = [jnp.asarray(x).dtype for x in (key1, key2, count)]
-    if any(dtype != np.uint32 for dtype in found):
-        raise TypeError(f"threefry_2x32 requires uint32 arguments, got {found}")
+    input_dtypes = [jnp.asarray(x).dtype for x in (key1, key2, count)]
+    if any(dtype != np.uint32 for dtype in input_dtypes):
+        raise TypeError(f"threefry_2x32 requires uint32 arguments, got {input_dtypes}")
     flat = jnp.ravel(count)
     halves = jnp.split(jnp.pad(flat, (0, flat.size % 2)), 2)
     words = jnp.concatenate(threefry2x32(key1, key2, *halves))

@@ -30,15 +30,15 @@ class Rules(MutableMapping[Primitive, Rule]):
     def __init__(self, slot: str, to_ours: Callable[[Primitive, Rule], Rule],
                  to_jax: Callable[[Primitive, Rule], Rule]):
         self.slot, self.to_ours, self.to_jax = slot, to_ours, to_jax
-        self.given: dict[Primitive, Rule] = {}
+        self.jax_rules: dict[Primitive, Rule] = {}
 
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
-        self.given[primitive] = rule
+        self.jax_rules[primitive] = rule
         setattr(primitive, self.slot, self.to_ours(primitive, rule))
 
     def __getitem__(self, primitive: Primitive) -> Rule:
-        if primitive in self.given:
-            return self.given[primitive]
+        if primitive in self.jax_rules:
+            return self.jax_rules[primitive]
         rule = getattr(primitive, self.slot, None)
         if not callable(rule):
             raise KeyError(primitive)
@@ -46,14 +46,14 @@ class Rules(MutableMapping[Primitive, Rule]):
 
     def __delitem__(self, primitive: Primitive) -> None:
         self[primitive]  # or else KeyError
-        self.given.pop(primitive, None)
+        self.jax_rules.pop(primitive, None)
         setattr(primitive, self.slot, None)
 
     def __iter__(self) -> Iterator[Primitive]:
-        return iter(self.given)  # those of the package fill their slots themselves
+        return iter(self.jax_rules)  # those of the package fill their slots themselves
 
     def __len__(self) -> int:
-        return len(self.given)
+        return len(self.jax_rules)
 
 
 class StandIns(MutableMapping[type, Any]):
@@ -111,9 +111,10 @@ def _jvp_to_jax(primitive: Primitive, rule: Rule) -> Rule:
 
 def _transpose_to_ours(primitive: Primitive, rule: Rule) -> Rule:
     def ours(cotangents: list, *args: Any, **params: Any) -> list:
-        found = rule(bare(primitive, cotangents), *args, **params)
-        found = [None] * len(args) if found is None or isinstance(found, Zero) else found
-        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct) for ct in found]
+        cts_in = rule(bare(primitive, cotangents), *args, **params)
+        if cts_in is None or isinstance(cts_in, Zero):
+            cts_in = [None] * len(args)
+        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct) for ct in cts_in]
     return ours
 
 

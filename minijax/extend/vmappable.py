@@ -48,7 +48,7 @@ def _maps_itself(x: Any) -> bool:
 
 
 def _noting(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
-    """What leaves arrays as they are, and notes each with its spec."""
+    """A function that returns arrays unchanged, and notes each with its spec."""
     def note(x: Any, spec: Any) -> Any:
         parts.append((x, spec))
         return x
@@ -94,15 +94,15 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
         rest = iter(arrays)
         args, kwargs = tree_util.tree_unflatten(tree, examples(lambda *_: next(rest), index))
         outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _maps_itself)
-        wanted = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
-        given: list[tuple[Any, Any]] = []
-        joined(_noting(given), outs, wanted)
-        returned[:] = outs, out_tree, wanted
-        out_dims[:] = [spec for _, spec in given]
-        return [x for x, _ in given]
+        out_specs = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
+        parts: list[tuple[Any, Any]] = []
+        joined(_noting(parts), outs, out_specs)
+        returned[:] = outs, out_tree, out_specs
+        out_dims[:] = [spec for _, spec in parts]
+        return [x for x, _ in parts]
     index = np.arange(size, dtype=np.int32)
     rest = iter(api.map_axes(api_name, of_arrays, (index, *(x for x, _ in taken)), {},
                              (0, *(spec for _, spec in taken)), out_dims, axis_name, axis_size,
                              **options))
-    outs, out_tree, wanted = returned
-    return tree_util.tree_unflatten(out_tree, joined(lambda *_: next(rest), outs, wanted))
+    outs, out_tree, out_specs = returned
+    return tree_util.tree_unflatten(out_tree, joined(lambda *_: next(rest), outs, out_specs))

@@ -65,7 +65,7 @@ class CustomPrimitive(Primitive):
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         f, args, kwargs, outputs = opened(_function(**params), args)
-        return outputs(core.current_trace.get(), f(*args, **kwargs))
+        return outputs(f(*args, **kwargs))
 
     def calls_python(self, params: Params) -> bool:
         return "fun" in params
@@ -402,7 +402,7 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) 
     if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
-    outs = call.outputs(core.current_trace.get(), pair[0])
+    outs = call.outputs(pair[0])
     dots, dot_tree = tree_util.tree_flatten(pair[1])
     if dot_tree != call.out_tree:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
@@ -556,7 +556,7 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
             "represents residuals (i.e. values stored from the forward pass for use on the "
             f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
     leaves, res_tree = tree_util.tree_flatten(pair[1])
-    outs = call.outputs(core.current_trace.get(), pair[0])
+    outs = call.outputs(pair[0])
     are_arrays = [isinstance(x, Array) for x in leaves]
     plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
     for x in plain:

@@ -74,8 +74,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
              ) -> tuple[list[Array], list[Tangent]]:
     """Outputs and output tangents of a function of flat arguments."""
     trace = JVPTrace(core.current_trace.get(), debug_info)
-    f, args, kwargs, outputs = stage.opened(fun, trace.join_all(primals, tangents))
-    return trace.split_all(outputs(trace, core.run_with(trace, f, *args, **kwargs)))
+    return trace.split_all(stage.run_flat(trace, fun, trace.join_all(primals, tangents)))
 
 
 @kept_with_program

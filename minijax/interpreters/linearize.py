@@ -44,8 +44,8 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     tangents = [recorder.new_arg(aval) if has else Zero(aval)
                 for aval, has in zip(tangent_avals, has_tangent, strict=True)]
     trace = JVPTrace(recorder, debug_info)  # as `jvp_flat` does, which would be one more frame
-    f, args, kwargs, outputs = stage.opened(fun, trace.join_all(primals, tangents))
-    outs, out_tangents = trace.split_all(outputs(trace, core.run_with(trace, f, *args, **kwargs)))
+    outs, out_tangents = trace.split_all(
+        stage.run_flat(trace, fun, trace.join_all(primals, tangents)))
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
     program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
     return outs, LinearProgram(jaxpr.without_dead_equations(program), has_tangent, zeros)

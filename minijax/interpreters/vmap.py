@@ -15,7 +15,7 @@ from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
 from minijax.primitives.emitted import batch_to
 from minijax.source_info import DebugInfo
-from minijax.stage import opened, stage_and_tell
+from minijax.stage import run_flat, stage_and_tell
 
 Dim = int | None  # where the batch axis is; None: the same value for the whole batch
 
@@ -110,8 +110,7 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
     """
     trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level,
                        on_devices)
-    f, args, kwargs, outputs = opened(fun, list(map(trace.join, args, dims)))
-    outs = [trace.split(x) for x in outputs(trace, core.run_with(trace, f, *args, **kwargs))]
+    outs = list(map(trace.split, run_flat(trace, fun, list(map(trace.join, args, dims)))))
     return [x for x, _ in outs], [d for _, d in outs]
 
 

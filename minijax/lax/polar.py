@@ -69,18 +69,18 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
 
 def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
-    """What lifts singular values between `low` and 1 the most, until they are 1 nearly."""
-    found: list = []
+    """The weights of the steps that lift singular values from `low` to nearly 1."""
+    weights: list = []
     near = 5 * low
-    while 1 - low > near and len(found) < limit:
+    while 1 - low > near and len(weights) < limit:
         square = low * low
         root = math.sqrt(1 + (4 * (1 - square) / square**2) ** (1 / 3))
         a = root + math.sqrt(3 - root**2 + 2 * (2 - square) / (square * root))
         b = (a - 1) ** 2 / 4
         c = a + b - 1
-        found.append((a, b, c))
+        weights.append((a, b, c))
         low *= (a + b * square) / (1 + c * square)
-    return found
+    return weights
 
 
 def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any, Any]:

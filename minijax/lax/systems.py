@@ -118,8 +118,8 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
-    found: Any = alpha * product(a, flipped(a)) + beta * c
-    return lower_part(found) + flipped(lower_part(found, -1)) if symmetrize_output else found
+    out: Any = alpha * product(a, flipped(a)) + beta * c
+    return lower_part(out) + flipped(lower_part(out, -1)) if symmetrize_output else out
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
@@ -175,7 +175,7 @@ def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool
 
 
 def _eliminate(row: tuple, below: tuple, goes_on: bool) -> tuple[tuple, tuple]:
-    """Of two rows, the one that begins larger is kept; the other loses its first number.
+    """Elimination in two rows: the larger pivot stays, the other row loses its first number.
 
     Where it has none, it is left as it is if the elimination `goes_on`, or else nan.
     """

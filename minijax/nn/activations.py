@@ -219,8 +219,8 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive x, with all digits near 0 and far away.
 
-    >>> log1mexp(jnp.array([0.1, 10.]))
-    Array([-2.3521686e+00, -4.5400953e-05], dtype=float32)
+    >>> log1mexp(jnp.array([0.1, 1.])).round(4)
+    Array([-2.3522, -0.4587], dtype=float32)
 
     Source: Mächler, Accurately computing log(1 - exp(-|a|)) (2012).
     """

@@ -39,7 +39,7 @@ def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None
 
 def _may_look(places: int, others: int, is_causal: bool, window: Any, query_lengths: Any,
               key_lengths: Any) -> Any:
-    """Which query may look at which key: bools of shape (batch or 1, 1, places, others)."""
+    """The mask of the keys of each query: bools of shape (batch or 1, 1, places, others)."""
     here, there = jnp.arange(places)[:, None], jnp.arange(others)[None, :]
     allowed = jnp.ones((1, 1, places, others), bool)
     if is_causal:
@@ -109,10 +109,10 @@ def dot_product_attention(
     # the least number would become -inf when something is subtracted from it
     logits = jnp.where(allowed, logits, -0.7 * jnp.finfo(logits.dtype).max)
     weights = softmax(logits, axis=-1).astype(key.dtype)
-    found = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
+    out = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
     sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2)
     if query_seq_lengths is not None:
         counts = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
-        found = jnp.where(counts[..., None, None], found, 0)
-    found = found.reshape(shape)
-    return (found, sums[0] if of_one else sums) if return_residual else found
+        out = jnp.where(counts[..., None, None], out, 0)
+    out = out.reshape(shape)
+    return (out, sums[0] if of_one else sums) if return_residual else out

@@ -19,7 +19,7 @@ AxisNumbers = int | Sequence[int]
 
 @runtime_checkable
 class Initializer(Protocol):
-    """What makes initial weights.
+    """A function that makes initial weights.
 
     >>> isinstance(zeros, Initializer)
     True
@@ -29,8 +29,8 @@ class Initializer(Protocol):
         """Weights of this shape and dtype, drawn with a key."""
 
 
-def _dtype(given: Any) -> Any:
-    return dtypes.canonicalize_dtype(float if given is None else given)
+def _dtype(dtype: Any) -> Any:
+    return dtypes.canonicalize_dtype(float if dtype is None else dtype)
 
 
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
@@ -141,7 +141,7 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
 def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     if distribution == "truncated_normal":
-        # what cutting at two standard deviations takes away, given back
+        # makes up for the variance lost by the cut at two standard deviations
         kept = 0.95311164380491208 if is_complex else 0.87962566103423978
         stddev = jnp.sqrt(variance) / jnp.array(kept, dtype)
         if is_complex:
@@ -158,7 +158,7 @@ def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, varian
 
 
 def _turned(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]) -> Array:
-    """Complex numbers of any angle, whose squared radius is a function of even numbers."""
+    """Complex numbers of uniform angle, whose squared radius is a function of uniform numbers."""
     radius, angle = (random.uniform(k, shape, dtypes.to_floating_dtype(dtype))
                      for k in random.split(key))
     return jnp.sqrt(square(radius)).astype(dtype) * jnp.exp(2j * math.pi * angle).astype(dtype)

@@ -107,10 +107,10 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
     Args:
       x: an array.
       axis: along which; all axes, if None.
-      mean, variance: those of x, where they are known.
+      mean, variance: those of x, if they are computed already.
       epsilon: is added to the variance.
       where: which elements count for mean and variance.
-      algorithm: how the variance is found: "fast", the mean of squares less the square of the
+      algorithm: of the variance: "fast", the mean of squares less the square of the
         mean, which reads x once; "stable", the mean of the squared distances, which loses fewer
         digits where the mean is large.
 
@@ -145,11 +145,11 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     """
     num_classes = static_index(num_classes, "The error arose in jax.nn.one_hot argument "
                                "`num_classes`.")
-    wanted = dtypes.check_user_dtype_supported(dtype, "one_hot")
+    dtype = dtypes.check_user_dtype_supported(dtype, "one_hot")
     x = jnp.asarray(x)
     place = canonical_axis(axis, x.ndim + 1)
     shape = [num_classes if d == place else 1 for d in range(x.ndim + 1)]
     kind = x.dtype if x.dtype != bool else np.dtype("int32")
     classes = lax.broadcasted_iota(kind, shape, place)
     same = lax.expand_dims(x, (place,)) == classes
-    return lax.convert_element_type(same, wanted or dtypes.default_float_dtype())
+    return lax.convert_element_type(same, dtype or dtypes.default_float_dtype())

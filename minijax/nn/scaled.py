@@ -1,4 +1,4 @@
-"""Products of numbers in blocks with scales: of what is quantised, and of what is still to be.
+"""Products of block-scaled numbers: of quantised arrays, and with quantisation.
 
 Stands on `numpy`.  Block formats: *OCP Microscaling Formats (MX) Specification* 1.0.
 In JAX: `jax/_src/cudnn/scaled_matmul_stablehlo.py`.
@@ -21,7 +21,7 @@ from minijax.primitives.axes import Axes, as_dims
 STACKED = (((2,), (2,)), ((0,), (0,)))  # rows times rows, of a stack of matrices
 
 
-# ── Of what is quantised ─────────────────────────────────────────────────────────────────────
+# ── Products of quantised arrays ─────────────────────────────────────────────────────────────
 
 def _check(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any) -> None:
     arrays = lhs, rhs, lhs_scales, rhs_scales
@@ -150,11 +150,11 @@ def _quantised(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any
     return data.reshape(x.shape), scales[..., 0]
 
 
-# ── Of what is still to be ───────────────────────────────────────────────────────────────────
+# ── Products with quantisation ───────────────────────────────────────────────────────────────
 
 def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], dtype: Any,
              *sides: Any) -> Any:
-    """Rows times rows, of a stack of matrices, which are quantised before."""
+    """The products of rows, of two stacks of matrices that are quantised first."""
     a, b = (_spread(*_quantised(x, c, s))
             for x, c, s in zip(sides, configs, global_scales, strict=True))
     out = lax.dot_general(a, b, STACKED)
@@ -164,23 +164,23 @@ def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], 
 
 
 def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, kept: tuple, ct: Any) -> tuple:
-    """The cotangents: products that are quantised, too; in nvfp4 they are not, but where numbers
-    were too large to be told apart nothing flows back.
+    """The cotangents: quantised products, too; in nvfp4 unquantised ones, which are zero where an
+    operand was beyond the range of the format.
     """
     lhs, rhs, scales = kept
     sides, turned = (lhs, rhs), (ct, ct.swapaxes(1, 2))
     others = [x.swapaxes(1, 2) for x in (rhs, lhs)]
     if configs[2].mode == "nvfp4":
-        found = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
-                 for t, x in zip(turned, others, strict=True)]
+        cotangents = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
+                      for t, x in zip(turned, others, strict=True)]
         limits = [math.prod(float(jnp.finfo(d).max) for d in (c.data_type, c.scale_type))
                   for c in configs[:2]]
-        found = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
-                 for x, s, limit, g in zip(sides, scales, limits, found, strict=False)]
+        cotangents = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
+                      for x, s, limit, g in zip(sides, scales, limits, cotangents, strict=False)]
     else:
-        found = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
-                 for i, t, x in zip((1, 0), turned, others, strict=True)]
-    return (*(g.astype(x.dtype) for g, x in zip(found, sides, strict=True)),
+        cotangents = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
+                      for i, t, x in zip((1, 0), turned, others, strict=True)]
+    return (*(g.astype(x.dtype) for g, x in zip(cotangents, sides, strict=True)),
             tree_util.tree_map(jnp.zeros_like, scales))
 
 

@@ -13,9 +13,8 @@ from typing import Any
 from unittest import mock
 
 from minijax import core, printing
-from minijax.core import EvalTrace, Primitive, Trace
+from minijax.core import Primitive
 from minijax.jaxpr import JaxprEqn
-from minijax.stage import DynamicJaxprTrace
 
 # What a reader calls the columns; another trace is called by its class.
 COLUMNS = {"EvalTrace": "eval", "JVPTrace": "jvp", "BatchTrace": "vmap",
@@ -83,9 +82,11 @@ class Watcher:
 
     def bind(self, ordinary: Callable, primitive: Primitive, args: Sequence[Any],
              params: dict[str, Any]) -> Any:
-        trace = core.current_trace.get()
-        if threading.get_ident() != self._thread or not _interprets(trace, args):
+        if threading.get_ident() != self._thread:
             return ordinary(primitive, *args, **params)
+        trace = core.current_trace.get()
+        while not trace.concerns(primitive, args, params):
+            trace = trace.parent or core.base_trace
         kinds = [kind.__name__ for kind in type(trace).__mro__]  # a check is an evaluation
         column = next((COLUMNS[kind] for kind in kinds if kind in COLUMNS), kinds[0])
         level = trace.level.depth if trace.level else 0
@@ -102,12 +103,6 @@ class Watcher:
     def text(self) -> str:
         names = Names()
         return "\n".join(text for line in self.lines for text in line.text(names))
-
-
-def _interprets(trace: Trace, args: Sequence[Any]) -> bool:
-    """Whether a trace does something with these arguments, and not its parent."""
-    records_all = type(trace) is DynamicJaxprTrace
-    return records_all or isinstance(trace, EvalTrace) or any(map(trace.owns, args))
 
 
 def _with_params(primitive: Primitive, params: dict[str, Any]) -> str:

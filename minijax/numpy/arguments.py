@@ -1,4 +1,4 @@
-"""How the arguments of a `numpy` function meet: refused, converted to one dtype, aligned.
+"""The arguments of `numpy` functions: checked, converted to one dtype, aligned to one rank.
 
 Stands on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/util.py`.
@@ -22,12 +22,12 @@ from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Alike: TypeAlias = Any  # such things, brought to one dtype
-Factor: TypeAlias = Any  # the same; what has the dtype already stays as weak as it is
-Operand: TypeAlias = Any  # the same, and to ranks that meet: `promote_args`
-Inexact: TypeAlias = Any  # the same, in floating point
-Real: TypeAlias = Any  # the same, and not complex
-Numeric: TypeAlias = Any  # numbers, and no bools
+Alike: TypeAlias = Any  # the same, promoted to one dtype
+Factor: TypeAlias = Any  # the same, but an argument of that dtype keeps its weak type
+Operand: TypeAlias = Any  # promoted to one dtype and one rank: `promote_args`
+Inexact: TypeAlias = Any  # the same, in a floating dtype
+Real: TypeAlias = Any  # the same, in a real floating dtype
+Numeric: TypeAlias = Any  # the same, in a numeric dtype: bools become integers
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -80,7 +80,7 @@ def _template(name: str, x: Any) -> Any:
 # ── One dtype ────────────────────────────────────────────────────────────────────────────────
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` with this dtype and weakness; a scalar of the program stays a literal.
+    """`x` with this dtype and weak type; a Python scalar stays a literal.
 
     >>> convert(1, np.dtype("float32"))
     Array(1., dtype=float32)
@@ -94,12 +94,12 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 @caches.remembered(maxsize=4096)
 def _literal(x: Any, kind: type, sign: float, x64: bool, dtype: Any, weak_type: bool) -> Any:
-    """A number of Python as a literal; a program has few, and asks for them often."""
+    """A Python number as a literal: cached, as a program has few and needs them often."""
     return converted(as_value(x), dtype, weak_type)
 
 
 def like(value: Any, x: Any) -> Any:
-    """A number of the program with the dtype and weakness of `x`.
+    """A number with the dtype and weak type of `x`.
 
     >>> like(0, as_value(2.5))
     Array(0., dtype=float32, weak_type=True)
@@ -108,7 +108,7 @@ def like(value: Any, x: Any) -> Any:
 
 
 def weak_if_scalar(x: Any) -> Any:
-    """`x`, strong unless it is a scalar: in JAX a number that meets an array is strong beside it.
+    """`x`; of an array the weak type is dropped, as in JAX where a number meets an array.
 
     >>> weak_if_scalar(like(np.array([1, 2]), as_value(2.5)))
     Array([1., 2.], dtype=float32)
@@ -122,7 +122,7 @@ def _joined(parts: tuple, flags: tuple) -> tuple[Any, bool]:
 
 
 def result_dtype(*args: Any) -> tuple[Any, bool]:
-    """The dtype in which an operation on `args` computes, and whether it is weak.
+    """The result dtype of an operation on `args`, and its weak type.
 
     >>> result_dtype(np.float16(1), 2)
     (dtype('float16'), False)
@@ -134,7 +134,7 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
-    """The arguments, converted to the dtype they share."""
+    """The arguments, promoted to their result dtype."""
     first = getattr(args[0], "aval", None)
     if first is not None and all(
             isinstance(x, Array) and x.dtype == first.dtype and x.weak_type == first.weak_type
@@ -145,17 +145,17 @@ def promote_dtypes(*args: Any) -> list[Any]:
 
 
 def _promote_factors(*args: Any) -> list[Any]:
-    """The arguments in the dtype they share: what has another one, converted."""
+    """The arguments in their result dtype; only those of another dtype are converted."""
     dtype, weak_type = result_dtype(*args)
     return [x if isinstance(x, Array) and x.dtype == dtype else convert(x, dtype, weak_type)
             for x in args]
 
 
 def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
-    """The arguments in the dtype of a `kind` that comes after the one they share."""
+    """The arguments in the dtype that `kind` makes of their result dtype."""
     shared, weak_type = result_dtype(*args)
     dtype = dtypes.canonicalize_dtype(kind(shared))
-    weak_type = weak_type and shared != dtypes.BOOL  # of truths there is one type
+    weak_type = weak_type and shared != dtypes.BOOL  # bools have no weak type
     return [convert(x, dtype, weak_type) for x in args]
 
 
@@ -167,7 +167,7 @@ def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[A
     """The arguments of a function in the dtype it computes in.
 
     Raises:
-      TypeError: for what is no array, and for PRNG keys, which no function computes with.
+      TypeError: for anything but arrays, and for PRNG keys.
     """
     check_arraylike(name, *args)
     args = tuple(x if isinstance(x, Array) else core.stood_for(x) for x in args)
@@ -216,7 +216,7 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:
-    """What a binary function does to its arguments first: check, convert, align."""
+    """The arguments of a binary function: checked, converted, aligned."""
     if len(args) == 2:  # most often there is nothing to be done, for two arrays of one type
         x, y = args
         if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
@@ -233,15 +233,15 @@ promote_args_numeric = functools.partial(_promote_args_to, promote_dtypes_numeri
 
 
 def promote_args_real(name: str, *args: Any) -> list[Any]:
-    """The same in a real floating dtype.
+    """The arguments of a function in one real floating dtype, aligned.
 
     Raises:
       ValueError: for complex numbers.
     """
-    found = promote_args_inexact(name, *args)
-    if found[0].dtype.kind == "c":
+    floats = promote_args_inexact(name, *args)
+    if floats[0].dtype.kind == "c":
         raise ValueError(f"{name} does not support complex-valued inputs.")
-    return found
+    return floats
 
 
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
@@ -277,7 +277,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     return lax.broadcast_in_dim(x, shape, range(missing, len(shape)))
 
 
-# ── What must be known while tracing ─────────────────────────────────────────────────────────
+# ── Static arguments ─────────────────────────────────────────────────────────────────────────
 
 def static_axes(name: str, axis: Any) -> Any:
     """An axis argument as an int, None, or a tuple of ints where it is an iterable of any kind.
@@ -302,7 +302,7 @@ def static_value(x: Any, context: str) -> Any:
 
 
 def static_index(x: Any, context: str) -> int:
-    """A count or a place, which must be known: of any integer type, or a bool.
+    """A static count or index: of any integer type, or a bool.
 
     Raises:
       ConcretizationTypeError: when it is traced; `context` says where.
@@ -312,7 +312,7 @@ def static_index(x: Any, context: str) -> int:
 
 
 def diagonal_number(k: Any) -> int:
-    """How far to the right of the main diagonal another one is.
+    """The offset of a diagonal, to the right of the main one.
 
     Raises:
       ValueError: for what is no integer.
@@ -324,7 +324,7 @@ def diagonal_number(k: Any) -> int:
 
 
 def whole_part(x: Any, context: str) -> int:
-    """A count of which JAX takes the integer part, as `int` does; it must be known.
+    """The integer part of a static count, as JAX takes it by `int`.
 
     >>> whole_part(2.5, "the size")
     2
@@ -333,10 +333,10 @@ def whole_part(x: Any, context: str) -> int:
 
 
 def shape_of_argument(shape: Any) -> tuple[int, ...]:
-    """A shape as users give it (an int, or a sequence of ints) as a tuple.
+    """A shape argument (an int, or a sequence of ints) as a tuple.
 
     Raises:
-      TypeError: for what is not known while tracing, or no integer.
+      TypeError: for traced sizes, and for sizes that are no integers.
     """
     if isinstance(shape, str) or not np.iterable(shape) or (
             isinstance(shape, (Array, np.ndarray)) and shape.ndim == 0):
@@ -352,15 +352,15 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if np.iterable(axis) else (axis,)
-    axes = tuple(canonical_axis(each, ndim) for each in given)
+    numbers = tuple(axis) if np.iterable(axis) else (axis,)
+    axes = tuple(canonical_axis(each, ndim) for each in numbers)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axes}")
     return axes
 
 
 def check_looked_up(*axes: Any, ndim: int, words: str = "tuple index out of range") -> None:
-    """Refuse an axis beyond the rank as JAX does where it looks up a size by it.
+    """Refuse an axis out of bounds as JAX does where it indexes the shape.
 
     Raises:
       IndexError: where other functions raise ValueError.
@@ -375,7 +375,7 @@ AMONG_AXES = "index {axis} is out of bounds for axis 0 with size {ndim}"
 
 
 def along(name: str, x: Any, axis: Any) -> tuple[Any, int]:
-    """An array and an axis of it, counted from the front; where none is given, the flat array."""
+    """An array and an axis, counted from the front; for None the flat array and 0."""
     x, axis = as_array(name, x), static_axes(name, axis)
     if axis is None:
         return lax.reshape(x, (x.size,)), 0
@@ -383,10 +383,10 @@ def along(name: str, x: Any, axis: Any) -> tuple[Any, int]:
 
 
 def first_value(name: str, initial: Any) -> Array:
-    """What a reduction begins with.
+    """The initial value of a reduction.
 
     Raises:
-      ValueError: where it is not one number.
+      ValueError: for more than a scalar.
     """
     value = as_array(name, initial)
     if value.ndim:
@@ -395,14 +395,14 @@ def first_value(name: str, initial: Any) -> Array:
 
 
 def refuse_out(name: str, out: Any) -> None:
-    """Arrays are never written to, so no function takes a place for its result."""
+    """Refuse the argument `out`: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
-# ── What every public function does first ────────────────────────────────────────────────────
+# ── Public functions ─────────────────────────────────────────────────────────────────────────
 
-# Of a `Template` the type alone is asked, so it may be a ShapeDtypeStruct.
+# Only the type of a `Template` is read, so it may be a ShapeDtypeStruct.
 Template = Any
 _PREPARED: dict[str, Callable[..., list[Any]]] = {
     "Template": lambda name, x: [x if isinstance(x, core.Typed) else _template(name, x)],
@@ -416,12 +416,11 @@ _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def public(names: dict[str, Any], prefix: str = "") -> None:
-    """Make public what a file of `numpy` has for users, its functions: they are its `__all__`.
+    """Publish the functions of a file of `numpy`: they become its `__all__`.
 
-    From here on the first two arguments of each, where they must be given, are arrays of the kind
-    that their annotation names when the function runs; what is no array has been refused, by an
-    error with the `prefix` before the name of the function.  A `dtype` is None or one that an array
-    may have, `out` is None.
+    Their first two required arguments are converted to arrays of the kind that the annotation
+    names; other objects are refused, by an error with the `prefix` before the function's name.
+    A `dtype` must be None or a dtype of arrays, `out` must be None.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
@@ -432,7 +431,7 @@ def public(names: dict[str, Any], prefix: str = "") -> None:
 
 
 def prepared(function: Callable, prefix: str = "") -> Callable:
-    """A function that is given arrays, whatever it is called with; the usual call is quick."""
+    """The function, with its first arguments converted to arrays; the usual call is quick."""
     code, kinds, name = function.__code__, function.__annotations__, prefix + function.__name__
     positional = code.co_varnames[:code.co_argcount]
     required = positional[:code.co_argcount - len(function.__defaults__ or ())][:2]
@@ -469,7 +468,7 @@ def prepared(function: Callable, prefix: str = "") -> Callable:
 
 
 def placed(function: Callable) -> Callable:
-    """A function whose results come to lie on its `device`, where it has such an argument."""
+    """The function, with its results put on its `device` argument, if it has one."""
     if "device" not in function.__annotations__:
         return function
 
@@ -479,11 +478,11 @@ def placed(function: Callable) -> Callable:
     return functools.wraps(function)(on_device)
 
 
-# ── What functions are made of ───────────────────────────────────────────────────────────────
+# ── Building blocks ──────────────────────────────────────────────────────────────────────────
 
 def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[Any]],
              note: str = "") -> Callable[..., Array]:
-    """A function of `lax` whose arguments are prepared first; it is documented as that one is."""
+    """A function of `lax` with prepared arguments and the same documentation."""
     name, text = name or function.__name__, inspect.getdoc(function) or ""
     summary, _, rest = text.replace(f"{function.__name__}(", f"{name}(").partition("\n")
     shows = rest.partition(">>> ")[2].strip().replace("\n", " -> ")
@@ -510,7 +509,7 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)
     else:
         x, y = broadcast_arrays_to_one_shape(x, y)
-    # where nothing is chosen, nothing depends on `y`: it needs no derivative
+    # an empty result does not depend on `y`: it needs no derivative
     return lax.select(condition, x, y) if x.size else x
 
 

@@ -25,7 +25,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_ar
 from minijax.numpy.unary import isinf, isnan, signbit
 
 
-# The operators `//` and `%` themselves speak `lax`: what they are made of is to be quick.
+# `//` and `%` call `lax` directly, as operators must be quick.
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
@@ -96,7 +96,7 @@ atan2 = arctan2
 
 
 def fmod(x1: Operand, x2: Operand, /) -> Array:
-    """What is left of x / y, with the sign of x.
+    """The remainder of x / y, with the sign of x.
 
     >>> float(fmod(-5., 3.))
     -2.0
@@ -113,10 +113,10 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """
-    given = [x for x in (arr, min, max) if x is not None]
+    operands = [x for x in (arr, min, max) if x is not None]
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
-    check_arraylike("clip", *given)
+    check_arraylike("clip", *operands)
     arr, min, max = map(stood_for, (arr, min, max))
     if any(x is not None and dtypes.dtype(x).kind == "c" for x in (arr, min, max)):
         raise ValueError("Clip received a complex value either through the input or the min/max "
@@ -158,7 +158,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def remainder(x1: Numeric, x2: Numeric, /) -> Array:
-    """``x % y``: what is left of the division, with the sign of y.
+    """``x % y``: the remainder of the division, with the sign of y.
 
     >>> remainder(np.array([7, -7]), 4)
     Array([3, 1], dtype=int32)
@@ -188,7 +188,7 @@ def divmod(x1: Numeric, x2: Numeric, /) -> tuple[Array, Array]:
 # ── Powers and logarithms ────────────────────────────────────────────────────────────────────
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """``x ** y``; an exponent that is a known integer becomes repeated multiplication.
+    """``x ** y``; a static integer exponent becomes repeated multiplication.
 
     >>> power(np.array([1.5, 2]), 2)
     Array([2.25, 4.  ], dtype=float32)
@@ -286,7 +286,7 @@ def logaddexp2(x1: Inexact, x2: Inexact, /) -> Array:
 
 
 def _filled(value: Any, x: Any) -> Any:
-    """As `full_like` gives it: weak only beside a scalar."""
+    """As `full_like` makes it: weakly typed only for a scalar."""
     return convert(value, x.dtype, x.weak_type and x.ndim == 0)
 
 
@@ -308,7 +308,7 @@ def hypot(x1: Inexact, x2: Inexact, /) -> Array:
 
 
 def copysign(x1: Inexact, x2: Inexact, /) -> Array:
-    """The size of x with the sign of y.
+    """The magnitude of x with the sign of y.
 
     >>> float(copysign(2., -0.))
     -2.0
@@ -352,7 +352,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _within_32_bits(n: Any) -> Any:
-    """An exponent as int32; one that does not fit is more than enough anyway."""
+    """An exponent as int32, clamped far outside the range of exponents."""
     if n.dtype.itemsize >= 4:
         far = 1 << 24
         n = lax.clamp(like(0 if dtypes.kind(n.dtype) == "u" else -far, n), n, like(far, n))

@@ -27,7 +27,7 @@ from minijax.numpy.unary import abs, isfinite
 # ── The parts of a number ────────────────────────────────────────────────────────────────────
 
 def frexp(x: Inexact, /) -> tuple[Array, Array]:
-    """The mantissa, from 0.5 up to 1, and the power of two by which it is the number.
+    """The mantissa, at least 0.5 and below 1, and the exponent of the power of two.
 
     >>> [float(part) for part in frexp(6.)]
     [0.75, 3.0]
@@ -36,14 +36,14 @@ def frexp(x: Inexact, /) -> tuple[Array, Array]:
         raise TypeError("frexp does not support complex-valued inputs")
     x = convert(x, x.dtype)
     power, is_plain = _power(x), isfinite(x) & (x != 0)
-    # by halves: half a power of two is a number wherever the power is none
+    # in two steps, as the power itself may overflow
     half = power // 2
     scaled = x * _two_to(-half, x) * _two_to(half - power, x)
     return choose(is_plain, scaled, x), choose(is_plain, power, 0)
 
 
 def _power(x: Any) -> Any:
-    """The exponent of `frexp`, from the bits; the smallest numbers are made larger first."""
+    """The exponent of `frexp`, from the bits; subnormal numbers are scaled up first."""
     info = ml_dtypes.finfo(x.dtype)
     small = lax.abs(x) < convert(info.smallest_normal, x.dtype)
     x = lax.stop_gradient(choose(small, x * convert(2.0 ** info.nmant, x.dtype), x))
@@ -54,14 +54,14 @@ def _power(x: Any) -> Any:
 
 
 def _two_to(power: Any, x: Any) -> Any:
-    """A power of two that is a number of the dtype of `x`, by its bits."""
+    """A power of two in the dtype of `x`, from its bits; it must be a normal number."""
     info = ml_dtypes.finfo(x.dtype)
     bits = convert(power + (1 - info.minexp), np.dtype(f"int{info.bits}"))
     return lax.bitcast_convert_type(bits << info.nmant, x.dtype)
 
 
 def modf(x: Inexact, /, out: None = None) -> tuple[Array, Array]:
-    """What stands after the point, and what before it, both with the sign of the number.
+    """The fractional and the integral part, both with the sign of the number.
 
     >>> [float(part) for part in modf(2.75)]
     [0.75, 2.0]
@@ -96,8 +96,8 @@ def gcd(x1: Operand, x2: Operand) -> Array:
     6
     """
     _check_integers("gcd", x1)
-    found = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
-    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
+    divisor = _euclid(*broadcast_arrays_to_one_shape(abs(x1), abs(x2)))
+    return weak_if_scalar(convert(divisor, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 @functools.partial(jit, inline=True)
@@ -117,9 +117,9 @@ def lcm(x1: Operand, x2: Operand) -> Array:
     _check_integers("lcm", x1)
     x, y = abs(x1), abs(x2)
     divisor: Any = gcd(x, y)
-    found = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
+    multiple = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
         y, choose(divisor == 0, 1, divisor))))
-    return weak_if_scalar(convert(found, x1.dtype, x1.weak_type and x2.weak_type))
+    return weak_if_scalar(convert(multiple, x1.dtype, x1.weak_type and x2.weak_type))
 
 
 def _check_integers(name: str, x: Any) -> None:
@@ -148,7 +148,7 @@ def _places_of_bits(bitorder: str) -> np.ndarray:
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight truths to a byte, the first in its highest bit unless the order is "little".
+    """Bools packed into bytes, the first in the highest bit unless the order is "little".
 
     >>> packbits(np.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -172,7 +172,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     Array([1, 0, 1], dtype=uint8)
 
     Args:
-      count: how many, with zeros after the last; a negative one leaves so many out.
+      count: the number of bits, padded with zeros; a negative count drops bits at the end.
     """
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")

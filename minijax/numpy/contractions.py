@@ -45,7 +45,7 @@ def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
     shared = [label for label in x_labels if label in y_labels]
     batch = [label for label in shared if label in needed]
     inner = [label for label in shared if label not in needed]
-    of_x, of_y = ([[labels.index(label) for label in wanted] for wanted in (inner, batch)]
+    of_x, of_y = ([[labels.index(label) for label in group] for group in (inner, batch)]
                   for labels in (x_labels, y_labels))
     product = _dot_general(x, y, tuple(zip(of_x, of_y, strict=True)), *options)
     return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
@@ -65,7 +65,7 @@ def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum; of truths, whether there is a true one."""
+    """The sum; of bools, whether any is true."""
     return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
@@ -217,8 +217,8 @@ def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
     xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # where there is no third
-    found = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
-    return moveaxis(lax.stack(found), 0, axisc) if len(found) == 3 else found[0]
+    components = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
+    return moveaxis(lax.stack(components), 0, axisc) if len(components) == 3 else components[0]
 
 
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
@@ -261,9 +261,9 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     """Sums of products: a letter for each axis, and a sum over each that the result lacks.
 
     Args:
-      optimize: the places of the arrays that are multiplied in each step, what comes out being the
-        last from then on; False: from left to right; otherwise in the order of least work.
-      _dot_general: what multiplies two arrays, called as `lax.dot_general` is.
+      optimize: the contraction path: for each step the positions of its operands, whose product is
+        appended to the others; False: from left to right; otherwise the order of least work.
+      _dot_general: the product of two arrays, called like `lax.dot_general`.
 
     >>> x, y = np.ones((2, 3)), np.ones((3, 4))
     >>> einsum("ij,jk->ik", x, y).shape
@@ -295,7 +295,7 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
 
 def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
                 ) -> tuple[list[tuple[int, ...]], Any]:
-    """The pairs of operands that `einsum` multiplies, step by step, and what they cost, as text.
+    """The contraction path of `einsum`, pairs of operands, and a report of its cost.
 
     >>> einsum_path("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))[0]
     [(1, 2), (0, 1)]
@@ -305,10 +305,10 @@ def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
     terms, result = _parse(subscripts, tuple(map(len, shapes)))
     _sizes(terms, shapes)  # refuses what does not fit
     path = [tuple(step) for step in _order(optimize, terms, shapes, result)]
-    return path, _found_by_numpy(terms, shapes, result, ["einsum_path", *path])[1]
+    return path, _path_of_numpy(terms, shapes, result, ["einsum_path", *path])[1]
 
 
-# The ways of opt_einsum, which JAX asks, to look for an order; here there is one, and a quick one.
+# The strategies of opt_einsum, which JAX calls; here they mean "greedy" and "optimal" of NumPy.
 _QUICK = ("greedy", "eager", "opportunistic")
 _THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-all", "branch-1",
              "branch-2", "random-greedy", "random-greedy-128")
@@ -316,7 +316,7 @@ _THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-
 
 def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
            ) -> Sequence[Sequence[int]]:
-    """The places of the arrays that are multiplied in each step."""
+    """The contraction path: the positions of the operands of each step."""
     if not isinstance(optimize, str | bool):
         left = len(terms) - sum(len(step) - 1 for step in optimize)
         if left != 1:
@@ -337,14 +337,14 @@ def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resu
 @caches.remembered(maxsize=256)
 def _least_work(terms: tuple, shapes: tuple, result: str, thorough: bool
                 ) -> Sequence[Sequence[int]]:
-    """The steps that NumPy finds, which tries every order of a few arrays."""
+    """NumPy's contraction path; if `thorough`, the best of all orders."""
     search = "optimal" if thorough else "greedy"
-    return tuple(_found_by_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
+    return tuple(_path_of_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
 
 
-def _found_by_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels,
-                    optimize: Any) -> tuple[list, str]:
-    """What NumPy makes of an equation, which it takes in letters alone."""
+def _path_of_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels,
+                   optimize: Any) -> tuple[list, str]:
+    """`np.einsum_path` of an equation, with its labels replaced by ASCII letters."""
     text = f"{','.join(map(''.join, terms))}->{''.join(result)}"
     labels = sorted(set(text) - set(",->"))
     if not set(labels) <= set(string.ascii_letters):
@@ -379,8 +379,8 @@ def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
     """
     if isinstance(subscripts, str):
         return subscripts, operands
-    given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
-    lists, count = [*given[1:arrays_end:2], *given[arrays_end:]], arrays_end // 2
+    interleaved, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
+    lists, count = [*interleaved[1:arrays_end:2], *interleaved[arrays_end:]], arrays_end // 2
     try:
         labels = sorted({label for each in lists[:count] for label in each
                          if label is not Ellipsis})
@@ -389,7 +389,7 @@ def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
                         "comparable object (e.g. int, str).") from None
     symbols = {label: _symbol(place) for place, label in enumerate(labels)} | {Ellipsis: "..."}
     terms = ["".join(symbols[label] for label in each) for each in lists]
-    return "->".join([",".join(terms[:count]), *terms[count:]]), given[:arrays_end:2]
+    return "->".join([",".join(terms[:count]), *terms[count:]]), interleaved[:arrays_end:2]
 
 
 @caches.remembered(maxsize=256)
@@ -422,7 +422,7 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
 
 
 def _rank_of_dots(term: str, rank: int) -> int:
-    """How many axes of an array "..." stands for."""
+    """The number of axes that "..." stands for."""
     if "." not in term:
         return 0
     if term.count(".") != 3 or "..." not in term:
@@ -433,18 +433,18 @@ def _rank_of_dots(term: str, rank: int) -> int:
 
 
 def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """How long the axes of each label are; ones stretch."""
+    """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
     for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         if len(term) != len(shape):
             raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
                              f"of indices for operand {place}.")
         for label, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(label, size)
-            if 1 not in (known, size) and known != size:
-                raise ValueError(f"Size of label '{label}' for operand {place} ({known}) does "
+            previous = sizes.setdefault(label, size)
+            if 1 not in (previous, size) and previous != size:
+                raise ValueError(f"Size of label '{label}' for operand {place} ({previous}) does "
                                  f"not match previous terms ({size}).")
-            sizes[label] = max(known, size)
+            sizes[label] = max(previous, size)
     return sizes
 
 

@@ -56,7 +56,7 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
             copy: bool | None = None, device: Any = None) -> Array:
-    """An array of these values; what is an array already comes back as it is.
+    """An array of these values; an array is returned unchanged.
 
     Another library's array on a GPU is read where it lies, so do not change it afterwards.
 
@@ -77,17 +77,17 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     >>> astype(np.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    wanted = dtype or dtypes.default_float_dtype()
-    core.base_trace.note("cast", x, wanted)
+    dtype = dtype or dtypes.default_float_dtype()
+    core.base_trace.note("cast", x, dtype)
     is_complex = dtypes.issubdtype(core.get_aval(x).dtype, np.complexfloating)
-    if is_complex and np.dtype(wanted).kind == "b":
+    if is_complex and np.dtype(dtype).kind == "b":
         return lax.ne(x, lax.full_like(x, 0))
-    if is_complex and np.dtype(wanted).kind != "c":
+    if is_complex and np.dtype(dtype).kind != "c":
         errors.warn("Casting from complex to real dtypes will soon raise a ValueError. Please "
                     "first use jnp.real or jnp.imag to take the real/imaginary component of your "
                     "input.", DeprecationWarning)
         x = lax.real(x)
-    converted = convert(x, wanted)
+    converted = convert(x, dtype)
     return another(converted) if copy and converted is x else converted
 
 
@@ -112,7 +112,7 @@ def _array(x: Any, dtype: Any) -> Any:
 
 
 def _typed(x: Any) -> Any:
-    """`x`, or the array it stands for: it has `__array__`, a buffer, or is another sequence."""
+    """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
     core.refuse_mask(x)
@@ -135,7 +135,7 @@ def _narrowed(x: Any) -> Any:
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         value = core.as_value(x)
-        if dtypes.python_type(x) is not None:  # of others `as_value` takes note
+        if dtypes.python_type(x) is not None:  # for others `as_value` notes it
             core.base_trace.note("narrow", x, value.dtype)
         return another(value)
     if dtypes.python_type(x) is None:
@@ -178,14 +178,13 @@ def _leaves(items: Sequence) -> Iterator[Any]:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from another library's, through the DLPack protocol.
+    """An array from an array of another library, through the DLPack protocol.
 
-    What lies on a GPU is read where it lies, so do not change it afterwards; what lies on the host
-    is copied.
+    Memory of a GPU is shared, so do not change it afterwards; memory of the host is copied.
 
     Args:
       x: an object with ``__dlpack__`` and ``__dlpack_device__``.
-      device: where the array is to lie; where it lies already, if None.
+      device: the device of the result; by default that of `x`.
       copy: True copies on a GPU, too.
 
     Raises:
@@ -194,10 +193,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
-    found = interchange.from_dlpack(x)
-    if isinstance(found, np.ndarray):
-        return asarray(found)
-    return _narrowed(interchange.copied(found) if copy else found)
+    values = interchange.from_dlpack(x)
+    if isinstance(values, np.ndarray):
+        return asarray(values)
+    return _narrowed(interchange.copied(values) if copy else values)
 
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────
@@ -242,7 +241,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """An array for values to come; it holds zeros.
+    """An uninitialised array, which here holds zeros.
 
     >>> empty(2)
     Array([0., 0.], dtype=float32)
@@ -291,7 +290,7 @@ def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
 
 def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
-    """An array for values to come, with the shape and dtype of another; it holds zeros.
+    """An uninitialised array with the shape and dtype of another; here it holds zeros.
 
     >>> empty_like(array([1, 2]))
     Array([0, 0], dtype=int32)
@@ -315,22 +314,22 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
         raise TypeError("must be real number, not NoneType")
     if stop is None and step is None:
         start, stop = None, start
-    given = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
-             if x is not None}
-    known: dict[str, Any] = {
+    arguments = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
+                 if x is not None}
+    values: dict[str, Any] = {
         name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
-        for name, x in given.items()}
+        for name, x in arguments.items()}
     if dtype is None:
-        dtype = dtypes.result_type(*given.values())
-    if any(np.iscomplexobj(x) for x in known.values()):
+        dtype = dtypes.result_type(*arguments.values())
+    if any(np.iscomplexobj(x) for x in values.values()):
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
                          "starting in JAX v0.10.0.")
-    if "stop" not in known:
-        known["stop"] = known.pop("start")
-    first, last, stride = known.get("start", 0), known["stop"], known.get("step")
+    if "stop" not in values:
+        values["stop"] = values.pop("start")
+    first, last, stride = values.get("start", 0), values["stop"], values.get("step")
     if stride is None:
         numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
-        return convert(first, dtype) + numbers if "start" in known else numbers
+        return convert(first, dtype) + numbers if "start" in values else numbers
     if stride == 0:
         raise ZeroDivisionError("division by zero")
     return array(np.arange(first, last, stride), dtype=dtype)

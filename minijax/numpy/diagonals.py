@@ -1,4 +1,4 @@
-"""Matrices by their places: eye, tri, tril, diag, meshgrid, indices, ….
+"""Matrices and grids from indices: eye, tri, tril, diag, meshgrid, indices, ….
 
 Stands on `creation`, `shaping`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
@@ -106,7 +106,7 @@ def _matrix(name: str, m: Array) -> tuple[int, int]:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The places on a diagonal and below.
+    """The indices on a diagonal and below.
 
     >>> [i.tolist() for i in tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
@@ -116,7 +116,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The places on a diagonal and above.
+    """The indices on a diagonal and above.
 
     >>> [i.tolist() for i in triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
@@ -126,7 +126,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The places of the main diagonal.
+    """The indices of the main diagonal.
 
     >>> [i.tolist() for i in diag_indices(2)]
     [[0, 1], [0, 1]]

@@ -1,4 +1,4 @@
-"""How an array shows itself, and how it leaves for NumPy.
+"""The text of arrays, and their conversion to NumPy.
 
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
@@ -32,7 +32,7 @@ def array_repr(x: ArrayImpl) -> str:
 
 
 def key_text(x: ArrayImpl) -> str:
-    """Keys show their type, and the words they lie over."""
+    """The text of keys: their dtype, and their words."""
     return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{x._buffer}"
 
 
@@ -51,7 +51,7 @@ def array_format(x: ArrayImpl, spec: str) -> str:
 # ── To NumPy, and to others ──────────────────────────────────────────────────────────────────
 
 def memory_of(x: Any) -> memoryview:
-    """The buffer for whoever reads memory, such as `hashlib`: Python asks for it from 3.12 on.
+    """The buffer of an array, for readers such as `hashlib`; Python calls this from 3.12 on.
 
     Raises:
       TypeError: of keys and tracers, which have no numbers to read.
@@ -78,7 +78,7 @@ def numbers_of(x: ArrayImpl) -> np.ndarray:
 
 
 def check_no_keys(x: ArrayImpl) -> None:
-    """Refuse keys where numbers are asked for.
+    """Refuse keys in place of numbers.
 
     Raises:
       TypeError: with what gives numbers.
@@ -99,7 +99,7 @@ def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) ->
 
 
 def read_only(buffer: np.ndarray) -> np.ndarray:
-    """A view that cannot be made writeable, as an array can whose memory or its owner is."""
+    """A view that nobody can make writeable, as its base is a read-only buffer."""
     if buffer.base is None or not buffer.size:
         return buffer.view()
     memory: Any = buffer.reshape(-1).view(np.uint8)
@@ -108,11 +108,11 @@ def read_only(buffer: np.ndarray) -> np.ndarray:
 
 
 def reduced(x: Array) -> tuple[Any, tuple]:
-    """For pickle: what makes the array again."""
-    known = x._concrete()
-    if known is None or isinstance(x, core.Tracer):
+    """For pickle: the function that restores the array, and its arguments."""
+    concrete = x._concrete()
+    if concrete is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
-    return core.array_from_buffer, (known._buffer, x.aval)
+    return core.array_from_buffer, (concrete._buffer, x.aval)
 
 
 # ── Where it lies ────────────────────────────────────────────────────────────────────────────

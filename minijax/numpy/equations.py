@@ -149,9 +149,9 @@ def _det(a: Any) -> Array:
 
 @_det.defjvp
 def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """The trace of the adjugate times the change: U and L divide, but not by the last pivot.
+    """The trace of the adjugate times the tangent, without a division by the last pivot.
 
-    So there is a derivative at matrices that are singular by one dimension.
+    So the derivative holds at matrices of rank n - 1, too.
     """
     [a], [a_dot] = primals, tangents
     factors, permutation, diagonal, parity = _eliminated(a)
@@ -252,7 +252,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return result
 
 
-# ── Where there is no solution, or more than one ─────────────────────────────────────────────
+# ── Least squares ────────────────────────────────────────────────────────────────────────────
 
 def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
          rcond: ArrayLike | None = None) -> Array:
@@ -300,7 +300,7 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def cond(x: Any, p: Any = None) -> Array:
-    """By what factor relative errors may grow in a system of equations with this matrix.
+    """The condition number: how much relative errors may grow in equations with this matrix.
 
     >>> cond(np.array([[2., 0.], [0., 1.]]))
     Array(2., dtype=float32)
@@ -326,7 +326,7 @@ def cond(x: Any, p: Any = None) -> Array:
 
 def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = False,
                 tol: ArrayLike | None = None) -> Array:
-    """How many singular values of a matrix are not small.
+    """The rank of a matrix: the number of its singular values above a tolerance.
 
     >>> matrix_rank(np.array([[1., 2.], [2., 4.]]))
     Array(1, dtype=int32)

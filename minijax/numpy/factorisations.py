@@ -35,7 +35,7 @@ def cholesky(a: Inexact, *, upper: bool = False, symmetrize_input: bool = True) 
            [1., 2.]], dtype=float32)
 
     Args:
-      upper: whether ``Lᴴ`` is wanted.
+      upper: whether to return ``Lᴴ``.
       symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
     """
     factor = lax.linalg.cholesky(adjoint(a) if upper else a, symmetrize_input=symmetrize_input)
@@ -119,19 +119,19 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
 
     Args:
       full_matrices: whether U and V are square.
-      compute_uv: whether U and V are wanted; otherwise S alone is returned.
+      compute_uv: whether to return U and V, too; otherwise S alone.
       hermitian: whether `a` is symmetric, or Hermitian; then its eigenvectors are used.
-      subset_by_index: which singular values are wanted: all of them, as None says, too.
+      subset_by_index: the range of the singular values: all of them, like None.
     """
     if hermitian:
         return _svd_of_symmetric(a, compute_uv, subset_by_index)
-    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
-                           subset_by_index=subset_by_index)
-    return SVDResult(*found) if compute_uv else found
+    factors = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
+                             subset_by_index=subset_by_index)
+    return SVDResult(*factors) if compute_uv else factors
 
 
 def _svd_of_symmetric(x: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
-    """Singular values are the sizes of eigenvalues; signs go to one side."""
+    """Singular values are the absolute eigenvalues; V takes their signs."""
     vectors, values = lax.linalg.eigh(x, subset_by_index=subset)
     order: Any = flip(argsort(lax.abs(values), -1), -1)
     values = take_along_axis(values, order, -1)
@@ -222,14 +222,14 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     if ord in (1, -1, np.inf, -np.inf):
         summed, taken = axes if abs(ord) == 1 else axes[::-1]
         sums = reductions.sum(lax.abs(x), summed, keepdims=True)
-        found = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
-        return found if keepdims else lax.squeeze(found, axes)
+        norms = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
+        return norms if keepdims else lax.squeeze(norms, axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
     combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
-    found = combine(values, -1)
-    return lax.expand_dims(found, axes) if keepdims else found
+    norms = combine(values, -1)
+    return lax.expand_dims(norms, axes) if keepdims else norms
 
 
 public(globals(), "jnp.linalg.")

@@ -21,7 +21,7 @@ from minijax.primitives.fft import FftType
 
 Shape = Sequence[int] | None
 
-# ── What all transforms are ──────────────────────────────────────────────────────────────────
+# ── One implementation of all transforms ─────────────────────────────────────────────────────
 
 def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm: str | None
                ) -> Array:
@@ -30,9 +30,9 @@ def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm
     places = _places(name, x.ndim, sizes, axes)
     last = tuple(range(-len(places), 0))
     x = shaping.moveaxis(x, places, last)
-    taken, given = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
-    out: Any = lax.fft(_fitted(x, taken), fft_type, given)
-    scale = _scale(norm, math.prod(given), name.startswith("i"))
+    taken, fft_lengths = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
+    out: Any = lax.fft(_fitted(x, taken), fft_type, fft_lengths)
+    scale = _scale(norm, math.prod(fft_lengths), name.startswith("i"))
     return shaping.moveaxis(out if scale == 1 else out * scale, last, places)
 
 
@@ -59,7 +59,7 @@ def _places(name: str, ndim: int, sizes: tuple[int, ...] | None, axes: Shape) ->
 
 def _lengths(fft_type: FftType, shape: tuple[int, ...], sizes: tuple[int, ...] | None
              ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is taken of each axis, and how long the transform is: half a spectrum stands for all."""
+    """The input sizes of the axes, half a spectrum for `irfft`, and the transform's lengths."""
     if fft_type is not FftType.IRFFT or not shape:
         return sizes or shape, sizes or shape
     if sizes is None:
@@ -78,7 +78,7 @@ def _fitted(x: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _scale(norm: str | None, n: int, inverse: bool) -> float:
-    """By what a transform is multiplied, of which the inverse has been divided by its size."""
+    """The factor of a normalisation, beyond the division of the inverse by its size."""
     if norm is None or norm == "backward":
         return 1
     if norm not in ("ortho", "forward"):
@@ -356,7 +356,7 @@ def irfftn(a: ArrayLike, s: Shape = None, axes: Shape = None, norm: str | None =
     """
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
-# ── Of what is symmetric ─────────────────────────────────────────────────────────────────────
+# ── Hermitian symmetry ───────────────────────────────────────────────────────────────────────
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real spectrum of a signal that is symmetric, from its first half.
@@ -401,7 +401,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return out * (1 / size)
 
 
-# ── Frequencies, and where zero stands ───────────────────────────────────────────────────────
+# ── Frequencies and shifts ───────────────────────────────────────────────────────────────────
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """The frequency of each number of a spectrum: from 0 up, then the negative ones.

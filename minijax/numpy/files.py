@@ -21,7 +21,7 @@ save, savez, array_repr, array_str = np.save, np.savez, np.array_repr, np.array_
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array of a file that `save` wrote, or what else NumPy finds there.
+    """The array of a file that `save` wrote, or any other object that NumPy reads.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -30,11 +30,11 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     >>> load(file)
     Array([1, 2], dtype=int32)
     """
-    found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
+    contents = np.load(file, *args, **kwargs)
+    if not isinstance(contents, np.ndarray):
+        return contents
     # NumPy has no name for the 16 bits of a bfloat16
-    return asarray(found.view(ml_dtypes.bfloat16) if found.dtype == "V2" else found)
+    return asarray(contents.view(ml_dtypes.bfloat16) if contents.dtype == "V2" else contents)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
@@ -57,7 +57,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
                  ) -> Any:
-    """The values of a function of the indices along each axis, which it is given one by one.
+    """The values of a function of the indices along each axis, one argument for each.
 
     >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
     Array([[ 0,  1],

@@ -1,4 +1,4 @@
-"""What is written in brackets, `r_[1:4, 7]`, `mgrid[:3, :4]`, and places as one number or several.
+"""Index expressions such as `r_[1:4, 7]` and `mgrid[:3, :4]`, and flat indices.
 
 Stands on `joining`, `diagonals`.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/numpy/index_tricks.py`.
@@ -46,16 +46,19 @@ class _Grid:
         if isinstance(key, slice):
             return _row(self.name, key)
         rows = promote_dtypes(*(_row(self.name, part) for part in key))
-        found = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
-        return found if self.sparse else lax.stack(found)
+        coordinates = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
+        return coordinates if self.sparse else lax.stack(coordinates)
 
 
 mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
 
 
 class _Joined:
-    """`r_` and `c_`: slices, numbers and arrays in a row; of these three numbers a text changes
-    some: the axis to join along, the least rank, and where the axes of lower ranks come to lie."""
+    """`r_` and `c_`: slices, numbers and arrays, concatenated.
+
+    A leading string sets up to three numbers: the axis of the concatenation, the least rank, and
+    the position of the axes of parts of a lower rank.
+    """
 
     def __init__(self, name: str, *numbers: int) -> None:
         self.name, self.numbers = name, numbers
@@ -64,9 +67,9 @@ class _Joined:
         parts = list(key) if isinstance(key, tuple) else [key]
         text = parts.pop(0) if isinstance(parts[0], str) else ""
         axis, least, first = self._numbers_of(text)
-        found = concatenate([self._part(part, least, first) for part in parts], axis)
-        as_matrix = text in ("r", "c") and found.ndim == 1
-        return lax.expand_dims(found, (text == "c",)) if as_matrix else found
+        joined = concatenate([self._part(part, least, first) for part in parts], axis)
+        as_matrix = text in ("r", "c") and joined.ndim == 1
+        return lax.expand_dims(joined, (text == "c",)) if as_matrix else joined
 
     def _numbers_of(self, text: str) -> tuple[int, ...]:
         if text in ("", "r", "c"):
@@ -95,12 +98,12 @@ r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Indices of all combinations of the places, one axis for each argument.
+    """An open mesh of indices, one axis for each argument.
 
     >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 3, 4]))]
     [(2, 1), (1, 3)]
     """
-    found = []
+    indices = []
     for d, x in enumerate(as_arrays("ix_", *args)):
         if x.ndim != 1:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
@@ -109,14 +112,14 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented; "
                                       "take jnp.nonzero(x)[0] of them.")
         x = x if x.size else convert(x, dtypes.default_int_dtype())
-        found.append(lax.broadcast_in_dim(x, replaced((1,) * len(args), d, x.size), (d,)))
-    return tuple(found)
+        indices.append(lax.broadcast_in_dim(x, replaced((1,) * len(args), d, x.size), (d,)))
+    return tuple(indices)
 
 
-# ── Places in a matrix ───────────────────────────────────────────────────────────────────────
+# ── Indices of a matrix ──────────────────────────────────────────────────────────────────────
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """The places on the k-th diagonal of this matrix, and below.
+    """The indices on the k-th diagonal of this matrix, and below.
 
     >>> [i.tolist() for i in tril_indices_from(np.ones((2, 2)))]
     [[0, 1, 1], [0, 0, 1]]
@@ -125,7 +128,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
-    """The places on the k-th diagonal of this matrix, and above.
+    """The indices on the k-th diagonal of this matrix, and above.
 
     >>> [i.tolist() for i in triu_indices_from(np.ones((2, 2)))]
     [[0, 0, 1], [0, 1, 1]]
@@ -141,7 +144,7 @@ def _places_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, A
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The places of the diagonal of this array.
+    """The indices of the diagonal of this array.
 
     >>> [i.tolist() for i in diag_indices_from(np.ones((2, 2)))]
     [[0, 1], [0, 1]]
@@ -154,7 +157,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 
 def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, ...]:
-    """The places of an n × n matrix that are not zero after `mask_func`, such as `triu`.
+    """The indices of an n × n matrix that are not zero after `mask_func`, such as `triu`.
 
     >>> [i.tolist() for i in mask_indices(2, diagonals.triu)]
     [[0, 0, 1], [0, 1, 1]]
@@ -163,33 +166,33 @@ def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
     return nonzero(mask_func(ones, k), size=size)
 
 
-# ── Places as one number ─────────────────────────────────────────────────────────────────────
+# ── Flat indices ─────────────────────────────────────────────────────────────────────────────
 
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
-    """The places in an array of this shape of places in the flat array; those outside are clipped.
+    """The indices into an array of this shape for flat indices; those out of bounds are clipped.
 
     >>> [int(i) for i in unravel_index(np.int32(5), (2, 3))]
     [1, 2]
     """
     if np.ndim(shape) > 1:
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    sizes, left, found = shape if np.ndim(shape) else (shape,), indices, []
+    sizes, left, remainders = shape if np.ndim(shape) else (shape,), indices, []
     for size in reversed(sizes):
-        found.append(left % size)
+        remainders.append(left % size)
         left = left // size
     return tuple(choose(left > 0, size - 1, choose(left + 1 < 0, 0, place))
-                 for size, place in zip(sizes, reversed(found), strict=True))
+                 for size, place in zip(sizes, reversed(remainders), strict=True))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
                       order: str = "C", *, dtype: Any = None) -> Array:
-    """The places in the flat array of places in an array of the shape `dims`.
+    """The flat indices for indices into an array of the shape `dims`.
 
     >>> ravel_multi_index((np.array([0, 1]), np.array([2, 0])), (2, 3))
     Array([2, 3], dtype=int32)
 
     Args:
-      mode: of places outside: "raise", which needs known ones, "wrap", "clip" or "ignore".
+      mode: for indices out of bounds: "raise" (of concrete ones), "wrap", "clip" or "ignore".
     """
     if len(multi_index) != len(dims):
         raise AssertionError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
@@ -198,16 +201,16 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     places = as_arrays("ravel_multi_index", *multi_index)
-    wanted = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
-    for each in (*(x.dtype for x in places), np.dtype(wanted)):
+    dtype = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
+    for each in (*(x.dtype for x in places), np.dtype(dtype)):
         if dtypes.kind(each) not in "iu":
             raise ValueError(f"dtype={each!r} is not an integer type.")
     sizes = [operator.index(size) for size in dims]
-    if math.prod(sizes) - 1 > np.iinfo(wanted).max:
-        raise ValueError(f"jnp.ravel_multi_index: dtype={wanted!r} not large enough to hold "
+    if math.prod(sizes) - 1 > np.iinfo(dtype).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={dtype!r} not large enough to hold "
                          f"flattened index for dims={tuple(sizes)}. Use the dtype argument to pass "
                          "a suitable one.")
-    result: Any = creation.array(0, wanted)
+    result: Any = creation.array(0, dtype)
     pairs, stride = list(zip(places, sizes, strict=True)), 1
     for x, size in pairs[::-1] if order == "C" else pairs:
         result = result + convert(_inside(x, size, mode), result.dtype) * stride
@@ -216,11 +219,11 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
 
 
 def _inside(x: Any, size: int, mode: str) -> Any:
-    """The places along an axis, of which those outside are refused or brought in, as wished."""
+    """The indices along an axis; those out of bounds are treated as the mode says."""
     if mode == "raise":
-        known = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
-                             "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((known < 0) | (known >= size)):
+        values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
+                              "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((values < 0) | (values >= size)):
             raise ValueError("invalid entry in coordinates array")
     if mode == "clip":
         return lax.clamp(convert(0, x.dtype), x, convert(size - 1, x.dtype))

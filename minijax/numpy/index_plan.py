@@ -33,12 +33,12 @@ class Entry(NamedTuple):
 
     @property
     def is_box(self) -> bool:
-        """Whether places side by side are shown: they are one window."""
+        """Whether it selects contiguous elements, as one window."""
         return self.has_steps and abs(self.value.step) == 1
 
     @property
     def has_steps(self) -> bool:
-        """Whether places in equal steps are shown, along an axis of their own."""
+        """Whether it selects equally spaced elements, along an axis of their own."""
         return self.kind in ("slice", "window")
 
 
@@ -65,8 +65,8 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
     for position, (item, count) in enumerate(zip(items, taken, strict=True)):
         count = rest if item is Ellipsis else count
         for k, (kind, value) in enumerate(_meanings(item, shape[axis:axis + count], position)):
-            found, size = (axis + k, shape[axis + k]) if count else (None, 1)
-            entries.append(Entry(kind, value, found, size, position))
+            at, size = (axis + k, shape[axis + k]) if count else (None, 1)
+            entries.append(Entry(kind, value, at, size, position))
         axis += count
     return entries
 
@@ -93,7 +93,7 @@ def _as_array(item: Any) -> Any:
 
 @dataclass(frozen=True)
 class Slice:
-    """So many places from one on, as `ds` writes them.  Where they begin may be traced.
+    """A slice of static size, as `ds` makes it; its start may be traced.
 
     Raises:
       TypeError: for a size that is traced.
@@ -122,12 +122,12 @@ class Slice:
 
 
 def ds(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:
-    """An index that says how many places it shows, rather than where it ends.
+    """A slice by its start and its size, rather than its end.
 
     Args:
-      start: the first place, which may be traced; None for all of them.
-      size: how many there are; if None, there are `start` of them, from 0 on.
-      stride: how far each is from the next.
+      start: the first index, which may be traced; None for the whole axis.
+      size: the number of elements; if None, `start` is the size, and the slice begins at 0.
+      stride: the step from each to the next.
 
     Raises:
       TypeError: for a size that is traced.
@@ -183,16 +183,16 @@ def _checked_window(item: Slice, size: int) -> Slice:
 
 
 def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[np.ndarray]:
-    """A mask is the places where it is true; a scalar mask an axis of one, or of nothing."""
+    """The indices where a mask is true; a scalar mask is an axis of size one or zero."""
     if isinstance(mask, Tracer) and not core.is_concrete(mask):
         raise errors.NonConcreteBooleanIndexError(mask)
-    known = core.concrete_or_error(mask)
-    if known is None or known.ndim == 0:
-        return [np.arange(int(np.asarray(known)))]
-    if any(n not in (0, m) for n, m in zip(known.shape, sizes, strict=True)):
+    values = core.concrete_or_error(mask)
+    if values is None or values.ndim == 0:
+        return [np.arange(int(np.asarray(values)))]
+    if any(n not in (0, m) for n, m in zip(values.shape, sizes, strict=True)):
         raise IndexError("boolean index did not match shape of indexed array in index "
-                         f"{position}: got {known.shape}, expected {[*sizes]}")
-    return np.nonzero(known)
+                         f"{position}: got {values.shape}, expected {[*sizes]}")
+    return np.nonzero(values)
 
 
 def _static_slice(item: slice, position: int) -> slice:
@@ -268,7 +268,7 @@ def shared_dtype(columns: Sequence[Any]) -> np.dtype:
 # ── Planning: the gather that reads what an index shows ──────────────────────────────────────
 
 class Plan(NamedTuple):
-    """The gather that reads what an index shows; a scatter writes by the same numbers."""
+    """The gather that reads an index; a scatter writes by the same numbers."""
 
     indices: Any
     dimension_numbers: GatherDimensionNumbers
@@ -279,7 +279,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
-    """How to gather what an index shows: windows of one size, and a table of their corners."""
+    """The gather of an index: windows of one size, and a table of their corners."""
     axes = _result_axes(entries)
     kept = [(n, entry) for n, entry in axes if entry is None or entry.has_steps]
     batch = [(n, entry) for n, entry in kept if entry is None or not entry.is_box]
@@ -338,9 +338,9 @@ def _table(columns: Sequence[tuple[Any, Sequence[int]]], batch: tuple[int, ...])
     """The columns side by side along a new last axis; each lies along some axes of the batch."""
     shape = (*batch, 1)
     if not any(isinstance(places, Array) for places, _ in columns):
-        known = [np.broadcast_to(np.expand_dims(
+        full_columns = [np.broadcast_to(np.expand_dims(
             places, tuple({*range(len(shape))} - {*dims})), shape) for places, dims in columns]
-        return np.concatenate([np.zeros((*batch, 0), np.int32), *known], -1)
+        return np.concatenate([np.zeros((*batch, 0), np.int32), *full_columns], -1)
     dtype = shared_dtype([places for places, _ in columns])
     return lax.concatenate([lax.broadcast_in_dim(convert(places, dtype), shape, dims)
                             for places, dims in columns], len(batch))

@@ -69,19 +69,19 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
 
 
 def _is_window(entries: list[Entry]) -> bool:
-    """Whether what an index shows is one window: no entry is an array with axes."""
+    """Whether an index selects one window: no entry is an array with axes."""
     return not any(entry.kind == "array" and np.ndim(entry.value)
                    or entry.kind == "window" and not entry.is_box for entry in entries)
 
 
 def _is_outside(entries: list[Entry], wrap: bool) -> bool:
-    """Whether some place that is known lies outside of the operand."""
+    """Whether a static index is out of bounds."""
     return any(entry.kind == "integer" and not -entry.size * wrap <= entry.value < entry.size
                for entry in entries)
 
 
 def _places(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
-    """Each place of an index, its axis, and how much is meant: where a check may look."""
+    """Each scalar or array of an index, its axis and its extent, for checks of bounds."""
     for entry in entries:
         if entry.axis is not None and entry.kind != "slice":
             yield ((entry.value.start, entry.axis, len(entry.value)) if entry.kind == "window" else
@@ -93,7 +93,7 @@ def _places(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
 def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
                    unique_indices: bool = False, mode: Mode = None, fill_value: Any = None,
                    wrap_negative_indices: bool = True) -> Array:
-    """What `x[idx]` is.
+    """`x[idx]`, with options.
 
     Args:
       x: an array.
@@ -139,8 +139,8 @@ def _static_fill(value: Any) -> Any:
         return None
     if np.ndim(value) != 0:
         raise ValueError("fill_value argument to indexed get() must be a scalar")
-    known = core.concrete_or_error(value, "fill_value argument to indexed get()")
-    return None if known is None else known.item()
+    concrete = core.concrete_or_error(value, "fill_value argument to indexed get()")
+    return None if concrete is None else concrete.item()
 
 
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +148,7 @@ def _static_fill(value: Any) -> Any:
 def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
                    indices_are_sorted: bool = False, unique_indices: bool = False,
                    mode: Mode = None, wrap_negative_indices: bool = True) -> Array:
-    """`x` with what `x[idx]` shows written over, or changed, by `y`.
+    """`x` with the elements `x[idx]` replaced, or updated, by `y`.
 
     Args:
       x: an array.
@@ -273,7 +273,7 @@ class _IndexUpdateRef:
         return self.array ** self._gathered_factors(values, options)
 
     def _gathered_factors(self, values: Any, options: dict) -> Array:
-        """Ones, but at the index the product of what was given for it."""
+        """Ones, with the product of the values at the index."""
         ones = lax.full_like(self.array, 1)
         return scatter_update(ones, self.index, values, lax.scatter_mul, **options)
 

@@ -27,7 +27,7 @@ from minijax.numpy import display
 
 
 class Tensor(ctypes.Structure):
-    """Where an array is, and what it is."""
+    """DLTensor: the address of an array, its device, dtype, shape and strides."""
 
     _fields_ = [("data", ctypes.c_void_p), ("platform", ctypes.c_int32), ("id", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
@@ -39,13 +39,13 @@ DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Managed(ctypes.Structure):
-    """A tensor, and what gives it back; nothing says that it must not be written to."""
+    """DLManagedTensor: a tensor and its deleter, without a flag for read-only memory."""
 
     _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
 
 
 class Versioned(ctypes.Structure):
-    """The same since version 1, with flags."""
+    """DLManagedTensorVersioned: the same since version 1, with flags."""
 
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
                 ("context", ctypes.c_void_p), ("deleter", DELETER), ("flags", ctypes.c_uint64),
@@ -80,7 +80,7 @@ _new = _python_api("New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ct
 
 
 def managed_in(capsule: Any) -> Any:
-    """What lies in a capsule."""
+    """The managed tensor in a capsule."""
     name = _name_of(capsule)
     if name not in KINDS:
         raise BufferError(f"a DLPack capsule is read once; this one is called {name!r}")
@@ -130,16 +130,16 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
       BufferError: where that needs a copy that was refused, or another device.
     """
     display.check_no_keys(x)
-    wanted, copy = options.get("dl_device"), options.get("copy")
+    dl_device, copy = options.get("dl_device"), options.get("copy")
     knows_read_only = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
     here = dlpack_device(x)
     if here[0] == ON_HOST:
         return _of_host(x._buffer, options, knows_read_only)
-    if wanted is not None and tuple(wanted) == (ON_HOST, 0) and copy is not False:
+    if dl_device is not None and tuple(dl_device) == (ON_HOST, 0) and copy is not False:
         return _of_host(x._buffer, options, knows_read_only)
-    if wanted is not None and tuple(wanted) != here:
+    if dl_device is not None and tuple(dl_device) != here:
         raise BufferError(f"the array lies on {x.device}, which is {here} for DLPack, and is asked "
-                          f"for on {tuple(wanted)}: jax.device_put(x, device) brings it there.")
+                          f"for on {tuple(dl_device)}: jax.device_put(x, device) brings it there.")
     if not knows_read_only and copy is False:
         raise BufferError("arrays do not change, and who asks without max_version knows of no "
                           "read-only memory: it is given a copy, which copy=False refuses.")
@@ -152,14 +152,14 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
 
 
 def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool) -> Any:
-    """By NumPy, which knows no bfloat16: the code of the type is changed in what it hands over."""
+    """By NumPy, which has no bfloat16: the type code is set in the capsule."""
     if not knows_read_only:
         values = values.copy()
     if values.dtype != BFLOAT16:
         return values.__dlpack__(**options)
-    found = values.view(np.uint16).__dlpack__(**options)
-    managed_in(found).tensor.code = BFLOAT
-    return found
+    capsule = values.view(np.uint16).__dlpack__(**options)
+    managed_in(capsule).tensor.code = BFLOAT
+    return capsule
 
 
 _handed_over: dict[int, tuple] = {}  # by the address of what is in a capsule: it, and all it needs
@@ -174,24 +174,24 @@ def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any
     strides = (ctypes.c_int64 * aval.ndim)(
         *(math.prod(aval.shape[i + 1:]) for i in range(aval.ndim)))
     tensor = Tensor(address, *device, aval.ndim, *CODES[aval.dtype], 1, lengths, strides, 0)
-    managed: Any = (Managed(tensor, None, _given_back) if flags is None
-                    else Versioned(1, 0, None, _given_back, flags, tensor))
+    managed: Any = (Managed(tensor, None, _deleter) if flags is None
+                    else Versioned(1, 0, None, _deleter, flags, tensor))
     where = ctypes.addressof(managed)
-    found = _new(where, OLD if flags is None else NEW, None)
+    out = _new(where, OLD if flags is None else NEW, None)
     forget_unread()
-    _handed_over[where] = found, owner, managed, lengths, strides
-    return found
+    _handed_over[where] = out, owner, managed, lengths, strides
+    return out
 
 
 @DELETER
-def _given_back(where: int) -> None:
-    """Whoever has read an array is done with it: what was asked for meanwhile may still go on."""
+def _deleter(where: int) -> None:
+    """The deleter: the consumer is done with the array, but its kernels may still run."""
     _, owner, *_ = _handed_over.pop(where)
     owner.device.wait_for_all()
 
 
 def forget_unread() -> None:
-    """Let go of the capsules that were not read, and that nobody else has."""
+    """Drop the capsules that were not consumed and have no other owner."""
     # JAX: a destructor in C; in Python it would run while an error of the reader's is on its way.
     for where, entry in list(_handed_over.items()):
         if _holders(entry) == _ALONE and _name_of(entry[0]) in KINDS:
@@ -206,7 +206,7 @@ _ALONE = _holders((object(),))
 
 
 def cuda_array_interface(x: Any) -> dict[str, Any]:
-    """Where an array on a GPU of NVIDIA's lies, as Numba, CuPy and others ask it.
+    """The CUDA array interface of an array on a GPU of NVIDIA's, for Numba, CuPy and others.
 
     Raises:
       AttributeError: of other arrays, which have none, and for bfloat16, which it has no word for.
@@ -225,8 +225,8 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
 # ── In ───────────────────────────────────────────────────────────────────────────────────────
 
 def from_dlpack(x: Any) -> Any:
-    """What is behind an object with `__dlpack__`: as NumPy sees it, if it lies on the host; else an
-    array over the same memory.
+    """The array of an object with `__dlpack__`: on the host NumPy's, on a GPU one over the same
+    memory.
 
     Raises:
       BufferError: for a device, strides or a dtype that is not ours.
@@ -236,11 +236,11 @@ def from_dlpack(x: Any) -> Any:
         return _on_host(x)
     ours = {"stream": device.processor.number} if isinstance(device, CudaDevice) else {}
     try:
-        found = x.__dlpack__(max_version=(1, 0), **ours)
+        capsule = x.__dlpack__(max_version=(1, 0), **ours)
     except TypeError:  # it was written before there were versions
-        found = x.__dlpack__(**ours)
-    name, managed = _name_of(found), managed_in(found)
-    _rename(found, USED[name])
+        capsule = x.__dlpack__(**ours)
+    name, managed = _name_of(capsule), managed_in(capsule)
+    _rename(capsule, USED[name])
     owner, tensor = _Taken(managed), managed.tensor
     shape, code = tuple(tensor.shape[:tensor.ndim]), (tensor.code, tensor.bits)
     if code not in DTYPES or tensor.lanes != 1:
@@ -252,7 +252,7 @@ def from_dlpack(x: Any) -> Any:
 
 
 class _Taken:
-    """What another library handed over, until nobody here has it any more."""
+    """The owner of an imported tensor, whose deleter it calls at its own end."""
 
     def __init__(self, managed: Any) -> None:
         self.managed = managed
@@ -264,7 +264,7 @@ class _Taken:
 
 def _over(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
           ) -> ArrayImpl:
-    """An array over memory that somebody else has."""
+    """An array over memory of another owner."""
     begin()
     return device.borrowed(address, ShapedArray(shape, dtype), owner)
 
@@ -285,19 +285,19 @@ def check_contiguous(shape: Sequence[int], strides: Sequence[int], dtype: np.dty
 
 
 def _on_host(x: Any) -> np.ndarray:
-    """By NumPy, which is told that bfloat16 is uint16."""
+    """By NumPy, with bfloat16 passed as uint16."""
     kinds = []
 
-    def given(**options: Any) -> Any:
-        found = x.__dlpack__(**options)
-        tensor = managed_in(found).tensor
+    def export(**options: Any) -> Any:
+        capsule = x.__dlpack__(**options)
+        tensor = managed_in(capsule).tensor
         kinds.append((tensor.code, tensor.bits))
         if kinds == [CODES[BFLOAT16]]:
             tensor.code = UNSIGNED
-        return found
+        return capsule
 
     values = np.from_dlpack(SimpleNamespace(
-        __dlpack__=given, __dlpack_device__=x.__dlpack_device__))
+        __dlpack__=export, __dlpack_device__=x.__dlpack_device__))
     return values.view(BFLOAT16) if kinds == [CODES[BFLOAT16]] else values
 
 

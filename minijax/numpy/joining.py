@@ -142,7 +142,7 @@ def block(arrays: Any) -> Array:
 
 
 def _depth(arrays: Any) -> int:
-    """How deep the lists are, alike everywhere."""
+    """The depth of nested lists, the same everywhere."""
     if isinstance(arrays, tuple):
         raise ValueError(f"jax.numpy.block does not allow tuples, got {arrays}")
     if not isinstance(arrays, list):
@@ -314,7 +314,7 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
 
 
 def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
-    """Which element stands at each place: as many as have ended before it."""
+    """Each element of the result comes from the first source whose repeats end after it."""
     if length == 0 or x.shape[axis] == 0:
         return lax.slice_in_dim(x, 0, 0, axis=axis)
     number = np.dtype("int32")
@@ -360,8 +360,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
 
 
 def _pairs(pad_width: Any, ndim: int) -> Widths:
-    given = static_value(pad_width, "`pad_width` argument of jnp.pad")
-    widths = np.broadcast_to(given, (ndim, 2))
+    widths = np.broadcast_to(static_value(pad_width, "`pad_width` argument of jnp.pad"), (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]
 
 
@@ -376,7 +375,7 @@ def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
 
 
 def _pad_places(a: Any, axis: int, pair: tuple[int, int], mode: Any, **options: Any) -> Any:
-    """NumPy pads the numbers of the places: these are the elements to show."""
+    """NumPy pads the indices of the axis; the padded elements are gathered."""
     return a if pair == (0, 0) else _taken(a, np.pad(np.arange(a.shape[axis]), pair, mode,
                                                      **options), axis)
 

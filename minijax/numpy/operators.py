@@ -79,14 +79,14 @@ def _as_pairs(x: Any, dtype: np.dtype) -> Any:
 
 def _numbers(x: Any, *details: str, of_tracers: bool = False,
              error: Callable[..., Exception] = errors.ConcretizationTypeError) -> np.ndarray:
-    """The numbers of an array, and of a tracer that knows them where it may be asked.
+    """The concrete values of an array; of a tracer that has them, only if `of_tracers`.
 
-    A float taken out of a tracer would have no derivative any more, in silence.
+    A float taken out of a tracer would silently lose its derivative.
     """
-    known = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
-    if known is None:
+    concrete = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
+    if concrete is None:
         raise error(x, *details)
-    return display.numbers_of(known)
+    return display.numbers_of(concrete)
 
 
 def _number(python_type: type) -> Callable[[Any], Any]:
@@ -109,15 +109,15 @@ def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
-# ── What differs from the functions, or is none ──────────────────────────────────────────────
+# ── Methods and properties that are no functions of `numpy` ──────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
-    """What a function of an array gives; its examples stay where the names in them are."""
+    """A property computed by a function of the array, with the summary of its docstring."""
     return property(get, doc=str(get.__doc__).partition("\n")[0])
 
 
 class _Methods:
-    """What arrays and tracers have besides."""
+    """Further methods and properties of arrays and tracers."""
 
     def __bool__(self: Any) -> bool:
         if self.size == 0:
@@ -126,12 +126,12 @@ class _Methods:
         if self.size != 1:
             raise ValueError("The truth value of an array with more than one element is ambiguous. "
                              "Use a.any() or a.all()")
-        known = self._concrete()
+        concrete = self._concrete()
         if core.has_key_dtype(self.aval):
             raise TypeError("key array cannot be converted to boolean.")
-        if known is None:
+        if concrete is None:
             raise errors.TracerBoolConversionError(self)
-        return bool(known._buffer.reshape(())[()])
+        return bool(concrete._buffer.reshape(())[()])
 
     __int__, __float__, __complex__ = map(_number, (int, float, complex))
 
@@ -249,29 +249,29 @@ class _Methods:
         >>> jnp.array(1, dtype="int32").view("uint32")
         Array(1, dtype=uint32)
         """
-        wanted = self.dtype if dtype is None else np.dtype(
+        dtype = self.dtype if dtype is None else np.dtype(
             dtypes.check_user_dtype_supported(dtype, "view"))
-        if wanted == self.dtype:
+        if dtype == self.dtype:
             return self
-        if wanted.kind == "b":
-            return self.view("uint8").astype(wanted)
+        if dtype.kind == "b":
+            return self.view("uint8").astype(dtype)
         if self.dtype.kind == "b":
-            return self.astype("uint8").view(wanted)
-        before, after = self.dtype.itemsize, wanted.itemsize
+            return self.astype("uint8").view(dtype)
+        before, after = self.dtype.itemsize, dtype.itemsize
         if not self.ndim and before != after:
             raise ValueError("view() of a 0d array is only supported if the itemsize is "
                              "unchanged.")
         if self.ndim and self.shape[-1] * before % after:
             raise ValueError("When changing to a larger dtype, its size must be a divisor of "
                              "the total size in bytes of the last axis of the array.")
-        if "c" in (self.dtype.kind, wanted.kind):
+        if "c" in (self.dtype.kind, dtype.kind):
             whole = (-1,) if self.ndim else ()
-            pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), wanted)
+            pairs = _as_pairs(shaping.reshape(self, (*self.shape[:-1], -1)), dtype)
             return shaping.reshape(pairs, (*self.shape[:-1], *whole))
         if before < after:
             parts = after // before
             self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
-        bits = lax.bitcast_convert_type(self, wanted)
+        bits = lax.bitcast_convert_type(self, dtype)
         return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
 
     def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
@@ -280,11 +280,11 @@ class _Methods:
         return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
     def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-        """At every place, the element of the array among `choices` whose number stands here."""
+        """Element by element, the choice with this number."""
         return putting.choose(self, choices, out, mode)
 
     def argpartition(self: Any, kth: int, axis: int = -1) -> Any:
-        """The places of the elements so that they are as `partition` puts them."""
+        """The indices of the elements in the order of `partition`."""
         return sorting.argpartition(self, kth, axis)
 
     # ── Where it lies ────────────────────────────────────────────────────────────────────────
@@ -320,7 +320,7 @@ class _Methods:
 
     @property
     def format(self: Any) -> Any:
-        """How its numbers lie in memory, and on which devices."""
+        """The layout of its numbers in memory, and its devices."""
         return Format(Layout(tuple(range(self.ndim)), ()), self.sharding)
 
     @property
@@ -338,7 +338,7 @@ class _Methods:
                              "arr.addressable_shards]")
 
     def byteswap(self: Any, inplace: bool = False) -> Any:
-        """The numbers that the bytes give from the last to the first."""
+        """The numbers with their bytes reversed."""
         if inplace:
             raise NotImplementedError("JAX arrays are immutable: byteswap(inplace=True) has "
                                       "nothing to write to.")
@@ -377,17 +377,19 @@ def install_operators(namespace: Any) -> None:
     Args:
       namespace: the module `numpy`, whose functions they are; ``x.__array_namespace__()`` gives it.
     """
-    found: dict[str, Any] = {"__array_namespace__": lambda self, *, api_version=None: namespace}
+    attributes: dict[str, Any] = {
+        "__array_namespace__": lambda self, *, api_version=None: namespace}
     for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
-        found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, getattr(namespace, function))
+        attributes[f"__{name}__"] = _binary_operator(
+            f"__{name}__", sign, getattr(namespace, function))
     for name, (sign, function) in _OPERATORS.items():
-        found[f"__r{name}__"] = _binary_operator(
+        attributes[f"__r{name}__"] = _binary_operator(
             f"__r{name}__", sign, getattr(namespace, function), swapped=True)
-    found |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
-    found |= {name: getattr(namespace, name) for name in _METHODS}
-    found |= {name: value for name, value in vars(_Methods).items()
-              if inspect.isfunction(value) or isinstance(value, property)}
-    for name, value in found.items():
+    attributes |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
+    attributes |= {name: getattr(namespace, name) for name in _METHODS}
+    attributes |= {name: value for name, value in vars(_Methods).items()
+                   if inspect.isfunction(value) or isinstance(value, property)}
+    for name, value in attributes.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
     ShapedArray.sharding = property(of_type)  # type: ignore[attr-defined]
     for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():

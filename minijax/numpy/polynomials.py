@@ -37,11 +37,12 @@ def poly(seq_of_zeros: Inexact) -> Array:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
         return convert(1, zeros.dtype)
-    found: Any = lax.full((1,), 1, zeros.dtype)
+    coefficients: Any = lax.full((1,), 1, zeros.dtype)
     for i in range(zeros.size):
-        grown = lax.pad(found, convert(0, zeros.dtype), [(0, 1, 0)])
-        found = grown - lax.pad(found * zeros[i], convert(0, zeros.dtype), [(1, 0, 0)])
-    return found
+        grown = lax.pad(coefficients, convert(0, zeros.dtype), [(0, 1, 0)])
+        coefficients = grown - lax.pad(coefficients * zeros[i], convert(0, zeros.dtype),
+                                       [(1, 0, 0)])
+    return coefficients
 
 
 def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
@@ -52,8 +53,8 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: the coefficients, the highest power first.
-      strip_zeros: whether coefficients that are zero at the begin are left out, which must then be
-        known; otherwise there is a nan for each.
+      strip_zeros: whether leading zeros are dropped, for which `p` must be concrete; otherwise each
+        gives a nan.
 
     Raises:
       ValueError: for more than one axis.
@@ -64,10 +65,11 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
         raise ValueError("Input must be a rank-1 array.")
     if not strip_zeros:
         return _roots(p) if p.size > 1 else lax.full((0,), 0, _complex(p))
-    known = static_value(p, "The error occurred in the jnp.roots() function. To use this within a "
-                         "JIT-compiled context, pass strip_zeros=False, but be aware that leading "
-                         "zeros will result in some returned roots being set to NaN.")
-    places = np.flatnonzero(known)
+    coefficients = static_value(
+        p, "The error occurred in the jnp.roots() function. To use this within a JIT-compiled "
+        "context, pass strip_zeros=False, but be aware that leading zeros will result in some "
+        "returned roots being set to NaN.")
+    places = np.flatnonzero(coefficients)
     inner = p[int(places[0]):] if places.size else p[:0]
     return _roots(inner) if len(inner) > 1 else lax.full((0,), 0, _complex(p))
 
@@ -77,15 +79,15 @@ def _complex(p: Any) -> Any:
 
 
 def _roots(p: Any) -> Any:
-    """Of all coefficients; a nan for each zero at the begin."""
-    before = reductions.argmax(p != 0)  # turned round to the end they are more zeros of it
+    """The roots; a nan for each leading zero."""
+    before = reductions.argmax(p != 0)  # rolled to the end, leading zeros are roots at 0
     turned = p[(np.arange(len(p)) + before) % len(p)]
     companion = diagonals.diagflat(lax.full((len(p) - 2,), 1, p.dtype), -1)
-    found: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
-    by_size = found[sorting.argsort(-lax.abs(found))]
+    eigenvalues: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
+    by_size = eigenvalues[sorting.argsort(-lax.abs(eigenvalues))]
     is_left = np.arange(len(p) - 1) < len(p) - 1 - before
-    cut = lax.select(is_left, by_size, lax.full_like(found, complex(np.nan, np.nan)))
-    return choose(before == 0, found, cut)
+    cut = lax.select(is_left, by_size, lax.full_like(eigenvalues, complex(np.nan, np.nan)))
+    return choose(before == 0, eigenvalues, cut)
 
 
 def polyadd(a1: Alike, a2: Alike) -> Array:
@@ -114,7 +116,7 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
     Array([ 1.,  0., -1.], dtype=float32)
 
     Args:
-      trim_leading_zeros: whether to leave them out of the arguments, which then must be known.
+      trim_leading_zeros: whether to drop those of the arguments, which then must be concrete.
     """
     if trim_leading_zeros:
         a1, a2 = (putting.trim_zeros(x, "f") for x in (a1, a2))
@@ -123,25 +125,25 @@ def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Ar
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """The quotient of two polynomials, and what is left.
+    """The quotient and the remainder of two polynomials.
 
     >>> [x.tolist() for x in polydiv(np.array([1., 3., 2.]), np.array([1., 1.]))]
     [[1.0, 2.0], [0.0, 0.0, 0.0]]
 
     Args:
-      trim_leading_zeros: whether to leave them out of what is left, which then must be known.
+      trim_leading_zeros: whether to drop those of the remainder, which then must be concrete.
     """
     u, v = promote_dtypes_inexact(u, v)
-    left: Any = u
+    remainder: Any = u
     degree = len(v) - 1
-    found: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
+    quotient: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
     for k in range(u.shape[0] - degree):
-        factor = left[k] / v[0]
-        found = found.at[k].set(factor)
-        left = left.at[k:k + degree + 1].add(-factor * v)
+        factor = remainder[k] / v[0]
+        quotient = quotient.at[k].set(factor)
+        remainder = remainder.at[k:k + degree + 1].add(-factor * v)
     if trim_leading_zeros:
-        left = putting.trim_zeros(left, "f")
-    return found, left
+        remainder = putting.trim_zeros(remainder, "f")
+    return quotient, remainder
 
 
 def polyder(p: Inexact, m: int = 1) -> Array:
@@ -187,15 +189,16 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
             w: ArrayLike | None = None, cov: bool | str = False) -> Any:
-    """The polynomial of this degree that comes nearest to the points, in squares.
+    """The least-squares fit of a polynomial of this degree.
 
     >>> polyfit(np.array([0., 1., 2.]), np.array([1., 3., 5.]), 1).round(3)
     Array([2., 1.], dtype=float32)
 
     Args:
-      full: whether residuals, rank, singular values and `rcond` come, too.
+      full: whether to return residuals, rank, singular values and `rcond`, too.
       w: a weight for each point.
-      cov: whether the covariance of the coefficients comes, too; "unscaled" as it is.
+      cov: whether to return the covariance of the coefficients, too; "unscaled": without the
+        variance of the residuals as factor.
     """
     x, y = promote_dtypes_inexact(x, y)
     count = whole_part(deg, "deg must be int") + 1
@@ -220,20 +223,21 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
             raise TypeError("expected w and y to have the same length")
         powers, y = powers * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
     scale: Any = lax.sqrt(reductions.sum(powers * powers, 0))
-    found, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)
-    found = (found.T / scale).T
+    coefficients, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)
+    coefficients = (coefficients.T / scale).T
     if full:
-        return found, residuals, rank, values, convert(rcond, dtypes.default_float_dtype(), True)
+        rcond = convert(rcond, dtypes.default_float_dtype(), True)
+        return coefficients, residuals, rank, values, rcond
     if not cov:
-        return found
+        return coefficients
     base = equations.inv(powers.T @ powers / (scale[:, None] * scale)) / (scale[:, None] * scale)
     if cov == "unscaled":
-        return found, base
+        return coefficients, base
     if x.size <= count:
         raise ValueError("the number of data points must exceed order to scale the covariance "
                          "matrix")
     factor = residuals / (x.size - count)
-    return found, base[:, :, None] * factor if y.ndim == 2 else base * factor
+    return coefficients, base[:, :, None] * factor if y.ndim == 2 else base * factor
 
 
 public(globals())

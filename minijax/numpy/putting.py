@@ -32,14 +32,14 @@ def _check_not_in_place(name: str, inplace: bool) -> None:
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
         inplace: bool = True) -> Array:
-    """The array with other values at these places of the flat array; needs ``inplace=False``.
+    """The array with other values at these flat indices; needs ``inplace=False``.
 
     >>> put(np.array([5, 6, 7]), np.array([0, 2]), np.array([1, 2]), inplace=False)
     Array([1, 6, 2], dtype=int32)
 
     Args:
       v: the values, again from the first where they are too few.
-      mode: "clip" or "wrap" brings places outside inside; by default they are left out.
+      mode: "clip" or "wrap" for indices out of bounds; by default they are dropped.
     """
     _check_not_in_place("put", inplace)
     places, values = ravel(ind), ravel(as_array("put", v))
@@ -73,13 +73,13 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         return arr
     is_chosen = lax.reshape(mask, arr.shape) != 0
     turn = lax.reshape(lax.cumsum(ravel(convert(is_chosen, np.dtype("int32")))), arr.shape) - 1
-    found = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
-    return convert(found, arr.dtype, arr.weak_type)
+    out = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+    return convert(out, arr.dtype, arr.weak_type)
 
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
                    inplace: bool = True, *, mode: str | None = None) -> Array:
-    """In every row along an axis, other values at that row's places; needs ``inplace=False``.
+    """The array with other values at indices along an axis; needs ``inplace=False``.
 
     >>> put_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), 9, 1, inplace=False)
     Array([[1, 9],
@@ -101,7 +101,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
            ) -> Array:
-    """The array with values put in before these places.
+    """The array with values inserted before these indices.
 
     >>> insert(np.array([5, 6, 7]), 1, 9)
     Array([5, 9, 6, 7], dtype=int32)
@@ -149,21 +149,21 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """At every place, the element of the array among `choices` whose number stands there.
+    """Element by element, the choice whose number the array `a` has.
 
     >>> choose(np.array([1, 0]), [np.array([5, 6]), np.array([7, 8])])
     Array([7, 6], dtype=int32)
 
     Args:
-      mode: of numbers outside: "raise", which needs known ones, "wrap" or "clip".
+      mode: for numbers out of bounds: "raise" (of concrete ones), "wrap" or "clip".
     """
     if dtypes.kind(a.dtype) not in "iu":
         raise ValueError("`a` array must be integer typed")
     which, arrays = a, as_arrays("choose", *choices)
     if mode == "raise":
-        known = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
-                             "mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((known < 0) | (known >= len(arrays))):
+        numbers = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
+                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((numbers < 0) | (numbers >= len(arrays))):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
         which = which % len(arrays)
@@ -172,13 +172,13 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
-    found = take_along_axis(lax.stack(arrays), which[None], 0)[0]
-    return convert(found, found.dtype)
+    elements = take_along_axis(lax.stack(arrays), which[None], 0)[0]
+    return convert(elements, elements.dtype)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
                ) -> Array:
-    """The array without the zeros at its ends, which must be known.
+    """The array without the zeros at its ends; it must be concrete.
 
     >>> trim_zeros(np.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)
@@ -189,8 +189,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     is_set = np.asarray(static_value(filt, "jnp.trim_zeros")) != 0
     axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
     for d in axes:
-        found = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
-        ends = (found[0], found[-1] + 1) if found.size else (filt.shape[d],) * 2
+        places = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
+        ends = (places[0], places[-1] + 1) if places.size else (filt.shape[d],) * 2
         cut[d] = slice(ends[0] if "f" in trim.lower() else 0,
                        ends[1] if "b" in trim.lower() else filt.shape[d])
     return filt[tuple(cut)] if axes else filt
@@ -204,11 +204,11 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Any) -> Array:
     Array([[6.]], dtype=float32)
     """
     for axis in axes:
-        found = func(a, axis)
-        found = found if found.ndim == a.ndim else lax.expand_dims(found, (axis % a.ndim,))
-        if found.ndim != a.ndim:
+        result = func(a, axis)
+        result = result if result.ndim == a.ndim else lax.expand_dims(result, (axis % a.ndim,))
+        if result.ndim != a.ndim:
             raise ValueError("function is not returning an array of the correct shape")
-        a = found
+        a = result
     return a
 
 

@@ -30,7 +30,7 @@ from minijax.primitives.slots import extremum_of_nothing
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
 class _Kind(NamedTuple):
-    """How elements become one: along axes, with a first value, along mapped axes."""
+    """The parts of a reduction: along axes, of two elements, its identity, along mapped axes."""
 
     reduce: Callable[[Any, tuple[int, ...]], Any]
     combine: Callable[[Any, Any], Any]
@@ -54,14 +54,14 @@ def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     """The axes of a reduction; behind them the names of mapped axes around it."""
     if not (axis is None or isinstance(axis, (int, tuple, str))) and np.iterable(axis):
         axis = tuple(axis)
-    given = axis if isinstance(axis, tuple) else (axis,)
-    names = tuple(each for each in given if isinstance(each, str))
-    axis = tuple(each for each in given if each not in names) if names else axis
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    names = tuple(each for each in axes if isinstance(each, str))
+    axis = tuple(each for each in axes if each not in names) if names else axis
     return *canonical_axes(static_axes(name, axis), a.ndim), *names
 
 
 def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
-    """The same, where it is the size of the axes that is divided by."""
+    """The same for a mean, which divides by the size of the axes."""
     if where is None:
         check_looked_up(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
     return _over(name, a, axis)
@@ -69,7 +69,7 @@ def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | 
 
 def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
              initial: ArrayLike | None, where: ArrayLike | None) -> Any:
-    """The reduction of an array that has the dtype to compute in."""
+    """The reduction, in the dtype of the array."""
     kind = _KINDS[name]
     if where is not None:
         a = choose(where, a, convert(kind.identity(a.dtype), a.dtype))
@@ -85,7 +85,7 @@ def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
 
 
 def _mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
-    """Which elements take part, if it is said."""
+    """The argument `where`, checked."""
     if where is not None:
         check_arraylike(name, where)
         dtype = core.get_aval(where).dtype
@@ -151,9 +151,9 @@ def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
                  initial: ArrayLike | None, where: ArrayLike | None,
                  promote_integers: bool = True) -> Array:
     over, where = _over(name, a, axis), _mask(name, where)
-    wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
-    result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
-    return convert(result, wanted)
+    dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
+    result = _reduced(name, convert(a, _wide(dtype)), over, keepdims, initial, where)
+    return convert(result, dtype)
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
@@ -215,9 +215,9 @@ def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Cal
         x, at = along(name, a, axis)
         if x.shape[at] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
-        found = find(x, at, dtypes.default_int_dtype())
+        index = find(x, at, dtypes.default_int_dtype())
         axes = range(np.ndim(a)) if axis is None else (at,)
-        return lax.expand_dims(found, axes) if keepdims and axes else found
+        return lax.expand_dims(index, axes) if keepdims and axes else index
 
     return documented(place, name, summary + ": the first such place, in the flat array or along "
                       "an axis.", shows)
@@ -279,12 +279,12 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
 
 
-_mean = mean  # where an argument has its name
+_mean = mean  # for functions with an argument `mean`
 
 
 def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
            where: ArrayLike | None) -> Any:
-    """How many elements take part: a number of the program where all do."""
+    """The number of elements that take part; a literal where all do."""
     if where is None:
         return float(_number_of(a, over))
     return sum(broadcast_to_shape(where, a.shape), over, dtype, keepdims=keepdims)
@@ -300,7 +300,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
 
     Args:
       ddof: how much less than the number of elements to divide by; 1 for a sample.
-      mean: the mean, where it is known, as with `keepdims`.
+      mean: the mean, if it is computed already, with `keepdims`.
     """
     over = _over_looked_up("var", a, axis, where)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
@@ -367,8 +367,8 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                 out: None = None) -> Array:
-        given = as_array(name, a)
-        x, at = along(name, given if given.ndim else lax.reshape(given, (1,)), axis)
+        a = as_array(name, a)
+        x, at = along(name, a if a.ndim else lax.reshape(a, (1,)), axis)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
         return run(convert(x, dtype), at)
@@ -413,20 +413,20 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
                          "explicit value. The axis argument is only optional for one-dimensional "
                          "arrays.")
     at = canonical_axis(0 if axis is None else axis, x.ndim)
-    found = run(x, at, dtype)
+    out = run(x, at, dtype)
     if not include_initial:
-        return found
-    first = lax.full(replaced(found.shape, at, 1), _KINDS[name].identity(found.dtype), found.dtype)
-    return lax.concatenate([first, found], at)
+        return out
+    first = lax.full(replaced(out.shape, at, 1), _KINDS[name].identity(out.dtype), out.dtype)
+    return lax.concatenate([first, out], at)
 
 
 # ── Without nan ──────────────────────────────────────────────────────────────────────────────
 
 def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
                  nothing: float | None = None) -> Callable[..., Array]:
-    """A reduction with something `instead` of every nan, and `nothing` where all are nan.
+    """A reduction with `instead` in place of every nan; where all are nan, `nothing`.
 
-    A variance counts what is left, so to it the others do not exist.
+    A variance counts elements, so from it nan is masked.
     """
     function = prepared(function)
     parameters = inspect.signature(function).parameters.values()
@@ -437,20 +437,20 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
     name = f"nan{function.__name__}"
 
     def skipping(*args: Any, **kwargs: Any) -> Array:
-        given = bound(signature, name, args, kwargs).arguments
-        a = as_array(name, given.pop("a"))
+        arguments = bound(signature, name, args, kwargs).arguments
+        a = as_array(name, arguments.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
-            return function(a, **given)
+            return function(a, **arguments)
         if function.__name__ in ("var", "std"):
-            given["where"] = _known(a, given.get("where"))
+            arguments["where"] = _not_nan(a, arguments.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else
                   extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
-        found = function(choose(is_nan, filler, a), **given)
-        if nothing is None or given.get("initial") is not None:
-            return found
-        are_nan = all(is_nan, given.get("axis"), keepdims=bool(given.get("keepdims")))
-        return choose(are_nan, nothing, found)
+        out = function(choose(is_nan, filler, a), **arguments)
+        if nothing is None or arguments.get("initial") is not None:
+            return out
+        are_nan = all(is_nan, arguments.get("axis"), keepdims=bool(arguments.get("keepdims")))
+        return choose(are_nan, nothing, out)
 
     skipping.__signature__ = signature  # type: ignore[attr-defined]
     return documented(skipping, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {result}")
@@ -485,14 +485,14 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, out, keepdims, where=where)
     dtype = dtype or a.dtype
-    count = sum(_known(a, where), axis, dtype, keepdims=keepdims)
+    count = sum(_not_nan(a, where), axis, dtype, keepdims=keepdims)
     return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 
 
-def _known(a: Any, where: ArrayLike | None) -> Any:
-    """Where an element takes part: it is asked for, and not nan."""
-    known = ~isnan(a)
-    return known if where is None else logical_and(known, where)
+def _not_nan(a: Any, where: ArrayLike | None) -> Any:
+    """The mask of the elements that are not nan, and in `where`."""
+    is_number = ~isnan(a)
+    return is_number if where is None else logical_and(is_number, where)
 
 
 public(globals())

@@ -94,9 +94,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "uint8"))
     (True, False)
     """
-    wanted = dtype if isinstance(dtype, dtypes.KeyType) else np.dtype(dtype)
+    dtype = dtype if isinstance(dtype, dtypes.KeyType) else np.dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(wanted in _dtypes_of_kind(each) for each in kinds)
+    return any(dtype in _dtypes_of_kind(each) for each in kinds)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:

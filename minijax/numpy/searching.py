@@ -35,7 +35,7 @@ _INT = np.dtype("int32")
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
           size: int | None = None, fill_value: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; with the condition alone, the places where it does.
+    """`x` where the condition holds, else `y`; with the condition alone, its true indices.
 
     >>> where(np.array([True, False]), 1.5, np.array([2.0, 3.0]))
     Array([1.5, 3. ], dtype=float32)
@@ -103,14 +103,14 @@ def _first_that_holds(conditions: Sequence[Any], choices: list[Any]) -> Any:
 
 def nonzero(a: ArrayLike, *, size: int | None = None,
             fill_value: Any = None) -> tuple[Array, ...]:
-    """The places of all elements that are not zero, one array for each axis.
+    """The indices of all elements that are not zero, one array for each axis.
 
     >>> nonzero(np.array([0, 7, 0, 5]))
     (Array([1, 3], dtype=int32),)
 
     Args:
-      size: how many places to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; 0 by default.
+      size: the static number of indices, for traced arrays.
+      fill_value: the padding where there are fewer; 0 by default.
 
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.
@@ -119,10 +119,10 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        found = np.nonzero(static_value(a, "The error arose in jnp.nonzero.\nThe size argument of "
-                             "jnp.nonzero must be statically specified to use jnp.nonzero "
-                             "within JAX transformations."))
-        return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in found)
+        indices = np.nonzero(static_value(
+            a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
+            "statically specified to use jnp.nonzero within JAX transformations."))
+        return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in indices)
     return _nonzero_of_size(a, operator.index(size), fill_value)
 
 
@@ -130,7 +130,7 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     number = dtypes.default_int_dtype()
     fill_value = 0 if fill_value is None else fill_value
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if x.size == 0 or size == 0:  # as in JAX, nothing is filled in then
+    if x.size == 0 or size == 0:  # as in JAX, zeros whatever `fill_value` is
         return tuple(lax.full((size,), 0, number) for _ in fill)
     mask = convert(ravel(x != 0 if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
@@ -139,14 +139,14 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     flat = lax.cumsum(ended.at[seen].add(1, mode="drop"), 0)
     missing = lax.iota(number, size) >= reductions.sum(mask)
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
-    found = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
-             for stride, n in zip(strides, x.shape, strict=True)]
+    indices = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
+               for stride, n in zip(strides, x.shape, strict=True)]
     return tuple(choose(missing, as_array("nonzero", value), places)
-                 for value, places in zip(fill, found, strict=True))
+                 for value, places in zip(fill, indices, strict=True))
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places of all elements that are not zero, in the flat array.
+    """The flat indices of all elements that are not zero.
 
     >>> flatnonzero(np.array([[0, 7], [0, 5]]))
     Array([1, 3], dtype=int32)
@@ -155,7 +155,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places of all elements that are not zero, one row each.
+    """The indices of all elements that are not zero, one row each.
 
     >>> argwhere(np.array([[0, 7], [0, 5]]))
     Array([[0, 1],
@@ -185,9 +185,9 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise ValueError("only 1-dimensional input supported.")
     least = operator.index(minlength)
     if length is None:
-        known = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
-                             "To avoid this error, pass a static `length` argument.")
-        length = max(least, int(known.max()) + 1 if known.size else 0)
+        values = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
+                              "To avoid this error, pass a static `length` argument.")
+        length = max(least, int(values.max()) + 1 if values.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
@@ -289,9 +289,9 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
         edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
         x = convert(x, edges[d].dtype)
         # at both ends a bin for what lies outside
-        found = choose(x == edges[d][-1], edges[d].size - 1,
+        index = choose(x == edges[d][-1], edges[d].size - 1,
                        searchsorted(edges[d], x, side="right"))
-        place = place * (edges[d].size + 1) + found
+        place = place * (edges[d].size + 1) + index
     shape = [each.size + 1 for each in edges]
     counts: Any = lax.reshape(bincount(place, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]
@@ -307,18 +307,18 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
 def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
          mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
          fill_value: Any = None) -> Array:
-    """The elements at these places of the flat array, or the slices along an axis.
+    """The elements at these flat indices, or the slices along an axis.
 
     >>> take(np.array([5., 6., 7.]), np.array([2, 0, 9]))
     Array([ 7.,  5., nan], dtype=float32)
 
     Args:
-      mode: what a place out of bounds gives: with "fill", the default, nan or the smallest
+      mode: the result for indices out of bounds: with "fill", the default, nan or the smallest
         integer; "clip" moves it inside, also from below 0, and "wrap" around.
 
     Raises:
-      ValueError: when the places are not integers; booleans count as such, but for "clip".
-      IndexError: when the axis is empty, and some place is asked for.
+      ValueError: when the indices are not integers; booleans count as such, but for "clip".
+      IndexError: when the axis is empty, and the indices are not.
     """
     kinds = "iu" if mode == "clip" else "biu"  # JAX clips no booleans
     if dtypes.kind(indices.dtype) not in kinds:
@@ -347,9 +347,9 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                     mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:
-    """From every row along an axis, the elements at that row's places.
+    """The elements at indices along an axis, row by row.
 
-    Negative places count from the end, unless the mode is "promise_in_bounds".
+    Negative indices count from the end, unless the mode is "promise_in_bounds".
 
     >>> take_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), axis=1)
     Array([[2],
@@ -371,7 +371,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
     if x.shape[axis] == 0:
         return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)
-    if mode == "one_hot":  # no place outside is hot
+    if mode == "one_hot":  # no index out of bounds is hot
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
     places = signed_places(Entry("array", places, axis, x.shape[axis]), wrap)
@@ -392,7 +392,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
 
 
 def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
-    """The slices whose condition holds; where it is known, none of these may be outside."""
+    """The slices whose condition holds; a concrete one may hold for none out of bounds."""
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)

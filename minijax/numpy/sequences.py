@@ -63,7 +63,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
 
 
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: None = None) -> Any:
-    """The slope at every place, from its neighbours; one array for each axis.
+    """The gradient, by finite differences of neighbours; one array for each axis.
 
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
@@ -76,12 +76,12 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: No
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
-    found = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
-    return found[0] if len(found) == 1 else found
+    slopes = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slope(x: Any, axis: int, step: Any) -> Any:
-    """The slope along an axis, from a constant step or from the coordinates of the places."""
+    """The derivative along an axis, for a constant step or for coordinates."""
     size = x.shape[axis]
     if size < 2:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
@@ -102,7 +102,7 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
            period: ArrayLike = 2 * np.pi) -> Array:
-    """The angles, each turned round until it is nearest to the one before.
+    """The angles, each shifted by whole periods to the nearest of the one before.
 
     >>> unwrap(np.array([0., 3., 6.5, 9.5]) % 6).round(2)
     Array([0. , 3. , 0.5, 3.5], dtype=float32)
@@ -132,7 +132,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
 
 def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
            right: ArrayLike | str | None = None, period: ArrayLike | None = None) -> Array:
-    """The values of the line through the points (xp, fp), constant beyond its ends.
+    """The linear interpolation of the points (xp, fp), constant beyond its ends.
 
     >>> interp(0.5, np.array([0., 1.]), np.array([10., 20.]))
     Array(15., dtype=float32)
@@ -151,14 +151,14 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
         x, xp, fp = _one_period(x, xp, fp, *periods)
-    found = _on_lines(x, xp, fp)
-    for end, beyond, given in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
-        if isinstance(given, str):
-            if given != "extrapolate":
-                raise ValueError(f"interp: 'extrapolate' is the only word; got {given!r}")
+    values = _on_lines(x, xp, fp)
+    for end, beyond, value in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
+        if isinstance(value, str):
+            if value != "extrapolate":
+                raise ValueError(f"interp: 'extrapolate' is the only word; got {value!r}")
         elif period is None:
-            found = choose(beyond, fp[end] if given is None else given, found)
-    return found
+            values = choose(beyond, fp[end] if value is None else value, values)
+    return values
 
 
 @functools.partial(jit, inline=True)
@@ -183,7 +183,7 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
 
 def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
               axis: int = -1) -> Array:
-    """The area under the line through the points.
+    """The integral by the trapezoidal rule.
 
     >>> trapezoid(np.array([1., 2., 3.]))
     Array(4., dtype=float32)
@@ -200,20 +200,20 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
              preferred_element_type: Any = None) -> Array:
-    """The sums of products of one row of numbers with another, reversed and moved along it.
+    """The convolution of two vectors.
 
     >>> convolve(np.array([1, 2, 3]), np.array([1, 1]))
     Array([1., 3., 5., 3.], dtype=float32)
 
     Args:
-      mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
+      mode: "full", "same" or "valid": all shifts, as many as in `a`, or those of full overlap.
     """
     return _slid("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
-    """The sums of products of one row of numbers with another that is moved along it.
+    """The cross-correlation of two vectors.
 
     >>> correlate(np.array([1, 2, 3]), np.array([0, 1]))
     Array([2., 3.], dtype=float32)
@@ -225,7 +225,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
 
 
 def _slid(name: str, a: Any, v: Any, mode: str, turned: bool, precision: Any, dtype: Any) -> Array:
-    """Where the other row is the longer one, it is what moves; what comes out is turned round."""
+    """The kernel is the shorter vector; a correlation is reversed where that is the first."""
     x, y = promote_dtypes_inexact(a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")

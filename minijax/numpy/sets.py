@@ -1,6 +1,6 @@
 """Arrays as sets: unique, isin, union1d, intersect1d, unique_all, ….
 
-All are one idea: the different ones among the elements that are kept.
+All are one idea: the distinct ones among the kept elements.
 Stands on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/setops.py`.
 """
 
@@ -33,8 +33,8 @@ def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
         raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', "
                          "'binary_search', 'sort', and 'auto'")
     tests = lax.broadcast_to_rank(ravel(test_elements), element.ndim + 1)
-    found = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
-    return ~found if invert else found
+    is_member = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
+    return ~is_member if invert else is_member
 
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
@@ -51,8 +51,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
       return_inverse: whether to return the place of every element in the result, too.
       return_counts: whether to return how often each occurs, too.
       axis: the axis whose slices are compared; by default the elements of the flat array are.
-      size: how many to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; by default the smallest.
+      size: the static size of the result, for traced arrays.
+      fill_value: the padding where there are fewer; by default the smallest.
       sorted: whether they have to be in order; they are in any case.
 
     Raises:
@@ -74,7 +74,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     size = 0 if only_filled else size
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
-    # one more than asked for, where the last one ends
+    # one more than `size`, as the end of the last run
     bounds = searching.nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = starts >= rows.shape[0]
@@ -131,8 +131,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None,
     Array([1, 2, 3], dtype=int32)
 
     Args:
-      size: how many to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; by default the smallest.
+      size: the static size of the result, for traced arrays.
+      fill_value: the padding where there are fewer; by default the smallest.
 
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
@@ -152,8 +152,8 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     Args:
       assume_unique: accepted for NumPy's sake.
       return_indices: also where each occurs first in either array.
-      size: how many to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; by default the smallest.
+      size: the static size of the result, for traced arrays.
+      fill_value: the padding where there are fewer; by default the smallest.
 
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
@@ -180,8 +180,8 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
     Args:
       assume_unique: accepted for NumPy's sake.
-      size: how many to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; 0 by default.
+      size: the static size of the result, for traced arrays.
+      fill_value: the padding where there are fewer; 0 by default.
 
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
@@ -201,8 +201,8 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
     Args:
       assume_unique: accepted for NumPy's sake.
-      size: how many to give, so that the size is known while tracing.
-      fill_value: what to give where there are fewer; by default the smallest.
+      size: the static size of the result, for traced arrays.
+      fill_value: the padding where there are fewer; by default the smallest.
 
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
@@ -213,7 +213,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
 
 
 def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
-    """The arrays in a row each; their values must be known where no size is given."""
+    """The arrays, flattened; without a size they must be concrete."""
     if size is None:
         for x in arrays:
             static_value(x, f"The error arose in {name}(). To use it here, say how large the "
@@ -222,7 +222,7 @@ def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
 
 
 def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:
-    """The different ones among the elements that are kept, and how many there are."""
+    """The distinct ones among the kept elements, and their number."""
     count = dtypes.default_int_dtype()
     if size is None:
         values = unique(x[kept])
@@ -231,7 +231,7 @@ def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[An
     if x.size == 0:
         fill = 0 if fill_value is None else fill_value
         return lax.full((size,), fill, x.dtype), convert(0, count)
-    # what is not kept becomes one more of the first that is
+    # a dropped element becomes a copy of the first kept one
     place = choose(kept, lax.iota(count, x.size), convert(reductions.argmax(kept), count))
     values, numbers = unique(x[place], size=size, fill_value=fill_value, return_counts=True)
     any_kept = reductions.any(kept)

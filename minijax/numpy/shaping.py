@@ -53,7 +53,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
-    """The same elements in another shape; one size may be -1, and is then worked out.
+    """The same elements in another shape; one size may be -1, and is then inferred.
 
     >>> reshape(np.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -62,8 +62,8 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     Raises:
       TypeError: when the number of elements does not fit, or the shape is traced.
     """
-    asked = shape if np.iterable(shape) else [shape]
-    sizes = _with_unknown_size(a.shape, canonical_shape(asked), shape)
+    new = canonical_shape(shape if np.iterable(shape) else [shape])
+    sizes = _with_unknown_size(a.shape, new, shape)
     if order == "F":
         return transpose(lax.reshape(transpose(a), sizes[::-1]))
     if order == "A":
@@ -75,19 +75,19 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
 
 def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any
                        ) -> tuple[int, ...]:
-    """A new shape with -1 worked out; errors show it as the user gave it."""
-    total, known = math.prod(old), math.prod(n for n in new if n != -1)
+    """A new shape with -1 inferred; errors show the argument `shape`."""
+    total, product = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
     shown = new if np.iterable(shape) else shape
     what = f"cannot reshape array of shape {old} (size {total}) into shape {shown}"
     if -1 in new:
-        if known == 0 or total % known:
-            raise TypeError(f"{what} because the product of specified axis sizes ({known}) does "
+        if product == 0 or total % product:
+            raise TypeError(f"{what} because the product of specified axis sizes ({product}) does "
                             f"not evenly divide {total}")
-        return replaced(new, new.index(-1), total // known)
-    if known != total:
-        raise TypeError(f"{what} (size {known})")
+        return replaced(new, new.index(-1), total // product)
+    if product != total:
+        raise TypeError(f"{what} (size {product})")
     return new
 
 
@@ -155,8 +155,8 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 
 
 def _each(name: str, arrays: Sequence, function: Any) -> Any:
-    found = [function(x) for x in as_arrays(name, *arrays)]
-    return found[0] if len(found) == 1 else found
+    results = [function(x) for x in as_arrays(name, *arrays)]
+    return results[0] if len(results) == 1 else results
 
 
 # ── Orders of axes ───────────────────────────────────────────────────────────────────────────

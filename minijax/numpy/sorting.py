@@ -1,4 +1,4 @@
-"""Sorting, and what sorted arrays can tell: sort, argsort, lexsort, searchsorted, quantile, ….
+"""Sorting, searching and order statistics: sort, argsort, lexsort, searchsorted, quantile, ….
 
 Stands on `reductions`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
@@ -50,7 +50,7 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None 
 
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
             stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
-    """The places of the elements in ascending order; equal elements keep their order.
+    """The indices of the elements in ascending order; equal elements keep their order.
 
     >>> argsort(np.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -60,12 +60,12 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
     if not descending:
         return lax.sort((x, places), axis, num_keys=1)[1]
     # the last of the reversed array is the first: stability survives the second reversal
-    _, found = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
-    return lax.rev(found, (axis,))
+    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
+    return lax.rev(ascending, (axis,))
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The places in the order of the last key; ties in the order of the key before, and so on.
+    """The indices in the order of the last key; ties in the order of the key before, and so on.
 
     >>> lexsort((np.array([1, 0, 2]), np.array([5, 5, 4])))
     Array([2, 1, 0], dtype=int32)
@@ -87,7 +87,7 @@ _COUNTING = ("compare_all", "sort")
 
 def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | None = None,
                  *, method: str = "scan") -> Array:
-    """Where in a sorted array each value belongs, so that it stays sorted.
+    """The index at which each value can be inserted into a sorted array.
 
     >>> searchsorted(np.array([1, 3, 5]), np.array([0, 3, 9]))
     Array([0, 1, 3], dtype=int32)
@@ -118,8 +118,8 @@ def _binary_search(a: Array, v: Array, side: str) -> Array:
     low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
         middle = lax.shift_right_logical(low + high, convert(1, _INT))
-        found = a.at[middle].get(mode="clip", wrap_negative_indices=False)
-        is_left = ~_before(found, v) if side == "left" else _before(v, found)
+        element = a.at[middle].get(mode="clip", wrap_negative_indices=False)
+        is_left = ~_before(element, v) if side == "left" else _before(v, element)
         is_left = is_left | (middle >= high)
         low, high = choose(is_left, low, middle + 1), choose(is_left, middle, high)
     return high
@@ -150,7 +150,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The places of the elements so that the k-th is where sorting puts it, none before it larger.
+    """The indices of the elements so that the k-th is where sorting puts it, none before it larger.
 
     As in JAX, elements up to it ascend, and those after it are in the order in which they were.
 
@@ -164,14 +164,14 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 def _parted(name: str, a: Any, kth: int, axis: int, order: Callable
             ) -> tuple[Array, Array, int]:
-    """What is in order up to the k-th, and after it, and the axis."""
-    # JAX: two searches for the largest; a sorted array is one of those that are asked for
+    """The sorted array up to the k-th, the rest, and the axis."""
+    # JAX: two searches for the largest; a sorted array is a valid result, too
     if a.dtype.kind == "c":
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
     axis = canonical_axis(axis, a.ndim)
-    found, end = order(a, axis), canonical_axis(kth, a.shape[axis]) + 1
-    return (lax.slice_in_dim(found, 0, end, axis=axis),
-            lax.slice_in_dim(found, end, None, axis=axis), axis)
+    in_order, end = order(a, axis), canonical_axis(kth, a.shape[axis]) + 1
+    return (lax.slice_in_dim(in_order, 0, end, axis=axis),
+            lax.slice_in_dim(in_order, end, None, axis=axis), axis)
 
 
 def sort_complex(a: ArrayLike) -> Array:
@@ -218,7 +218,7 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 
 def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, method: str,
               keepdims: bool, weights: Any) -> Array:
-    """Both: to the one whose name says so, nan is nothing."""
+    """`quantile`, and `nanquantile`, which ignores nan."""
     if overwrite_input:
         raise ValueError(f"jnp.{name} does not support overwrite_input=True")
     if method not in _METHODS:
@@ -239,14 +239,14 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
     if name == "quantile":
         rows = choose(reductions.any(is_nan, -1, keepdims=True), convert(np.nan, rows.dtype), rows)
     if method == "inverted_cdf":
-        found = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
-                           is_nan if name == "nanquantile" else None)
+        quantiles = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
+                               is_nan if name == "nanquantile" else None)
     else:
         count: Any = (float(rows.shape[-1]) if name == "quantile" else
                       reductions.sum(~is_nan, -1, rows.dtype))
-        found = _interpolated(lax.sort(rows, -1), q, method, count)
+        quantiles = _interpolated(lax.sort(rows, -1), q, method, count)
     shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
-    return lax.reshape(found, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
+    return lax.reshape(quantiles, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
 
 
 def _in_rows(x: Any, axes: tuple[int, ...]) -> Any:
@@ -271,13 +271,13 @@ def _weights(weights: Any, x: Any, axis: Axes, axes: tuple[int, ...]) -> Any:
 
 
 def _by_weight(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
-    """In each row the first element up to which the weights are that part of all."""
+    """In each row the first element whose cumulative weight is at least that part."""
     if ignored is not None:
         weights = choose(ignored, 0, weights)
     rows, weights = lax.sort((rows, weights), -1, num_keys=1)
     reached: Any = lax.cumsum(weights, rows.ndim - 1)
-    wanted = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
-    place = reductions.sum((reached < wanted) | (reached == 0) & (weights == 0), -1)
+    threshold = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
+    place = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
     place = lax.min(place, convert(rows.shape[-1] - 1, place.dtype))
     return _taken_from(rows, place, q.ndim)
 
@@ -290,17 +290,17 @@ def _taken_from(rows: Any, places: Any, leading: int) -> Any:
 
 
 def _interpolated(rows: Any, q: Any, method: str, count: Any) -> Any:
-    """Quantiles of sorted rows, the axes of `q` first; so many elements of each row count."""
+    """Quantiles of sorted rows, of which `count` elements take part; the axes of `q` first."""
     others = rows.ndim - 1
-    is_known = isinstance(count, float)
+    is_static = isinstance(count, float)
 
     def element(place: Any) -> Any:
         index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(rows.shape[-1] - 1))
-        if not is_known:
+        if not is_static:
             return _taken_from(rows, index, q.ndim)
         taken = rows[..., index]
         return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
-    place = (q if is_known else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
+    place = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
     low, high = lax.floor(place), lax.ceil(place)
     if method == "nearest":
         low = choose(place - low <= 0.5, low, high)

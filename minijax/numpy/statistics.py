@@ -1,4 +1,4 @@
-"""How quantities vary together: covariances and correlations.
+"""Covariances and correlations of quantities.
 
 Stands on `reductions`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
@@ -28,9 +28,9 @@ def _rows(name: str, x: Any, rowvar: bool) -> Any:
     return x if rowvar or x.shape[0] == 1 else lax.transpose(x, (1, 0))
 
 
-def _weights(kind: str, given: ArrayLike, count: int) -> Any:
+def _weights(kind: str, values: ArrayLike, count: int) -> Any:
     """A weight, never negative, for each observation."""
-    weights = as_array("cov", given)
+    weights = as_array("cov", values)
     if kind == "fweights" and not dtypes.issubdtype(weights.dtype, np.integer):
         raise TypeError("fweights must be integer.")
     if weights.ndim > 1:
@@ -65,10 +65,10 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       ValueError: for more than two axes.
       RuntimeError, TypeError: for weights that do not fit.
     """
-    given = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
+    observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
     if dtype is not None:
-        given = [convert(x, dtypes.dtype(dtype)) for x in given]
-    parts = [_rows(name, x, rowvar) for name, x in zip("my", given, strict=False)]
+        observations = [convert(x, dtypes.dtype(dtype)) for x in observations]
+    parts = [_rows(name, x, rowvar) for name, x in zip("my", observations, strict=False)]
     if parts[0].shape[0] == 0:
         return lax.full((0, 0), 0, parts[0].dtype)
     x: Any = concatenate(parts) if len(parts) > 1 else parts[0]
@@ -90,8 +90,8 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     else:
         freedom = total - ddof * reductions.sum(weights * also) / total
     weighted = x if weights is None else x * weights
-    found: Any = dot(weighted, lax.conj(x.T) if x.dtype.kind == "c" else x.T)
-    return lax.squeeze(found / freedom, [d for d in (0, 1) if found.shape[d] == 1])
+    products: Any = dot(weighted, lax.conj(x.T) if x.dtype.kind == "c" else x.T)
+    return lax.squeeze(products / freedom, [d for d in (0, 1) if products.shape[d] == 1])
 
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: Any = None
@@ -101,18 +101,18 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Args:
       x, y, rowvar, dtype: as for `cov`.
 
-    >>> corrcoef(np.array([[1., 2., 4.], [3., 2., 0.]]))
+    >>> corrcoef(np.array([[1., 2., 4.], [3., 2., 0.]])).round(4)
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    found: Any = cov(x, y, rowvar, dtype=dtype)
-    if not found.shape:
-        return found / found
-    spread = lax.sqrt(diagonal(found).real)
-    found = found / spread[:, None] / spread[None, :]
+    covariances: Any = cov(x, y, rowvar, dtype=dtype)
+    if not covariances.shape:
+        return covariances / covariances
+    spread = lax.sqrt(diagonal(covariances).real)
+    correlations = covariances / spread[:, None] / spread[None, :]
     least, most = (convert(x, spread.dtype) for x in (-1, 1))
-    parts = [lax.clamp(least, x, most) for x in (found.real, found.imag)]
-    return lax.complex(*parts) if found.dtype.kind == "c" else parts[0]
+    parts = [lax.clamp(least, x, most) for x in (correlations.real, correlations.imag)]
+    return lax.complex(*parts) if correlations.dtype.kind == "c" else parts[0]
 
 
 public(globals())

@@ -34,26 +34,26 @@ __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "log
 _whole = functools.partial(api_boundary, is_whole=True)
 
 
-# What a function of elements is made of: two with the same parts are equal.
+# The parts of a ufunc: two ufuncs with the same parts are equal.
 _Parts = namedtuple(
     "_Parts", "func name nin nout nargs identity call reduce accumulate at reduceat")
 
 
 class ufunc:
-    """A function of elements, and what can be made of one that takes two.
+    """An elementwise function, with reductions and the like if it takes two arguments.
 
     >>> ten = ufunc(lambda x, y: 10 * x + y, 2, 1, name="ten")
     >>> int(ten(1, 2)), ten.accumulate(np.array([1, 2, 3]))
     (12, Array([  1,  12, 123], dtype=int32))
 
     Args:
-      func: takes and gives scalars.
-      nin, nout: how many.
-      name: what it is called; the name of `func` by default.
-      nargs: of how many arguments it is.
-      identity: what changes no element that it is joined with; None if there is nothing such.
+      func: a function of scalars.
+      nin, nout: the numbers of its arguments and results.
+      name: its name; that of `func` by default.
+      nargs: the number of its arguments, by default `nin`.
+      identity: the identity element; None if there is none.
       call: the same function of arrays; by default `func` is vectorised.
-      reduce, accumulate, at, reduceat: what is to be done instead of going through all elements.
+      reduce, accumulate, at, reduceat: quicker implementations than a loop over the elements.
     """
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
@@ -100,7 +100,7 @@ class ufunc:
             raise
 
     def _of_two(self, way: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
-        """What a way to go through an array is given, where this is a function of two."""
+        """The array and dtype of a method that only functions of two arguments have."""
         if self.nin != 2:
             raise ValueError(f"{way} only supported for binary ufuncs")
         if self.nout != 1:
@@ -111,7 +111,7 @@ class ufunc:
         return as_array(name, a), dtypes.check_user_dtype_supported(dtype, name)
 
     def _joined(self, x: Any) -> Any:
-        """The dtype of two joined elements of an array."""
+        """The dtype of the function of two elements of an array."""
         element = lax.full((), 0, x.dtype)
         return self._call(element, element).dtype
 
@@ -141,14 +141,14 @@ class ufunc:
                                       keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple):
             raise NotImplementedError("tuple of axes")
-        given = static_axes(name, axis)
+        axis = static_axes(name, axis)
         if where is not None:
-            where = along(name, broadcast_to_shape(where, x.shape), given)[0]
-        rows, at = along(name, x, given)
-        found = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
-                             None if where is None else moveaxis(where, at, 0))
-        return lax.expand_dims(found, range(x.ndim) if given is None else (at,)) if (
-            keepdims) else found
+            where = along(name, broadcast_to_shape(where, x.shape), axis)[0]
+        rows, at = along(name, x, axis)
+        result = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
+                              None if where is None else moveaxis(where, at, 0))
+        return lax.expand_dims(result, range(x.ndim) if axis is None else (at,)) if (
+            keepdims) else result
 
     def _folded(self, rows: Any, initial: Any, mask: Any) -> Any:
         """The rows joined one by one, those that a mask leaves out excepted."""
@@ -162,14 +162,14 @@ class ufunc:
             convert(initial, rows.dtype), rows.shape[1:])
 
         def step(i: Any, value: Any) -> Any:
-            found = convert(self._call(value, rows[i]), rows.dtype)
-            return found if mask is None else choose(mask[i], found, value)
+            joined = convert(self._call(value, rows[i]), rows.dtype)
+            return joined if mask is None else choose(mask[i], joined, value)
         return lax.fori_loop(begin, len(rows), step, first) if len(rows) else first
 
     @_whole
     def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
                    ) -> Array:
-        """For every place along an axis, the elements up to there, joined.
+        """For each index along an axis, the elements up to there, joined.
 
         >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
         Array([9, 7, 4], dtype=int32)
@@ -185,8 +185,8 @@ class ufunc:
             return convert(x, rows.dtype)
 
         def step(value: Any, row: Any) -> Any:
-            found = convert(self._call(value, row), rows.dtype)
-            return found, found
+            joined = convert(self._call(value, row), rows.dtype)
+            return joined, joined
         _, later = lax.scan(step, rows[0], rows[1:])
         return moveaxis(lax.concatenate([rows[:1], later], 0), 0, at)
 
@@ -211,14 +211,14 @@ class ufunc:
             return self._parts.at(x, indices, *others)
         numbers: Any = lax.reshape(lax.iota(np.int32, x.size), x.shape)
         there = numbers.at[indices].get(mode="fill", fill_value=x.size)  # outside, nothing is done
-        given: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
+        operands: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
         places = there.ravel()
         dtype = self._call(*(lax.full((), 0, y.dtype) if y.ndim or not y.weak_type else y
                              for y in (x, *others))).dtype
 
         def step(i: Any, flat: Any) -> Any:
-            found = self._call(flat[places[i]], *(y[i] for y in given))
-            return flat.at[places[i]].set(convert(found, dtype), mode="drop")
+            joined = self._call(flat[places[i]], *(y[i] for y in operands))
+            return flat.at[places[i]].set(convert(joined, dtype), mode="drop")
         flat = lax.fori_loop(0, len(places), step, convert(x.ravel(), dtype))
         return lax.reshape(flat, x.shape)
 
@@ -253,8 +253,8 @@ class ufunc:
             i, row = numbered
             return choose((i > starts) & (i < ends), self._call(value, row), value), None
         numbers = lax.iota(starts.dtype, len(rows))
-        found, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
-        return moveaxis(found, 0, at)
+        segments, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
+        return moveaxis(segments, 0, at)
 
     @_whole
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
@@ -269,19 +269,19 @@ class ufunc:
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """The function of elements that a function of scalars is.
+    """A ufunc from a function of scalars.
 
     >>> frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(np.array([1, 2, 3]))
     Array(123, dtype=int32)
 
     Args:
-      nin, nout: how many scalars it takes and gives.
-      identity: what changes no element that it is joined with.
+      nin, nout: the numbers of its arguments and results.
+      identity: the identity element, if there is one.
     """
     return ufunc(func, nin, nout, identity=identity)
 
 
-# ── Those that numpy has ─────────────────────────────────────────────────────────────────────
+# ── The ufuncs of `numpy` ────────────────────────────────────────────────────────────────────
 
 def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
             prepare: Callable[[Any], Any]) -> Callable[..., Array]:
@@ -292,10 +292,10 @@ def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
         axes = canonical_axes(axis, x.ndim)
         if where is not None:
             x = choose(where, x, convert(identity, x.dtype))
-        found = reduce(x, axes)
+        result = reduce(x, axes)
         if initial is not None:
-            found = join(convert(first_value("reduce", initial), x.dtype), found)
-        return lax.expand_dims(found, axes) if keepdims else found
+            result = join(convert(first_value("reduce", initial), x.dtype), result)
+        return lax.expand_dims(result, axes) if keepdims else result
     return reduced
 
 
@@ -323,8 +323,8 @@ def _extreme(reduce: Callable[..., Any]) -> Callable[..., Array]:
     return reduced
 
 
-def _known(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
-    """A function of this package as such an object; it refuses for itself what is no array."""
+def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
+    """A function of this package as a ufunc; it checks its arguments itself."""
     made = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
                  call=function, **ways)
     made._call, made.__module__ = function, "minijax.numpy"
@@ -339,26 +339,26 @@ def _scattered(of_numbers: str, of_truths: str) -> Callable[..., Array]:
 
 _inexact = lambda x: promote_dtypes_inexact(x)[0]
 
-add = _known(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
+add = _ufunc(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
              at=_scattered("add", "max"))
-multiply = _known(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
+multiply = _ufunc(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
                   at=_scattered("mul", "min"))
-subtract = _known(arithmetic.subtract, at=_scattered("subtract", "subtract"))
-negative = _known(unary.negative)
-maximum = _known(arithmetic.maximum, reduce=_extreme(reductions.max))
-minimum = _known(arithmetic.minimum, reduce=_extreme(reductions.min))
+subtract = _ufunc(arithmetic.subtract, at=_scattered("subtract", "subtract"))
+negative = _ufunc(unary.negative)
+maximum = _ufunc(arithmetic.maximum, reduce=_extreme(reductions.max))
+minimum = _ufunc(arithmetic.minimum, reduce=_extreme(reductions.min))
 bitwise_and, bitwise_or, bitwise_xor = (
-    _known(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
+    _ufunc(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
         (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1),
         (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0),
         (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0)))
 logical_and, logical_or, logical_xor = (
-    _known(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
+    _ufunc(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
     for function, reduce, join, e in (
         (logic.logical_and, lax.reduce_and, lax.bitwise_and, True),
         (logic.logical_or, lax.reduce_or, lax.bitwise_or, False),
         (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False)))
-logaddexp = _known(arithmetic.logaddexp, -np.inf, reduce=_in_one(
+logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_in_one(
     _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
-logaddexp2 = _known(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
+logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
     _log2_of_sum, arithmetic.logaddexp2, -np.inf, _inexact))

@@ -44,8 +44,8 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
             raise ValueError("jax.numpy.vectorize maps only positional arguments; "
                              f"exclude {sorted(unknown)} or pass them by position.")
 
-        def call(*given: Any) -> Any:
-            rest = iter(given)
+        def call(*arrays: Any) -> Any:
+            rest = iter(arrays)
             return pyfunc(*(fixed[i] if i in fixed else next(rest) for i in range(len(args))),
                           **kwargs)
         whose = f" on vectorized function with {excluded=!r} and {signature=!r}"
@@ -72,8 +72,8 @@ def _broadcasting(function: Callable, signature: str | None, whose: str, args: l
     loops = [x.shape[:x.ndim - len(dims)] for x, dims in zip(args, inputs, strict=True)]
     shape = lax.broadcast_shapes(*loops)
 
-    def checked(*given: Any) -> Any:
-        out = function(*given)
+    def checked(*arrays: Any) -> Any:
+        out = function(*arrays)
         outs = out if isinstance(out, tuple) else (out,)
         if outputs and len(outs) != len(outputs):
             raise TypeError(

@@ -44,16 +44,16 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     Array([8, 1, 7], dtype=int32)
     """
     typed = check_key("randint", key)
-    found = supported(dtype, dtypes.default_int_dtype())
-    if not dtypes.issubdtype(found, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {found}")
+    dtype = supported(dtype, dtypes.default_int_dtype())
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     sizes = check_shape("randint", canonical_shape(shape), np.shape(minval), np.shape(maxval))
-    if found.itemsize >= 4:
-        return _randint(typed, sizes, minval, maxval, found)
-    limits, wide = dtypes.iinfo(found), np.dtype(np.int32)
+    if dtype.itemsize >= 4:
+        return _randint(typed, sizes, minval, maxval, dtype)
+    limits, wide = dtypes.iinfo(dtype), np.dtype(np.int32)
     minval = clip_to_dtype(as_integers(minval), wide, limits.min, limits.max)
     maxval = clip_to_dtype(as_integers(maxval), wide, limits.min, limits.max + 1)
-    return lax.convert_element_type(_randint(typed, sizes, minval, maxval, wide), found)
+    return lax.convert_element_type(_randint(typed, sizes, minval, maxval, wide), dtype)
 
 
 def as_integers(x: Any) -> Array:
@@ -74,7 +74,7 @@ def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
     limits, word = dtypes.iinfo(dtype), np.dtype(f"uint{8 * dtype.itemsize}")
     bottom, top = as_integers(minval), as_integers(maxval)
-    # where maxval is one more than the dtype can say, the largest integer is wanted, too
+    # where maxval is one more than the dtype can say, the largest integer is drawn, too
     beyond = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
     low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
                  for x in (bottom, top))
@@ -148,8 +148,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     >>> rademacher(key(0), (3,))
     Array([-1,  1, -1], dtype=int32)
     """
-    found = supported(dtype, dtypes.default_int_dtype())
-    return _rademacher(check_key("rademacher", key), canonical_shape(shape), found)
+    dtype = supported(dtype, dtypes.default_int_dtype())
+    return _rademacher(check_key("rademacher", key), canonical_shape(shape), dtype)
 
 
 @compiled("shape", "dtype")

@@ -45,7 +45,7 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
       promotes: whether parameters come as they are, and make the result as wide as they.
     """
     names = list(inspect.signature(formula).parameters)[3:]
-    given = [_BARE] * (len(names) - len(defaults)) + list(defaults)
+    parameter_defaults = [_BARE] * (len(names) - len(defaults)) + list(defaults)
 
     def drawn(key: Array, shape: Shape, dtype: np.dtype, *parameters: Any) -> Array:
         if promotes:
@@ -61,27 +61,27 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
     signature = inspect.Signature([
         _KINDS("key", _KINDS.POSITIONAL_OR_KEYWORD),
         *(_KINDS(n, _KINDS.POSITIONAL_OR_KEYWORD, default=d)
-          for n, d in zip(names, given, strict=True)),
+          for n, d in zip(names, parameter_defaults, strict=True)),
         _KINDS("shape", _KINDS.POSITIONAL_OR_KEYWORD, default=shape),
         _KINDS("dtype", _KINDS.POSITIONAL_OR_KEYWORD, default=None),
         *[_KINDS("out_sharding", _KINDS.KEYWORD_ONLY, default=None)] * sharded])
 
     def sample(*args: Any, **kwargs: Any) -> Array:
-        given = bound(signature, name, args, kwargs)
-        given.apply_defaults()
-        said = given.arguments
-        parameters, sizes = [said[n] for n in names], said["shape"]
+        binding = bound(signature, name, args, kwargs)
+        binding.apply_defaults()
+        arguments = binding.arguments
+        parameters, sizes = [arguments[n] for n in names], arguments["shape"]
         if shape is not None:
             sizes = canonical_shape(sizes)
         if not promotes:
             sizes = check_shape(name, sizes, *map(np.shape, parameters))
         if kind is np.floating:
-            typed, sizes, dtype = checked(name, said["key"], sizes, said["dtype"])
+            typed, sizes, dtype = checked(name, arguments["key"], sizes, arguments["dtype"])
             if not (rounds or promotes):
                 refuse_wider(name, dtype, *parameters)
         else:
-            typed, dtype = check_key(name, said["key"]), supported(
-                said["dtype"], dtypes.default_int_dtype())
+            typed, dtype = check_key(name, arguments["key"]), supported(
+                arguments["dtype"], dtypes.default_int_dtype())
             refuse_wider(name, dtypes.default_float_dtype(), *parameters)
             if not dtypes.issubdtype(dtype, np.integer):
                 raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
@@ -126,7 +126,7 @@ def _chi_squares(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
 
 
 def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
-    """The part that one gamma number has in the sum of two, from their logarithms."""
+    """One gamma number divided by the sum of two, from their logarithms."""
     first, second = split(key)
     x, y = _gamma(first, a, shape, dtype), _gamma(second, b, shape, dtype)
     largest = lax.max(x, y)
@@ -180,8 +180,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
     if np.ndim(alpha) < 1:
         raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
     sizes = check_shape("dirichlet", shape, np.shape(alpha)[:-1])
-    typed, sizes, found = checked("dirichlet", key, sizes, dtype)
-    return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), found)
+    typed, sizes, dtype = checked("dirichlet", key, sizes, dtype)
+    return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), dtype)
 
 
 @compiled("shape", "dtype")
@@ -329,8 +329,8 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     >>> bool(abs(x @ x.T - np.eye(3)).max() < 1e-5)
     True
     """
-    typed, sizes, found = checked("orthogonal", key, shape, dtype, np.inexact)
-    return _orthogonal(typed, (*sizes, n, n if m is None else m), found)
+    typed, sizes, dtype = checked("orthogonal", key, shape, dtype, np.inexact)
+    return _orthogonal(typed, (*sizes, n, n if m is None else m), dtype)
 
 
 @compiled("shape", "dtype")
@@ -370,7 +370,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
     together = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
-    typed, _, found = checked("multivariate_normal", key, (), together if dtype is None else dtype)
+    typed, _, dtype = checked("multivariate_normal", key, (), together if dtype is None else dtype)
     mean, cov = (converted(x, together) for x in (mean, cov))
     if mean.ndim < 1:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
@@ -385,7 +385,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
         sizes = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     else:
         sizes = check_shape("normal", shape, mean.shape[:-1], cov.shape[:-2])
-    return _multivariate_normal(typed, mean, cov, sizes, found, method)
+    return _multivariate_normal(typed, mean, cov, sizes, dtype, method)
 
 
 @compiled("shape", "dtype", "method")

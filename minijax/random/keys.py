@@ -78,7 +78,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
 
 def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
-    """A typed key for a seed given to the function `name`."""
+    """A typed key for a seed, the argument of the function `name`."""
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     if np.ndim(seed):
@@ -130,14 +130,14 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return random_wrap_p.bind(words, impl=impl)
 
 
-# ── What every function of a key begins and ends with ────────────────────────────────────────
+# ── Keys as arguments and as results ─────────────────────────────────────────────────────────
 
 def check_key(name: str, key: Any, allow_batched: bool = False) -> Array:
-    """The typed key that was given to the function `name`, perhaps as raw words.
+    """The typed key for the argument of the function `name`, typed or raw words.
 
     Raises:
       TypeError: for what is no key.
-      ValueError: for several keys where one is wanted.
+      ValueError: for several keys in place of one.
     """
     typed = key if is_typed(key) else _of_raw_words(key)
     if typed.ndim and not allow_batched:
@@ -159,9 +159,9 @@ def _of_raw_words(key: Any) -> Array:
     return typed
 
 
-def as_given(keys: Array, given: Any) -> Array:
-    """Keys in the form of the key they come from: typed, or raw words."""
-    keep = is_typed(given) or config.enable_custom_prng.value
+def as_given(keys: Array, like: Any) -> Array:
+    """Keys in the form of another key: typed, or raw words."""
+    keep = is_typed(like) or config.enable_custom_prng.value
     return keys if keep else random_unwrap_p.bind(keys)
 
 

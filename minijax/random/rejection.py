@@ -49,7 +49,7 @@ def _squeeze(key: Array, d: Array, c: Array) -> Array:
 
 
 def _one_gamma(key: Array, a: Array, log_space: bool) -> Array:
-    """Of a shape below one: that of one more, times a power of a uniform number."""
+    """A gamma number; of a shape below one that of shape + 1, times a power of a uniform one."""
     is_large = a >= 1
     d = lax.select(is_large, a, a + 1) - a.dtype.type(1 / 3)
     key, sub = split(key)
@@ -77,13 +77,13 @@ def _gammas(a: Array, keys: Array, log_space: bool) -> Array:
 
 @_gammas.defjvp
 def _gammas_jvp(log_space: bool, primals: tuple, tangents: tuple) -> tuple:
-    """The same uniform number gives another number where the shape is another."""
+    """The derivative by the shape parameter, at fixed random bits."""
     (a, keys), (t, _) = primals, tangents
-    found = _gammas(a, keys, log_space)
+    samples = _gammas(a, keys, log_space)
     if log_space:
-        x = lax.exp(found)
-        return found, t * lax.random_gamma_grad(a, x) / x
-    return found, t * lax.random_gamma_grad(a, found)
+        x = lax.exp(samples)
+        return samples, t * lax.random_gamma_grad(a, x) / x
+    return samples, t * lax.random_gamma_grad(a, samples)
 
 
 # ── Poisson ──────────────────────────────────────────────────────────────────────────────────
@@ -116,7 +116,7 @@ def _many_events(key: Array, rate: Array) -> Array:
     bound = .9277 - 3.6224 / (b - 2)
 
     def draw(state: tuple) -> tuple:
-        found, is_done, key = state
+        samples, is_done, key = state
         key, first, second = split(key, 3)
         u = _uniform(first, rate.shape, rate.dtype, 0., 1.) - .5
         v = _uniform(second, rate.shape, rate.dtype, 0., 1.)
@@ -126,7 +126,7 @@ def _many_events(key: Array, rate: Array) -> Array:
         at_once = (edge >= .07) & (v <= bound)
         never = (k < 0) | ((edge < .013) & (v > edge))
         accepted = at_once | ~never & (height <= -rate + k * log_rate - lax.lgamma(k + 1))
-        return lax.select(accepted, k, found), is_done | accepted, key
+        return lax.select(accepted, k, samples), is_done | accepted, key
 
     start = lax.full_like(rate, -1), lax.full_like(rate, False, bool), key
     return converted(while_loop(lambda state: (~state[1]).any(), draw, start)[0], np.int32)
@@ -137,9 +137,10 @@ def _poisson(key: Array, lam: Any, shape: Shape, dtype: np.dtype) -> Array:
     rate = converted(lam, np.dtype(np.float32))
     rate = lax.broadcast_in_dim(rate, shape, range(len(shape) - rate.ndim, len(shape)))
     is_few = (rate != rate) | (rate < 10)
-    found = lax.select(is_few, _few_events(key, lax.select(is_few, rate, lax.full_like(rate, 0))),
-                       _many_events(clone(key), lax.select(is_few, lax.full_like(rate, 1e5), rate)))
-    return converted(lax.select(rate == 0, lax.full_like(found, 0), found), dtype)
+    few = _few_events(key, lax.select(is_few, rate, lax.full_like(rate, 0)))
+    many = _many_events(clone(key), lax.select(is_few, lax.full_like(rate, 1e5), rate))
+    counts = lax.select(is_few, few, many)
+    return converted(lax.select(rate == 0, lax.full_like(counts, 0), counts), dtype)
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
@@ -161,8 +162,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
       ValueError: for shapes that do not fit.
     """
     typed = check_key("poisson", key)
-    found = supported(dtype, dtypes.default_int_dtype())
-    return _poisson(typed, lam, check_shape("poisson", shape, np.shape(lam)), found)
+    dtype = supported(dtype, dtypes.default_int_dtype())
+    return _poisson(typed, lam, check_shape("poisson", shape, np.shape(lam)), dtype)
 
 
 # ── Binomial ─────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +180,7 @@ def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
     return while_loop(lambda state: (state[1] <= n).any(), more, start)[0] - 1
 
 
-# What Stirling's formula for log(k!) leaves over, for k below 10.
+# The remainder of Stirling's formula for log(k!), for k below 10.
 _LEFT_OVER = np.array([math.lgamma(k + 1) - ((k + .5) * math.log(k + 1) - (k + 1)
                                              + math.log(2 * math.pi) / 2) for k in range(10)])
 
@@ -188,8 +189,8 @@ def _left_over(k: Array) -> Array:
     short = lax.clamp(k.dtype.type(0), k, k.dtype.type(9))
     square = (short + 1) * (short + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (short + 1)
-    known = core.as_value(_LEFT_OVER.astype(k.dtype))[converted(lax.floor(short), np.int32)]
-    return lax.select(k <= 9, known, series)
+    tabulated = core.as_value(_LEFT_OVER.astype(k.dtype))[converted(lax.floor(short), np.int32)]
+    return lax.select(k <= 9, tabulated, series)
 
 
 def _many_successes(key: Array, n: Array, p: Array) -> Array:
@@ -207,7 +208,7 @@ def _many_successes(key: Array, n: Array, p: Array) -> Array:
     m = lax.floor((n + 1) * p)
 
     def draw(state: tuple) -> tuple:
-        found, is_done, key = state
+        samples, is_done, key = state
         key, first, second = split(key, 3)
         u = _uniform(first, n.shape, n.dtype, 0., 1.) - .5
         v = _uniform(second, n.shape, n.dtype, 0., 1.)
@@ -220,7 +221,7 @@ def _many_successes(key: Array, n: Array, p: Array) -> Array:
                 + (k + .5) * lax.log(odds * (n - k + 1) / (k + 1))
                 + _left_over(m) + _left_over(n - m) - _left_over(k) - _left_over(n - k))
         accepted = at_once | ~((k < 0) | (k > n)) & (height <= most)
-        return lax.select(accepted, k, found), is_done | accepted, key
+        return lax.select(accepted, k, samples), is_done | accepted, key
 
     start = lax.full_like(n, -1), lax.full_like(n, False, bool), key
     return while_loop(lambda state: (~state[1]).any(), draw, start)[0]
@@ -270,9 +271,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       ValueError: for a dtype that is no float, or shapes that do not fit.
     """
     sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
-    typed, sizes, found = checked("binomial", key, sizes, dtype)
+    typed, sizes, dtype = checked("binomial", key, sizes, dtype)
     refuse_wider("binomial", dtypes.default_float_dtype(), p)
-    return _binomial(typed, n, p, sizes, found)
+    return _binomial(typed, n, p, sizes, dtype)
 
 
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None,
@@ -295,8 +296,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
       ValueError: for a dtype that is no float, or shapes that do not fit.
     """
     sizes = check_shape("multinomial", shape, (*np.shape(n), 1), np.shape(p))
-    typed, sizes, found = checked("multinomial", key, sizes, dtype)
-    return _multinomial(typed, n, p, sizes, found)
+    typed, sizes, dtype = checked("multinomial", key, sizes, dtype)
+    return _multinomial(typed, n, p, sizes, dtype)
 
 
 @compiled("shape", "dtype")

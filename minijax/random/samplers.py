@@ -49,20 +49,20 @@ def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[...,
 
 def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
             ) -> tuple[Array, Shape, np.dtype]:
-    """What the sampler `name` draws with: one typed key, a shape, a dtype (by default float).
+    """The checked arguments of the sampler `name`: one typed key, a shape, a dtype (of floats).
 
     Raises:
       TypeError, ValueError: for what is no key, no shape or no such dtype.
     """
-    found = supported(dtype, dtypes.default_float_dtype())
-    if not dtypes.issubdtype(found, kind):
+    dtype = supported(dtype, dtypes.default_float_dtype())
+    if not dtypes.issubdtype(dtype, kind):
         allowed = "float" if kind is np.floating else "float or complex"
-        raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {found}")
-    return check_key(name, key), canonical_shape(shape), found
+        raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {dtype}")
+    return check_key(name, key), canonical_shape(shape), dtype
 
 
 def supported(dtype: Any, default: np.dtype) -> np.dtype:
-    """The dtype to use where a user asked for `dtype`; None is the default."""
+    """The canonical dtype for an argument `dtype`; None is the default."""
     if dtype is None:
         return default
     is_python = isinstance(dtype, type) and not issubclass(dtype, np.generic)
@@ -118,10 +118,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     >>> bits(key(0), (2,))
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    found = supported(dtype, dtypes.default_uint_dtype())
-    if not dtypes.issubdtype(found, np.unsignedinteger):
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {found}")
-    return apply(random_bits_p, check_key("bits", key), bit_width=found.itemsize * 8,
+    dtype = supported(dtype, dtypes.default_uint_dtype())
+    if not dtypes.issubdtype(dtype, np.unsignedinteger):
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
+    return apply(random_bits_p, check_key("bits", key), bit_width=dtype.itemsize * 8,
                  shape=canonical_shape(shape))
 
 
@@ -232,8 +232,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     True
     """
     sizes = check_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
-    typed, sizes, found = checked("truncated_normal", key, sizes, dtype)
-    return _truncated_normal(typed, lower, upper, sizes, found)
+    typed, sizes, dtype = checked("truncated_normal", key, sizes, dtype)
+    return _truncated_normal(typed, lower, upper, sizes, dtype)
 
 
 @compiled("shape", "dtype")

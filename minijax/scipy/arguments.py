@@ -1,4 +1,4 @@
-"""What a special function does with its arguments first, and how it is given a derivative.
+"""The arguments of special functions, and their derivatives.
 
 Stands on `numpy`, `custom_derivatives`.
 In JAX: `promote_args_inexact` and `defjvps`, at each function of `jax/_src/scipy/special.py`.
@@ -20,21 +20,21 @@ from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_arg
 
 def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_args_inexact
               ) -> Callable[..., Any]:
-    """The function, whose arguments are first brought to one floating dtype and rank."""
+    """The function, with its arguments first promoted to one floating dtype and rank."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = bound(signature, function.__name__, args, kwargs)
-        given.apply_defaults()
-        return function(*promote(function.__qualname__, *given.args))
+        binding = bound(signature, function.__name__, args, kwargs)
+        binding.apply_defaults()
+        return function(*promote(function.__qualname__, *binding.args))
     return call
 
 
 def differentiable(function: Callable, *slopes: Callable | None) -> Any:
-    """The function with a slope for each argument, None where there is none.
+    """The function with a derivative rule for each argument, None where there is none.
 
-    The slope of an argument that does not vary is left out: it may be infinite, and zero times
+    A rule is not called for a symbolic zero tangent: the derivative may be infinite, and zero times
     that is nan.
     """
     defined = custom_jvp(function)
@@ -58,7 +58,7 @@ def with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
 
 
 def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
-    """The same of real numbers, in one compiled program; half precision is too short for series.
+    """The same for real numbers, in one compiled program; half precision is widened to float32.
 
     Raises:
       ValueError: for complex numbers.
@@ -70,8 +70,8 @@ def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
         def call(*args: Any) -> Any:
             dtype = args[0].dtype
             wide = dtypes.promote_types(dtype, np.float32)
-            found = compiled(*(lax.convert_element_type(x, wide) for x in args))
-            return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), found)
+            result = compiled(*(lax.convert_element_type(x, wide) for x in args))
+            return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), result)
         return of_floats(call, promote_args_real)
     return decorate
 

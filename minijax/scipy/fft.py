@@ -94,7 +94,7 @@ def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
 
 
 def _turns(n: int, dtype: Any) -> tuple[Any, Any]:
-    """A quarter of a turn, in n steps: as complex numbers; and what makes `dct` orthonormal."""
+    """The complex roots of a quarter turn in n steps, and the norms of the vectors of `dct`."""
     turns = np.exp(-.5j * math.pi * np.arange(n) / max(n, 1))
     lengths = np.sqrt(np.where(np.arange(n) == 0, 4., 2.) * n)
     return jnp.array(turns, jnp.result_type(dtype, np.complex64)), jnp.array(lengths, dtype)
@@ -103,8 +103,8 @@ def _turns(n: int, dtype: Any) -> tuple[Any, Any]:
 def _forward(x: Any, ortho: bool) -> Any:
     turns, lengths = _turns(x.shape[-1], x.dtype)
     around = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
-    found = 2 * jnp.real(jnp.fft.fft(around) * turns)
-    return found / lengths if ortho else found
+    coefficients = 2 * jnp.real(jnp.fft.fft(around) * turns)
+    return coefficients / lengths if ortho else coefficients
 
 
 def _inverse(x: Any, ortho: bool) -> Any:
@@ -113,5 +113,5 @@ def _inverse(x: Any, ortho: bool) -> Any:
     halved = x.at[..., 0].multiply(.5)
     around = jnp.real(jnp.fft.ifft(halved * jnp.conj(turns)))
     half = (x.shape[-1] + 1) // 2
-    found = jnp.zeros_like(around).at[..., ::2].set(around[..., :half])
-    return found.at[..., 1::2].set(around[..., half:][..., ::-1])
+    out = jnp.zeros_like(around).at[..., ::2].set(around[..., :half])
+    return out.at[..., 1::2].set(around[..., half:][..., ::-1])

@@ -45,9 +45,9 @@ def _complex_loggamma(z: Array) -> Array:
     turns = above - jnp.round(above.real)
     log_sine = jnp.log1p(-jnp.exp(2j * math.pi * turns)) - 1j * math.pi * (above - .5)
     mirrored = math.log(2 * math.pi) - log_sine - _upper_loggamma(1 - above)
-    found = jnp.where(z.real < 0, mirrored, _upper_loggamma(above))
+    log_gamma = jnp.where(z.real < 0, mirrored, _upper_loggamma(above))
     pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.round(z.real))
-    return jnp.where(pole, math.nan, jnp.where(z.imag < 0, jnp.conj(found), found))
+    return jnp.where(pole, math.nan, jnp.where(z.imag < 0, jnp.conj(log_gamma), log_gamma))
 
 
 @of_floats
@@ -179,8 +179,8 @@ def betaln(a: Inexact, b: Inexact) -> Array:
     large = lax.lgamma(a) - _log_growth(*(jnp.where(is_large, x, 10) for x in (a, b)))
     small = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
     large = jnp.where((a + b == math.inf) & (a < math.inf), -math.inf, large)
-    found = jnp.where(is_large, large, small)
-    return jnp.where((a == 0) & (b == b), math.inf, found)
+    out = jnp.where(is_large, large, small)
+    return jnp.where((a == 0) & (b == b), math.inf, out)
 
 
 def _log_growth(a: Any, b: Any) -> Any:
@@ -206,7 +206,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     >>> bool(multigammaln(3., 1) == gammaln(3.))
     True
     """
-    order = int(static_value(d, "The dimension of multigammaln."))
+    order = int(static_value(d, "The dimension of multigammaln.") if isinstance(d, Array) else d)
     a = promote_args_inexact("multigammaln", a, order)[0]
     a = lax.convert_element_type(a, a.dtype)
     return functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)],

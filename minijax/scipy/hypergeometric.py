@@ -23,9 +23,9 @@ from minijax.scipy.gamma import gamma_ratio
 
 
 def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple[Any, Any]:
-    """A series that begins with 1, and the same with term k taken k times.
+    """The sum of a series whose term 0 is 1, and the sum of k times term k.
 
-    `ratio` gives by how much term k + 1 is larger than term k; `start` is an array of the shape.
+    `ratio(k)` is term k + 1 divided by term k; `start` has the shape of the sums.
     """
     least = float(jnp.finfo(start.dtype).eps) / 64
 
@@ -43,7 +43,7 @@ def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple
 
 
 def _slope(function: Callable, place: int) -> Callable:
-    """The derivative by one argument, forwards, as the loops of the function have no end known."""
+    """The derivative by one argument in forward mode, as the loops have no static length."""
     def slope(t: Any, out: Any, *args: Any) -> Any:
         of_one = lambda x: function(*args[:place], x, *args[place + 1:])
         return t * jvp(of_one, (args[place],), (jnp.ones_like(args[place]),))[1]
@@ -68,8 +68,8 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     far, _ = _sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
     ends = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
         (a - b) * jnp.log(jnp.where(is_far, size, 1)) + jnp.maximum(x, 0))
-    found = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
-    return jnp.where(b == 0, jnp.inf, found)
+    value = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
+    return jnp.where(b == 0, jnp.inf, value)
 
 
 def _hyp1f1_by_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
@@ -89,7 +89,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 # ── Of Gauss ─────────────────────────────────────────────────────────────────────────────────
 
 def _towards_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> Any:
-    """The function at ``1 - to``, from what it and its derivative are at ``1 - s``.
+    """The function at ``1 - to``, from its value and its derivative at ``1 - s``.
 
     Its differential equation (DLMF 15.10.1) gives its Taylor series around any point; as 1 is
     singular, each goes half of the way there at most.
@@ -132,12 +132,12 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     f, weighted = _sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
     is_inside = (s > 0) & (s < .5) & ~ends
     one = jnp.ones_like(x)
-    found = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
+    near_one = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
         is_inside, y, one), jnp.where(is_inside, s, one))
-    found = scale * jnp.where(is_inside, found, f)
+    value = scale * jnp.where(is_inside, near_one, f)
     at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
-    found = jnp.where((s > 0) | ends, found, jnp.where(s == 0, scale * at_one, jnp.inf))
-    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, found))
+    value = jnp.where((s > 0) | ends, value, jnp.where(s == 0, scale * at_one, jnp.inf))
+    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, value))
 
 
 def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:

@@ -36,7 +36,7 @@ def _horner(coefficients: Sequence[float], x: Any) -> Any:
                             jnp.zeros_like(x))
 
 
-# ── The Faddeeva function and what it holds ──────────────────────────────────────────────────
+# ── The Faddeeva function and its relatives ──────────────────────────────────────────────────
 
 # J. A. C. Weideman, Computation of the complex error function, SIAM J. Numer. Anal. 31 (1994):
 # a Fourier series in the angle of (scale + iz) / (scale - iz); to 2e-15 with 40 terms.
@@ -59,8 +59,8 @@ def _above_the_axis(iz: Any) -> Any:
 def _wofz(z: Any) -> Any:
     is_above = lax.imag(z) >= 0
     above = jnp.where(is_above, z, -z)
-    found = _above_the_axis(lax.complex(-lax.imag(above), lax.real(above)))
-    return jnp.where(is_above, found, 2 * jnp.exp(-z * z) - found)
+    w = _above_the_axis(lax.complex(-lax.imag(above), lax.real(above)))
+    return jnp.where(is_above, w, 2 * jnp.exp(-z * z) - w)
 
 
 _wofz.defjvps(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2 * z * w))
@@ -77,8 +77,8 @@ def wofz(z: Inexact) -> Array:
 
 @of_reals(lambda t, out, x: t * (2 * (x * out) - 2 / math.sqrt(math.pi)))
 def _erfcx(x: Any) -> Any:
-    found = _above_the_axis(-jnp.abs(x))
-    return jnp.where(x < 0, 2 * jnp.exp(jnp.square(x)) - found, found)
+    w = _above_the_axis(-jnp.abs(x))
+    return jnp.where(x < 0, 2 * jnp.exp(jnp.square(x)) - w, w)
 
 
 def erfcx(x: Inexact) -> Array:
@@ -171,9 +171,9 @@ def _expn(n: Any, x: Any) -> Any:
     at_pole = power * (lax.digamma(n) - jnp.log(near)) * jnp.where(n % 2 == 1, 1, -1)
     near = jnp.where(n == jnp.floor(n), total + at_pole, jnp.nan)
     far = jnp.exp(-x) * _tail(n, jnp.where(x > 0, x, 1))
-    found = jnp.where((x > 1) | (n < 1), far, near)
+    value = jnp.where((x > 1) | (n < 1), far, near)
     at_zero = jnp.where(n > 1, 1 / (n - 1), jnp.inf)
-    return jnp.where(x > 0, found, jnp.where(x == 0, at_zero, jnp.nan))
+    return jnp.where(x > 0, value, jnp.where(x == 0, at_zero, jnp.nan))
 
 
 def _expn_by_x(t: Any, out: Any, n: Any, x: Any) -> Any:
@@ -236,10 +236,10 @@ def _spence(x: Any) -> Any:
     inner = jnp.where(x > 2, 1 / x, x)  # DLMF 25.12.4: the log of one is that of the other
     turned = jnp.where(inner < .5, 1 - inner, inner)  # 25.12.6
     u = -jnp.log(turned)  # 27.7.7 of Abramowitz and Stegun, a series in the logarithm
-    found = u * (_horner(_DEBYE, jnp.square(u)) - u / 4)
-    found = jnp.where(inner < .5, math.pi ** 2 / 6 + u * jnp.log(inner) - found, found)
-    found = jnp.where(x > 2, jnp.square(jnp.log(x)) / -2 - found, found)
-    return jnp.where(x == 0, math.pi ** 2 / 6, found)
+    value = u * (_horner(_DEBYE, jnp.square(u)) - u / 4)
+    value = jnp.where(inner < .5, math.pi ** 2 / 6 + u * jnp.log(inner) - value, value)
+    value = jnp.where(x > 2, jnp.square(jnp.log(x)) / -2 - value, value)
+    return jnp.where(x == 0, math.pi ** 2 / 6, value)
 
 
 _spence.defjvps(lambda t, out, x: t * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(
@@ -260,9 +260,9 @@ def _owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     low, height = jnp.where(is_steep, 1 / slope, slope), jnp.where(is_steep, ah, h)
     squares = 1 + jnp.square(low[..., None] * _NODES)
     under = jnp.exp(jnp.square(height)[..., None] * squares / -2) / squares
-    found = low * jnp.sum(under * _WEIGHTS, -1) / (2 * math.pi)
+    integral = low * jnp.sum(under * _WEIGHTS, -1) / (2 * math.pi)
     p, q = lax.erfc(h / math.sqrt(2)), lax.erfc(ah / math.sqrt(2))
-    return jnp.sign(a) * jnp.where(is_steep, (p + q - p * q) / 4 - found, found)
+    return jnp.sign(a) * jnp.where(is_steep, (p + q - p * q) / 4 - integral, integral)
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:

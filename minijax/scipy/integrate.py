@@ -1,4 +1,4 @@
-"""`minijax.scipy.integrate`: areas below functions that are known at points.
+"""`minijax.scipy.integrate`: integrals of sampled functions.
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
 """
@@ -12,7 +12,7 @@ __all__ = ["trapezoid"]
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
               ) -> Array:
-    """The integral along an axis of what is linear between the points.
+    """The integral along an axis by the trapezoidal rule.
 
     >>> trapezoid(jnp.array([1., 2., 3.]))
     Array(4., dtype=float32)

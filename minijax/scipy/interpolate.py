@@ -1,4 +1,4 @@
-"""`minijax.scipy.interpolate`: functions that are known on a grid.
+"""`minijax.scipy.interpolate`: interpolation of functions on a grid.
 
 Stands on `numpy`, `tree_util`.  In JAX: `jax/_src/third_party/scipy/interpolate.py`.
 """
@@ -19,17 +19,17 @@ __all__ = ["RegularGridInterpolator"]
 
 
 class RegularGridInterpolator:
-    """A function of n numbers, which is known on a rectangular grid.
+    """A function of n numbers, interpolated from its values on a rectangular grid.
 
     >>> f = RegularGridInterpolator((jnp.array([0., 1., 3.]),), jnp.array([0., 10., 30.]))
     >>> f(jnp.array([[0.5], [2.], [4.]]))
     Array([ 5., 20., nan], dtype=float32)
 
     Args:
-      points: for each axis of the grid the places along it, which grow.
-      values: what is known, with an axis for each of the grid's, and maybe more.
+      points: the ascending coordinates along each axis of the grid.
+      values: the values there, with an axis for each of the grid's, and maybe more.
       method: "linear" between the points, or the value at the "nearest" one.
-      bounds_error: False, no other: what compiled code computes is not looked at.
+      bounds_error: False, no other: compiled code raises no errors.
       fill_value: the result outside of the grid; None: that goes on as inside.
 
     Raises:
@@ -67,15 +67,15 @@ class RegularGridInterpolator:
         columns = jnp.reshape(xi, (math.prod(xi.shape[:-1]), ndim)).T
         cells, fractions = zip(*map(_place, self.grid, columns), strict=True)
         if method == "linear":
-            found = self._between(cells, fractions)
+            values = self._between(cells, fractions)
         else:
-            found = self.values[tuple(
+            values = self.values[tuple(
                 jnp.where(f <= .5, i, i + 1) for i, f in zip(cells, fractions, strict=True))]
         if self.fill_value is not None:
             outside = functools.reduce(jnp.logical_or, (
                 (x < g[0]) | (x > g[-1]) for x, g in zip(columns, self.grid, strict=True)))
-            found = jnp.where(self._beside(outside), self.fill_value, found)
-        return jnp.reshape(found, (*xi.shape[:-1], *self.values.shape[ndim:]))
+            values = jnp.where(self._beside(outside), self.fill_value, values)
+        return jnp.reshape(values, (*xi.shape[:-1], *self.values.shape[ndim:]))
 
     def _beside(self, x: Any) -> Any:
         """One number a point, for all values there."""
@@ -110,9 +110,9 @@ def _place(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
     return cell, (x - grid[cell]) / (grid[cell + 1] - grid[cell])
 
 
-def _remade(known: tuple, arrays: tuple) -> RegularGridInterpolator:
+def _remade(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
     new = object.__new__(RegularGridInterpolator)
-    new.method, new.bounds_error = known
+    new.method, new.bounds_error = settings
     new.grid, new.values, new.fill_value = arrays
     return new
 

@@ -38,7 +38,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
 
 def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> tuple[Array, bool]:
-    """What `cho_solve` takes: the factor of `cholesky`, and which triangle holds it.
+    """The factor of `cholesky`, and which triangle holds it, for `cho_solve`.
 
     >>> cho_factor(jnp.array([[4.]]))
     (Array([[2.]], dtype=float32), False)
@@ -48,7 +48,7 @@ def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
 
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
               check_finite: bool = True) -> Array:
-    """The x for which ``a x = b``, from what `cho_factor` made of `a`.
+    """The x for which ``a x = b``, from the result of `cho_factor`.
 
     >>> cho_solve(cho_factor(jnp.array([[4., 2.], [2., 5.]])), jnp.array([8., 8.]))
     Array([1.5, 1. ], dtype=float32)
@@ -162,7 +162,7 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
               ) -> tuple[Array, Array]:
-    """What `lu_solve` takes: both triangles in one array, and the exchanges of rows.
+    """Both triangles in one array, and the exchanges of rows, for `lu_solve`.
 
     >>> lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
     Array([1, 1], dtype=int32)
@@ -173,7 +173,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
              overwrite_b: bool = False, check_finite: bool = True) -> Array:
-    """The x for which ``a x = b``, from what `lu_factor` made of `a`.
+    """The x for which ``a x = b``, from the result of `lu_factor`.
 
     >>> lu_solve(lu_factor(jnp.array([[1., 2.], [4., 4.]])), jnp.array([3., 8.]))
     Array([1., 1.], dtype=float32)
@@ -215,8 +215,8 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
         raise NotImplementedError("Only the type=1 case of eigh is implemented.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
-    found = jnp.linalg.eigh(a, "L" if lower else "U")
-    return found.eigenvalues if eigvals_only else tuple(found)
+    eigenpairs = jnp.linalg.eigh(a, "L" if lower else "U")
+    return eigenpairs.eigenvalues if eigvals_only else tuple(eigenpairs)
 
 
 def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
@@ -234,8 +234,8 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     [x] = promote_dtypes_inexact(as_array("qr", a))
-    found = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
-    return found[1:] if mode == "r" else found
+    factors = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return factors[1:] if mode == "r" else factors
 
 
 def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False,
@@ -260,16 +260,17 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
     stack = jnp.broadcast_shapes(x.shape[:-2], matrix.shape[:-2])
     x = jnp.broadcast_to(x, stack + x.shape[-2:])
     q, *rest = lax.linalg.qr(x, pivoting=pivoting, full_matrices=False)
-    given, wanted = (matrix.shape[-2], q.shape[-1]) if is_left else (matrix.shape[-1], q.shape[-2])
-    if given != wanted:
+    size_c, size_q = ((matrix.shape[-2], q.shape[-1]) if is_left else
+                      (matrix.shape[-1], q.shape[-2]))
+    if size_c != size_q:
         side, other = ("columns", "rows") if is_left else ("rows", "columns")
         raise ValueError(
             f"Array shapes are not compatible for {'Q @ c' if is_left else 'c @ Q'} operation: a "
-            f"has shape {x.shape} so Q has {wanted} {side}, but c has {given} {other} (expected "
-            f"{wanted}).")
+            f"has shape {x.shape} so Q has {size_q} {side}, but c has {size_c} {other} (expected "
+            f"{size_q}).")
     q = jnp.conj(q) if conjugate else q
-    found = q @ matrix if is_left else matrix @ q
-    return (found.ravel() if y.ndim == 1 else found, *rest)
+    product = q @ matrix if is_left else matrix @ q
+    return (product.ravel() if y.ndim == 1 else product, *rest)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
@@ -280,8 +281,8 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)
     Array([2., 1.], dtype=float32)
     """
-    found = jnp.linalg.svd(a, full_matrices, compute_uv)
-    return tuple(found) if compute_uv else found
+    factors = jnp.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(factors) if compute_uv else factors
 
 
 def schur(a: ArrayLike, output: str = "real") -> list[Array]:
@@ -364,7 +365,7 @@ def _polar(x: Any) -> Any:
 
 @_polar.defjvp
 def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """``P Ω + Ω P`` is known, Ω being how U turns: sums of singular values divide it."""
+    """The rotation Ω of U solves ``P Ω + Ω P = …``, by division by sums of singular values."""
     [x], [t] = primals, tangents
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
     sums = values[..., :, None] + values[..., None, :]

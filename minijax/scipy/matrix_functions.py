@@ -71,22 +71,22 @@ def _rational(x: Any) -> Any:
 
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
                  compute_expm: bool = True) -> Any:
-    """``expm(A)``, and how it changes where A changes by E.
+    """``expm(A)``, and its derivative in the direction E.
 
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
 
     Args:
       method: taken for SciPy's sake; it is the derivative of `expm`.
-      compute_expm: False for the change alone.
+      compute_expm: False for the derivative alone.
     """
     a, e = as_array("expm_frechet", A), as_array("expm_frechet", E)
     for name, x in (("A", a), ("E", e)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"expected {name} to be a (batched) square matrix, "
                              f"got {name}.shape={x.shape}")
-    found = jvp(expm, (a,), (e,))
-    return found if compute_expm else found[1]
+    exponential, derivative = jvp(expm, (a,), (e,))
+    return (exponential, derivative) if compute_expm else derivative
 
 
 # ── Functions of matrices by their triangular form ───────────────────────────────────────────
@@ -102,7 +102,7 @@ def _substituted(a: Any, b: Any) -> Any:
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex triangular form, and its vectors, of what `schur` makes of real matrices.
+    """The complex Schur form, and its vectors, from the real one of `schur`.
 
     >>> jnp.round(rsf2csf(jnp.array([[0., 1.], [-1., 0.]]), jnp.eye(2))[0], 3)
     Array([[0.+1.j, 0.+0.j],
@@ -166,11 +166,11 @@ def _root(t: Any, z: Any) -> Any:
     """The square root of ``z t z*``, column by column."""
     roots = jnp.sqrt(jnp.diagonal(t))
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(root: Any, j: Any) -> tuple[Any, None]:
         """``R r + r_jj r = t`` for what stands above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
-        shifted = known + roots[j] * jnp.eye(len(t), dtype=t.dtype)
-        return known.at[:, j].add(_substituted(shifted, above)), None
+        shifted = root + roots[j] * jnp.eye(len(t), dtype=t.dtype)
+        return root.at[:, j].add(_substituted(shifted, above)), None
     r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
     return z @ r @ jnp.conj(z.T)
 
@@ -196,20 +196,20 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     numbers = jnp.diagonal(t)
     values = func(numbers)
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(f: Any, j: Any) -> tuple[Any, None]:
         """``T f - f t_jj = F t - t f_jj`` for what stands above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         gaps = numbers - numbers[j]
         shifted = t + jnp.diag(jnp.where(gaps == 0, 1, gaps) - numbers)
-        right = known @ above - above * values[j]
-        return known.at[:, j].add(_substituted(shifted, right)), None
+        right = f @ above - above * values[j]
+        return f.at[:, j].add(_substituted(shifted, right)), None
     f, _ = lax.scan(column, jnp.diag(values), jnp.arange(len(t)))
-    found = z @ f @ jnp.conj(z.T)
-    return found if disp else (found, _error_of_function(t))
+    out = z @ f @ jnp.conj(z.T)
+    return out if disp else (out, _error_of_function(t))
 
 
 def _error_of_function(t: Any) -> Any:
-    """By how near eigenvalues come to each other."""
+    """An estimate of the error from the gaps between eigenvalues."""
     least = jnp.finfo(t.dtype).eps
     numbers, above = jnp.diagonal(t), jnp.triu(t, 1)
     gaps = jnp.where(jnp.tri(len(t), dtype=bool), jnp.inf, abs(numbers[:, None] - numbers))
@@ -249,10 +249,10 @@ def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
     (r, u), (s, v) = _triangular(a), _triangular(b)
     right = jnp.conj(u.T) @ c @ v
 
-    def column(known: Any, j: Any) -> tuple[Any, None]:
+    def column(y: Any, j: Any) -> tuple[Any, None]:
         shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
-        found = _substituted(shifted, right[:, j] - known @ s[:, j])
-        return known.at[:, j].set(found), None
+        solution = _substituted(shifted, right[:, j] - y @ s[:, j])
+        return y.at[:, j].set(solution), None
     y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))
     return jnp.where(jnp.all(sums > tol), u @ y @ jnp.conj(v.T), jnp.nan)

@@ -1,4 +1,4 @@
-"""`minijax.scipy.ndimage`: an array between its elements.
+"""`minijax.scipy.ndimage`: interpolation between the elements of an array.
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/ndimage.py`.
 """
@@ -21,14 +21,14 @@ __all__ = ["map_coordinates"]
 
 def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: int,
                     mode: str = "constant", cval: ArrayLike = 0.0) -> Array:
-    """The array at places that need not be whole numbers.
+    """The array at fractional coordinates.
 
     >>> map_coordinates(jnp.array([0., 10., 20.]), [jnp.array([0.5, 1.5])], order=1)
     Array([ 5., 15.], dtype=float32)
 
     Args:
       input: an array of n axes.
-      coordinates: n arrays of one shape: the places, along each axis.
+      coordinates: n arrays of one shape: the coordinates along each axis.
       order: 0 takes the nearest element, 1 is linear between them.
       mode: what is beyond the edges: "constant", "nearest", "wrap", "mirror" or "reflect".
       cval: the element beyond the edges, in the mode "constant".
@@ -63,10 +63,10 @@ def _interpolated(array: Any, places: list, cval: Any, order: int, mode: str) ->
             valid = [(i >= 0) & (i < n) for i, n in zip(indices, array.shape, strict=True)]
             element = jnp.where(functools.reduce(operator.and_, valid), element, cval)
         return functools.reduce(operator.mul, weights) * element
-    found = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
-    if array.dtype.kind in "iu" and found.dtype.kind == "f":
-        found = lax.round(found)
-    return found.astype(array.dtype)
+    values = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
+    if array.dtype.kind in "iu" and values.dtype.kind == "f":
+        values = lax.round(values)
+    return values.astype(array.dtype)
 
 
 def _nearest(place: Any) -> list[tuple[Any, Any]]:
@@ -75,24 +75,24 @@ def _nearest(place: Any) -> list[tuple[Any, Any]]:
 
 
 def _both(place: Any) -> list[tuple[Any, Any]]:
-    """The whole numbers around a place, and what the elements there weigh."""
+    """The two indices around a coordinate, and their weights."""
     lower = jnp.floor(place)
     index, weight = lower.astype(np.int32), place - lower
     return [(index, 1 - weight), (index + 1, weight)]
 
 
 def _mirrored(index: Any, size: int) -> Any:
-    """Of the places of a row that goes forth and back, the ends of which are there once."""
+    """Indices reflected at the edge elements, which are not repeated."""
     last = size - 1
     return abs((index + last) % (2 * last) - last)
 
 
 def _reflected(index: Any, size: int) -> Any:
-    """The same with ends that are there twice: half of a mirrored row of twice the length."""
+    """Indices reflected at the edges, so that the edge elements are repeated."""
     return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
 
 
-# The place inside an axis that stands for one beyond its edges.
+# The index inside an axis for an index beyond its edges.
 _INSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda index, size: index,
     "nearest": lambda index, size: jnp.clip(index, 0, size - 1),

@@ -17,14 +17,14 @@ from minijax.gradients import value_and_grad
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` has found, and how it ended."""
+    """The result of `minimize`, and how it ended."""
 
-    x: Array  # the place,
+    x: Array  # the minimiser,
     success: Any  # whether it is a minimum,
-    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not known
+    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not decided
     fun: Array  # the value there,
     jac: Array  # the gradient there,
-    hess_inv: Array | None  # and the inverse of the matrix of second derivatives, as far as known
+    hess_inv: Array | None  # and an estimate of the inverse Hessian
     nfev: Any  # how often the function was called,
     njev: Any  # and its gradient,
     nit: Any  # in how many steps.
@@ -32,10 +32,10 @@ class OptimizeResults(NamedTuple):
 
 def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: float | None = None,
              options: Mapping[str, Any] | None = None) -> OptimizeResults:
-    """A place where a function of a vector is smallest, as far as one sees from the start.
+    """A local minimum of a function of a vector.
 
-    >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
-    >>> found.x.round(3), bool(found.success)
+    >>> result = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
+    >>> result.x.round(3), bool(result.success)
     (Array([3., 3.], dtype=float32), True)
 
     Args:
@@ -59,14 +59,14 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
                          "jax.flatten_util.ravel_pytree.")
-    given = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
-    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**given, **(options or {})})
+    defaults = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
+    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
 
 
 # ── Along a line ─────────────────────────────────────────────────────────────────────────────
 
 class _Point(NamedTuple):
-    """A place on the line, and the function there."""
+    """A point of the line, and the function there."""
 
     step: Any
     value: Any
@@ -78,7 +78,7 @@ class _Search(NamedTuple):
     """An interval of the line that has good places in it."""
 
     low: _Point  # the end where the function is smaller
-    high: _Point  # the other, infinity as long as none is known
+    high: _Point  # the other, infinity until there is one
     before: _Point  # the end that was left last
     turn: Any  # of those with and those without an end
     count: Any
@@ -91,7 +91,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _between(low: _Point, high: _Point, before: _Point) -> Any:
-    """Where a cubic or a parabola through the ends is smallest, if well inside; or the middle."""
+    """The minimum of a cubic or a parabola through the ends, if well inside; or the middle."""
     d, e = high.step - low.step, before.step - low.step
 
     def curvature(point: _Point, distance: Any) -> Any:
@@ -140,7 +140,7 @@ def _line_search(at: Callable[[Any], _Point], start: _Point, first: Any, most: i
 # ── From line to line ────────────────────────────────────────────────────────────────────────
 
 class _Descent(NamedTuple):
-    """How far `_minimize_bfgs` has come."""
+    """The state of `_minimize_bfgs`."""
 
     x: Any
     value: Any
@@ -171,14 +171,14 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
         search = _line_search(
             at, _Point(jnp.zeros_like(slope), now.value, slope, now.gradient),
             jnp.minimum(1, 2.02 * now.fall / -slope), line_search_maxiter)
-        found = search.low
-        s, y = found.step * direction, found.gradient - now.gradient
+        point = search.low
+        s, y = point.step * direction, point.gradient - now.gradient
         rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
         inverse = jnp.where(jnp.isfinite(rho), shear @ now.inverse @ shear.T
                             + rho * jnp.outer(s, s), now.inverse)
-        return _Descent(now.x + s, found.value, found.gradient, inverse, now.value - found.value,
+        return _Descent(now.x + s, point.value, point.gradient, inverse, now.value - point.value,
                         now.steps + 1, now.calls + search.count,
-                        status(found.gradient, search.status))
+                        status(point.gradient, search.status))
     value, gradient = value_and_gradient(x0)
     end = lax.while_loop(
         lambda now: (now.status == -1) & (now.steps < most), step,

@@ -1,4 +1,4 @@
-"""What samples say of themselves: the commonest value, ranks, how exact a mean is.
+"""Statistics of samples: the mode, ranks, the standard error of the mean.
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/stats/_core.py`.
 """
@@ -68,7 +68,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
 
 
 def _commonest(rows: Any) -> tuple[Any, Any]:
-    """Of each column: sorted, equal values lie side by side."""
+    """The mode of each column: in sorted order, equal values lie side by side."""
     if not rows.shape[0]:
         nothing = jnp.full(rows.shape[1:], jnp.nan, float)
         return nothing, jnp.zeros_like(nothing)

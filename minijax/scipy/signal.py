@@ -52,12 +52,12 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full",
     full = [x.shape[a] + y.shape[a] - 1 for a in along]
     is_complex = x.dtype.kind == "c"
     forth, back = (jnp.fft.fftn, jnp.fft.ifftn) if is_complex else (jnp.fft.rfftn, jnp.fft.irfftn)
-    found = back(forth(x, full, along) * forth(y, full, along), full, along) if along else x * y
+    out = back(forth(x, full, along) * forth(y, full, along), full, along) if along else x * y
     for axis, size in zip(along, full, strict=True):
-        wanted = {"full": size, "same": x.shape[axis], "valid": x.shape[axis] - y.shape[axis] + 1}
-        start = (size - wanted[mode]) // 2
-        found = lax.slice_in_dim(found, start, start + wanted[mode], axis=axis)
-    return found
+        sizes = {"full": size, "same": x.shape[axis], "valid": x.shape[axis] - y.shape[axis] + 1}
+        start = (size - sizes[mode]) // 2
+        out = lax.slice_in_dim(out, start, start + sizes[mode], axis=axis)
+    return out
 
 
 def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto",
@@ -123,8 +123,8 @@ def correlate2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fil
         a < b for a, b in pairs))
     if not smaller:  # SciPy's: both are turned, which differs where the middle is no element
         return jnp.flip(_convolved(jnp.flip(in1), in2.conj(), mode, precision))
-    found = _convolved(jnp.flip(in2), in1.conj(), mode, precision)
-    return found.conj() if mode == "full" else found
+    out = _convolved(jnp.flip(in2), in1.conj(), mode, precision)
+    return out.conj() if mode == "full" else out
 
 
 def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> None:
@@ -156,9 +156,9 @@ def _convolved(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
               "valid": [(0, 0)] * kernel.ndim,
               "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
                        for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
-    found = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
-                                     around[mode], precision=precision)
-    return found[0, 0]
+    out = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
+                                   around[mode], precision=precision)
+    return out[0, 0]
 
 
 # ── Trends ───────────────────────────────────────────────────────────────────────────────────
@@ -199,7 +199,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0,
 
 
 def _without_line(y: Any) -> Any:
-    """Each column minus its line, whose slope is known since the middle of the places is 0."""
+    """Each column minus its least-squares line, about the middle of the indices."""
     n = y.shape[0]
     place = np.arange(n) - (n - 1) / 2
     along = jnp.array(place / max(np.sqrt(np.sum(place * place)), 1e-30), y.dtype)
@@ -216,8 +216,8 @@ def stft(x: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int = 256
          axis: int = -1) -> tuple[Array, Array, Array]:
     """The Fourier transforms of pieces of a signal.
 
-    >>> frequencies, times, found = stft(jnp.ones(32), nperseg=16)
-    >>> found.shape
+    >>> frequencies, times, transforms = stft(jnp.ones(32), nperseg=16)
+    >>> transforms.shape
     (9, 5)
 
     Args:
@@ -246,10 +246,10 @@ def csd(x: Array, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "hann"
         nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
         detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
         axis: int = -1, average: str = "mean") -> tuple[Array, Array]:
-    """How the power that two signals share is spread over the frequencies, by Welch's method.
+    """The cross-spectral density of two signals, by Welch's method.
 
-    >>> frequencies, found = csd(jnp.ones(32), jnp.ones(32), nperseg=16)
-    >>> found.shape, found.dtype
+    >>> frequencies, density = csd(jnp.ones(32), jnp.ones(32), nperseg=16)
+    >>> density.shape, density.dtype
     ((9,), dtype('complex64'))
 
     Args:
@@ -264,40 +264,40 @@ def csd(x: Array, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Any = "hann"
     Raises:
       ValueError: for lengths that do not fit, and unknown names.
     """
-    frequencies, _, found = _spectra(x, y, fs, window, nperseg, noverlap, nfft, detrend,
-                                     return_onesided, scaling, axis, "psd", None, False)
-    found = found if y is None else found + 0j
-    if found.ndim >= 2 and found.size:
-        found = found[..., 0] if found.shape[-1] == 1 else _average(found, average)
-    return frequencies, found
+    frequencies, _, spectra = _spectra(x, y, fs, window, nperseg, noverlap, nfft, detrend,
+                                       return_onesided, scaling, axis, "psd", None, False)
+    spectra = spectra if y is None else spectra + 0j
+    if spectra.ndim >= 2 and spectra.size:
+        spectra = spectra[..., 0] if spectra.shape[-1] == 1 else _average(spectra, average)
+    return frequencies, spectra
 
 
 def welch(x: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
           noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
           return_onesided: bool = True, scaling: str = "density", axis: int = -1,
           average: str = "mean") -> tuple[Array, Array]:
-    """How the power of a signal is spread over the frequencies: `csd` of it with itself.
+    """The power spectral density of a signal: its `csd` with itself.
 
-    >>> frequencies, found = welch(jnp.ones(32), nperseg=16)
-    >>> found.shape
+    >>> frequencies, density = welch(jnp.ones(32), nperseg=16)
+    >>> density.shape
     (9,)
     """
-    frequencies, found = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend,
-                             return_onesided, scaling, axis, average)
-    return frequencies, found.real
+    frequencies, spectrum = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend,
+                                return_onesided, scaling, axis, average)
+    return frequencies, spectrum.real
 
 
-def _average(found: Any, average: str) -> Any:
+def _average(spectra: Any, average: str) -> Any:
     if average not in ("median", "mean"):
         raise ValueError(f'average must be "median" or "mean", got {average}')
     if average == "mean":
-        return jnp.mean(found, axis=-1)
-    n = np.arange(2., found.shape[-1], 2)
-    bias = jnp.array(1 + np.sum(1 / (n + 1) - 1 / n), found.dtype)  # of the median of powers
-    if found.dtype.kind == "c":
-        parts = jnp.median(found.real, axis=-1), jnp.median(found.imag, axis=-1)
+        return jnp.mean(spectra, axis=-1)
+    n = np.arange(2., spectra.shape[-1], 2)
+    bias = jnp.array(1 + np.sum(1 / (n + 1) - 1 / n), spectra.dtype)  # of the median of powers
+    if spectra.dtype.kind == "c":
+        parts = jnp.median(spectra.real, axis=-1), jnp.median(spectra.imag, axis=-1)
         return lax.complex(*parts) / bias
-    return jnp.median(found, axis=-1) / bias
+    return jnp.median(spectra, axis=-1) / bias
 
 
 def _window(window: Any, length: int, dtype: Any) -> Any:
@@ -386,17 +386,17 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
     transforms = [_transforms(s, weights, trendless, step, size, onesided) for s in signals]
     scale = _scale(weights, fs, scaling)
     if mode == "stft":
-        found = transforms[0] * jnp.sqrt(scale)
+        spectra = transforms[0] * jnp.sqrt(scale)
     else:
-        found = jnp.conj(transforms[0]) * transforms[-1] * scale
+        spectra = jnp.conj(transforms[0]) * transforms[-1] * scale
         if onesided:  # what lies at a frequency below 0, too, counts twice
-            found = found.at[..., 1:None if size % 2 else -1].multiply(2)
+            spectra = spectra.at[..., 1:None if size % 2 else -1].multiply(2)
     total = signals[0].shape[-1]
     times = jnp.arange(length / 2, total - length / 2 + 1, step, dtype=real) / fs
     times = times if boundary is None else times - length / 2 / fs
-    found = found.astype(jnp.result_type(dtype, np.complex64))
-    found = found.real if y is None and mode == "psd" else found
-    return frequencies, times, jnp.moveaxis(found, -1, axis)
+    spectra = spectra.astype(jnp.result_type(dtype, np.complex64))
+    spectra = spectra.real if y is None and mode == "psd" else spectra
+    return frequencies, times, jnp.moveaxis(spectra, -1, axis)
 
 
 def _longer(x: Any, missing: int) -> Any:
@@ -444,8 +444,8 @@ def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | 
     """The signal of which `stft` has made this.
 
     >>> x = jnp.sin(jnp.arange(32.))
-    >>> times, found = istft(stft(x, nperseg=16)[2])
-    >>> abs(found - x).max() < 1e-5
+    >>> times, signal = istft(stft(x, nperseg=16)[2])
+    >>> abs(signal - x).max() < 1e-5
     Array(True, dtype=bool)
 
     Args:

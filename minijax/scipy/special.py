@@ -157,9 +157,9 @@ def kl_div(p: Real, q: Real) -> Array:
     >>> kl_div(1., 1.)
     Array(0., dtype=float32, weak_type=True)
     """
-    found = rel_entr(p, q)
-    value = found - p + q
-    outside = (found == jnp.inf) & (jnp.minimum(p, q) <= 0)
+    entropy = rel_entr(p, q)
+    value = entropy - p + q
+    outside = (entropy == jnp.inf) & (jnp.minimum(p, q) <= 0)
     return jnp.where(outside & jnp.isnan(value), jnp.inf, value)  # of infinite p or q
 
 
@@ -284,7 +284,7 @@ _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.sq
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
-    """Of two polynomials, lowest powers first, by Horner's rule."""
+    """The ratio of two polynomials, lowest powers first, by Horner's rule."""
     return jnp.divide(*(functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
                         for coefficients in polynomials))
 

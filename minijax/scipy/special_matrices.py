@@ -1,4 +1,4 @@
-"""Matrices that a few numbers determine: toeplitz, companion, hilbert, ….
+"""Structured matrices: toeplitz, companion, hilbert, ….
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/linalg.py`.
 """
@@ -180,7 +180,7 @@ def companion(a: ArrayLike) -> Array:
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """How far numbers lie apart, each from each.
+    """The matrix of the distances of all pairs of numbers.
 
     >>> fiedler(jnp.array([1, 4]))
     Array([[0, 3],
@@ -213,14 +213,14 @@ def fiedler_companion(a: ArrayLike) -> Array:
     ones = np.where(even, gap == 2, gap == -2) | ((rows == 1) & (columns == 0))
     which = np.where(even & (abs(gap) == 1), rows + 1 + (gap > 0), 0)
     which[:1, :1] = 1
-    found = jnp.where(which > 0, -(x / x[..., :1])[..., which], 0)
-    return jnp.where(ones, 1, found)
+    matrix = jnp.where(which > 0, -(x / x[..., :1])[..., which], 0)
+    return jnp.where(ones, 1, matrix)
 
 
-# ── Of known numbers ─────────────────────────────────────────────────────────────────────────
+# ── Constant matrices ────────────────────────────────────────────────────────────────────────
 
 def _constant(x: Any) -> Array:
-    """Numbers that are known exactly, as floats."""
+    """Exact numbers as floats."""
     return jnp.asarray(np.array(x, np.float64), dtypes.canonicalize_dtype(np.float64))
 
 

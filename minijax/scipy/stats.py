@@ -1,7 +1,7 @@
 """`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
 A distribution is a block of formulas; functions that follow from these are made.
-Stands on `special`; `kernels` and `ranks` have what is said of samples.
+Stands on `special`; `kernels` and `ranks` have the statistics of samples.
 In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 

@@ -26,7 +26,7 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
       d, e: the diagonal, and the numbers beside it.
       select: "a" for all, "i" for those from one place to another, both of them included.
       select_range: the two places.
-      tol: how long the intervals may be that the eigenvalues are known to lie in.
+      tol: the length of the intervals around the eigenvalues at which bisection ends.
       key: not needed: nothing is random.
     """
     d, e = as_array("eigh_tridiagonal", d), as_array("eigh_tridiagonal", e)
@@ -75,15 +75,15 @@ def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     size = jnp.maximum(abs(low), abs(high))
     margin = 2.1 * eps * len(d) * size
     smallest = jnp.finfo(d.dtype).tiny * jnp.maximum(1, jnp.max(squares))
-    wanted = jnp.arange(first, stop)
+    index = jnp.arange(first, stop)
     enough: Any = eps * size if tol is None else tol
 
     def halve(bounds: Any) -> Any:
         low, high = bounds
         middle = (low + high) / 2
-        is_below = _values_below(d, squares, smallest, middle) <= wanted
+        is_below = _values_below(d, squares, smallest, middle) <= index
         return jnp.where(is_below, middle, low), jnp.where(is_below, high, middle)
-    low, high = (jnp.full(wanted.shape, x) for x in (low - margin, high + margin))
+    low, high = (jnp.full(index.shape, x) for x in (low - margin, high + margin))
     low, high = lax.while_loop(lambda bounds: jnp.max(bounds[1] - bounds[0]) > enough, halve,
                                (low, high))
     return (low + high) / 2
@@ -103,7 +103,7 @@ def _values_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
 @_bisected.defjvp
 def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
                   ) -> tuple:
-    """Of each value by its vector v: ``vᵀ dA v``."""
+    """The derivative of each value by its vector v: ``vᵀ dA v``."""
     (d, e), (d_dot, e_dot) = primals, tangents
     v = _vectors(d, e)[:, first:stop]
     slopes = d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])

@@ -10,6 +10,7 @@ import minijax
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.higher_order.loops import scan_p
+from tests.wording import wording
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 W = np.arange(9, dtype=np.float32).reshape(3, 3) / 10
@@ -281,7 +282,7 @@ def test_the_counter_of_a_loop_has_the_type_it_has_in_jax(compiled):
         try:
             (lib.jit(loop) if compiled else loop)(one, two)
         except TypeError as error:
-            return str(error)
+            return wording(error)
         return seen[0]
     for one in bounds:
         for two in bounds:

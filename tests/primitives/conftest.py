@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from minijax import lax
+from tests.wording import wording
 
 
 def outcome(f, module, args):
@@ -17,7 +18,7 @@ def outcome(f, module, args):
 def compare(ours, theirs):
     if isinstance(ours, Exception) or isinstance(theirs, Exception):
         assert type(ours) is type(theirs), (ours, theirs)
-        assert str(ours) == str(theirs)
+        assert wording(ours) == wording(theirs)
         return
     if isinstance(theirs, (tuple, list)):
         assert len(ours) == len(theirs)

@@ -20,7 +20,7 @@ from minijax.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jax
                            no_effects)
 from minijax.source_info import DebugInfo
 
-# What of NumPy's operations take for arrays: arrays, and numbers of each dtype.
+# The classes of NumPy that operations take for arrays: arrays, and scalars of each dtype.
 array_types = {np.ndarray, np.bool_, *(dtype.type for dtype in dtypes.NUMERIC)}
 
 
@@ -44,7 +44,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """What makes a new variable of a type.
+    """A function that makes a new variable of a type.
 
     >>> gensym()(core.get_aval(1.5)).aval
     ShapedArray(float32[], weak_type=True)
@@ -118,8 +118,8 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     >>> concrete_or_error(int, 2.5)
     2
     """
-    known = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
-    return known if force is None else force(known)
+    value = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
+    return value if force is None else force(value)
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +149,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def find_top_trace(xs: Any) -> core.Trace:
-    """The current trace, which is the one that operations on any values are given.
+    """The current trace, which processes the operations on any values.
 
     >>> find_top_trace(()) is core.base_trace
     True
@@ -159,7 +159,7 @@ def find_top_trace(xs: Any) -> core.Trace:
 
 @contextlib.contextmanager
 def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A block whose operations a trace is given.
+    """A block whose operations go to a trace.
 
     >>> with set_current_trace(core.base_trace):
     ...     core.current_trace.get() is core.base_trace
@@ -199,7 +199,7 @@ def eval_context() -> contextlib.AbstractContextManager[None]:
 # ── Names that only JAX's own programs fill with something ───────────────────────────────────
 
 class DropVar(Var):
-    """A result that nothing reads, as who writes programs may say.
+    """The variable of a result that no equation reads.
 
     >>> DropVar(core.get_aval(1.5))
     _
@@ -210,7 +210,7 @@ class DropVar(Var):
 
 
 class TraceTag:
-    """What JAX's transformations tell their tracers by; all are equal."""
+    """The tag of the tracers of one of JAX's transformations; here all are equal."""
 
     def __hash__(self) -> int:
         return hash(TraceTag)

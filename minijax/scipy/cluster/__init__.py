@@ -1,4 +1,4 @@
-"""`minijax.scipy.cluster`: points and the centers of their clusters.
+"""`minijax.scipy.cluster`: vector quantisation.
 
 Stands on `numpy`.  In JAX: `jax/scipy/cluster/__init__.py`.
 """

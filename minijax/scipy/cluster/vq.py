@@ -1,4 +1,4 @@
-"""`minijax.scipy.cluster.vq`: the nearest of given points.
+"""`minijax.scipy.cluster.vq`: vector quantisation, the nearest entry of a code book.
 
 Stands on `numpy`.  In JAX: `jax/_src/scipy/cluster/vq.py`.
 """

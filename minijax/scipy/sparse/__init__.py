@@ -1,4 +1,4 @@
-"""`minijax.scipy.sparse`: equations whose matrix is never written down.
+"""`minijax.scipy.sparse`: linear equations with an implicit matrix.
 
 Stands on `lax`.  In JAX: `jax/scipy/sparse/__init__.py`.
 """

@@ -1,4 +1,4 @@
-"""`minijax.scipy.sparse.linalg`: linear equations, of which it is known what the matrix does.
+"""`minijax.scipy.sparse.linalg`: iterative solvers of linear equations.
 
 Each method runs on one flat vector; `lax.custom_linear_solve` has the derivatives.
 Stands on `lax`, `flatten_util`.  In JAX: `jax/_src/scipy/sparse/linalg.py`.
@@ -198,9 +198,9 @@ def _gmres(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator, r
     def around(state: tuple) -> tuple:
         x, r, k = state
         basis, images = _arnoldi(lambda v: M(A(v)), r, restart)
-        wanted = jnp.zeros(restart + 1, b.dtype).at[0].set(_length(r).astype(b.dtype))
+        residual = jnp.zeros(restart + 1, b.dtype).at[0].set(_length(r).astype(b.dtype))
         square = jnp.conj(images) @ images.T
-        weights = jnp.linalg.solve(square, jnp.conj(images) @ wanted)
+        weights = jnp.linalg.solve(square, jnp.conj(images) @ residual)
         x = x + jnp.dot(weights, basis[:-1], precision=lax.Precision.HIGHEST)
         return x, M(b - A(x)), k + 1
     return lax.while_loop(goes_on, around, (x, M(b - A(x)), 0))[0]
