@@ -54,11 +54,11 @@ exercise("equations", chapter=CHAPTER, grade=grade_equations, solution="[4, 1, 2
 # -- eval_in_steps ---------------------------------------------------------------------------------
 
 def _steps(mini: Any, jaxpr: Any, *args: Any) -> list[Any]:
-    values, results = dict(zip(jaxpr.inputs, args, strict=True)), []
+    values, results = dict(zip(jaxpr.invars, args, strict=True)), []
     for eqn in jaxpr.eqns:
-        inputs = [x.value if isinstance(x, mini.Literal) else values[x] for x in eqn.inputs]
+        inputs = [x.value if isinstance(x, mini.Literal) else values[x] for x in eqn.invars]
         outs = eqn.primitive.bind(*inputs, **eqn.params)
-        values.update(zip(eqn.outputs, outs, strict=True))
+        values.update(zip(eqn.outvars, outs, strict=True))
         results += outs
     return results
 
@@ -96,11 +96,11 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
 
 _STEPS = """
 def eval_in_steps(jaxpr, *args):
-    values, steps = dict(zip(jaxpr.inputs, args)), []
+    values, steps = dict(zip(jaxpr.invars, args)), []
     for eqn in jaxpr.eqns:
-        inputs = [{read} for x in eqn.inputs]
+        inputs = [{read} for x in eqn.invars]
         outs = eqn.primitive.{how}(*inputs{params})
-        values.update(zip(eqn.outputs, outs))
+        values.update(zip(eqn.outvars, outs))
         steps {note} outs
     return {result}
 """
@@ -208,7 +208,7 @@ def swapped(jaxpr, old, new):
 
 
 def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name == old else eqn",
-                  result: str = "mini.Jaxpr(jaxpr.inputs, eqns, jaxpr.outputs)") -> str:
+                  result: str = "mini.Jaxpr(jaxpr.invars, jaxpr.outvars, eqns)") -> str:
     return _SWAPPED.format(eqn=eqn, result=result)
 
 
@@ -217,8 +217,8 @@ exercise(
     wrong=[(_swapped_text(result="eqns"), "a program is wanted"),
            (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
-           (_swapped_text("mini.Eqn(new, eqn.inputs, tuple(mini.Var(v.aval) for v in eqn.outputs), "
-                          "eqn.params) if eqn.primitive.name == old else eqn"),
+           (_swapped_text("mini.JaxprEqn(eqn.invars, tuple(mini.Var(v.aval) for v in eqn.outvars), "
+                          "new, eqn.params) if eqn.primitive.name == old else eqn"),
             "names of results must stay"),
            ("def swapped(jaxpr, old, new):\n    for eqn in jaxpr.eqns:\n"
             "        if eqn.primitive.name == old:\n            eqn.primitive.name = 'cosine'\n"

@@ -97,7 +97,7 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
               "the operation is linear: what happens to a value happens to its tangent",
               what="the tangent of the result")
         expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
-        found = cumsum_p.transpose([weights], mini.Undefined(mini.aval_of(x)))
+        found = cumsum_p.transpose([weights], mini.Undefined(mini.get_aval(x)))
         expect(isinstance(found, list), f"for the cotangents [{shown(weights)}] a list of one "
                f"array is wanted, and your `transpose` gives {shown(found)}")
         agree(f"running sums weighted by {shown(weights)}",

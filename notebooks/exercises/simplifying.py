@@ -315,25 +315,25 @@ exercise(
 def _some_program(mini: Any, seed: int) -> Any:
     """A program of a few operations, of which some are read by nobody."""
     random = np.random.default_rng(seed)
-    aval = mini.aval_of(1.0)
+    aval = mini.get_aval(1.0)
     inputs = [mini.Var(aval) for _ in range(random.integers(1, 5))]
     values, eqns = list(inputs), []
     for _ in range(random.integers(0, 6)):
         one, two = (values[k] for k in random.integers(0, len(values), 2))
         out = mini.Var(aval)
-        eqns.append(mini.Eqn(mini.Primitive("pair"), (one, two if random.random() < 0.6 else
-                                                      mini.Literal(2.0)), (out,), {}))
+        args = one, two if random.random() < 0.6 else mini.Literal(2.0)
+        eqns.append(mini.JaxprEqn(args, (out,), mini.Primitive("pair"), {}))
         values.append(out)
     outputs = [values[k] for k in random.integers(0, len(values), random.integers(1, 3))]
-    return mini.Jaxpr(inputs, eqns, outputs)
+    return mini.Jaxpr(inputs, outputs, eqns)
 
 
 def _needed(jaxpr: Any) -> list[bool]:
-    read = set(jaxpr.outputs)
+    read = set(jaxpr.outvars)
     for eqn in reversed(jaxpr.eqns):
-        if not read.isdisjoint(eqn.outputs):
-            read.update(eqn.inputs)
-    return [v in read for v in jaxpr.inputs]
+        if not read.isdisjoint(eqn.outvars):
+            read.update(eqn.invars)
+    return [v in read for v in jaxpr.invars]
 
 
 def grade_needed_inputs(needed_inputs: Callable) -> None:
@@ -344,9 +344,9 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
         given = f"the program\n{program}\n"
         expect(isinstance(found, list) and len(found) == len(wanted), f"for {given}a list of "
                f"{len(wanted)} truth values is wanted, and yours is {found!r}")
-        everything = [any(v in eqn.inputs for eqn in program.eqns) or v in program.outputs
-                      for v in program.inputs]
-        direct = [v in program.outputs for v in program.inputs]
+        everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
+                      for v in program.invars]
+        direct = [v in program.outvars for v in program.invars]
         agree(given, found, wanted,
               (found == everything, "an equation whose result nobody reads needs nothing"),
               (found == direct, "an output is made of values, which are made of inputs"),
@@ -355,16 +355,16 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
 
 _NEEDED = """
 def needed_inputs(jaxpr):
-    read = set(jaxpr.outputs)
+    read = set(jaxpr.outvars)
     for eqn in {order}:
         if {test}:
-            read.update(eqn.inputs)
+            read.update(eqn.invars)
     return {result}
 """
 
 
 def _needed_text(order: str = "reversed(jaxpr.eqns)", result: str = "[v in read for v in "
-                 "jaxpr.inputs]", test: str = "not read.isdisjoint(eqn.outputs)") -> str:
+                 "jaxpr.invars]", test: str = "not read.isdisjoint(eqn.outvars)") -> str:
     return _NEEDED.format(order=order, result=result, test=test)
 
 
@@ -374,9 +374,9 @@ exercise(
     wrong=[(_needed_text(test="True"), "nobody reads needs nothing"),
            (_needed_text(order="jaxpr.eqns"), "from the last to the first"),
            (_needed_text(order="[]"), "made of inputs"),
-           (_needed_text(result="[v for v in jaxpr.inputs if v in read]"), "truth values"),
+           (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "truth values"),
            (_needed_text(result="read"), "truth values")],
-    hints=["`JaxprTrace.program` does something like it"])
+    hints=["`DynamicJaxprTrace.program` does something like it"])
 
 
 # -- exponentials ----------------------------------------------------------------------------------

@@ -230,13 +230,13 @@ def _operations(mini: Any, jaxpr: Any) -> int:
     total = 0.0
     for eqn in jaxpr.eqns:
         name, params = eqn.primitive.name, eqn.params
-        size = mini.size_of(eqn.outputs[0])
+        size = mini.size_of(eqn.outvars[0])
         if name in mini.TEXT:
             total += size
         elif name == "sum":
-            total += mini.size_of(eqn.inputs[0])
+            total += mini.size_of(eqn.invars[0])
         elif name == "dot":
-            total += 2 * size * eqn.inputs[0].aval.shape[-1]
+            total += 2 * size * eqn.invars[0].aval.shape[-1]
         elif name == "scan":
             total += params["length"] * _operations(mini, params["body"])
         total += math.fsum(_operations(mini, inside) for inside in params.get("programs", ()))
@@ -276,7 +276,7 @@ _OPERATIONS = """
 def operations_of(jaxpr):
     total = 0
     for eqn in jaxpr.eqns:
-        name, size = eqn.primitive.name, mini.size_of(eqn.outputs[0])
+        name, size = eqn.primitive.name, mini.size_of(eqn.outvars[0])
         if name in mini.TEXT:
             total += size
         if name == "sum":
@@ -292,8 +292,8 @@ def operations_of(jaxpr):
 """
 
 
-def _count(of_sum: str = "mini.size_of(eqn.inputs[0])",
-           of_dot: str = "2 * size * eqn.inputs[0].aval.shape[-1]",
+def _count(of_sum: str = "mini.size_of(eqn.invars[0])",
+           of_dot: str = "2 * size * eqn.invars[0].aval.shape[-1]",
            length: str = 'eqn.params["length"]', inside: str = 'eqn.params.get("programs", ())',
            others: str = "pass") -> str:
     text = _OPERATIONS.format(of_sum=of_sum, of_dot=of_dot, length=length, inside=inside,
@@ -305,7 +305,7 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
          solution=_count(),
          wrong=[(_count(of_sum="size"), "elements of its operand"),
                 (_count(of_dot="2 * size"), "as a row has elements"),
-                (_count(of_dot="size * eqn.inputs[0].aval.shape[-1]"), "counts two"),
+                (_count(of_dot="size * eqn.invars[0].aval.shape[-1]"), "counts two"),
                 (_count(length="1"), "`length` times"), (_count(inside="()"), "counts, too"),
                 (_count(others='total += size if name == "broadcast" else 0'), "no arithmetic"),
                 ("def operations_of(jaxpr):\n    return len(jaxpr.eqns)", "for each element")])

@@ -434,15 +434,15 @@ def grade_spoken(spoken: Callable) -> None:
 
 
 _NAMES = """
-class NameTrace(Trace):
+class NameTrace(RuleTrace):
     def __init__(self, parent):
         super().__init__(parent)
         self.names = []
 
     def value(self, x):
         return x.value if self.owns(x) else x
-
-    def {method}(self, primitive, args, params):
+{more}
+    def process_primitive(self, primitive, args, params):
         {note}
         outs = {run}
         return {outs}
@@ -457,11 +457,11 @@ class NameTrace(Trace):
 """
 
 
-def _names(method: str = "interpret", note: str = "self.names.append(primitive.name)",
-           run: str = "run_with(self.parent, primitive.bind, *map(self.value, args), **params)",
+def _names(more: str = "", note: str = "self.names.append(primitive.name)",
+           run: str = "primitive.bind(*map(self.value, args), **params)",
            outs: str = "[Tracer(self, value=y) for y in outs]",
-           trace: str = "NameTrace(current)", before: str = "") -> str:
-    return _NAMES.format(method=method, note=note, run=run, outs=outs, trace=trace, before=before)
+           trace: str = "NameTrace(current_trace)", before: str = "") -> str:
+    return _NAMES.format(more=more, note=note, run=run, outs=outs, trace=trace, before=before)
 
 
 exercise(
@@ -469,14 +469,15 @@ exercise(
     solution=_names(),
     wrong=[
         (_names(outs="outs"), "what does the second one see"),
-        (_names(method="process"), "does not come from x"),
+        (_names(more="\n    def concerns(self, primitive, args, params):\n        return True\n"),
+         "does not come from x"),
         (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
          "the list of the first call"),
-        (_names(run="run_with(self.parent, primitive.bind, *args, **params)"), "Take the values"),
+        (_names(run="primitive.bind(*args, **params)"), "Take the values"),
         (_names(note="self.names.append(primitive)"), "a name is text"),
     ],
-    hints=["`interpret` is called for what concerns you; `process` for everything",
-           "run the operation on the values, in the parent; what comes back becomes tracers again"])
+    hints=["`process_primitive` is called for what concerns you: a RuleTrace, what has its tracers",
+           "bind the primitive again, on the values; what comes back becomes tracers again"])
 
 
 def grade_heard(answer: Any) -> None:

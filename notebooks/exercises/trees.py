@@ -286,13 +286,14 @@ def grade_velocity(velocity: Any) -> None:
     expect(hasattr(velocity, "_fields"), "`mini.Velocity` is to be a class made with NamedTuple, "
            f"and yours is {velocity!r}")
     v = velocity(1.0, (2.0, 3.0))
-    leaves, tree = mini.flatten([v, 4.0])
-    _same(f"flatten([{v}, 4.0])", leaves, [1.0, 2.0, 3.0, 4.0],
+    leaves, tree = mini.tree_flatten([v, 4.0])
+    _same(f"tree_flatten([{v}, 4.0])", leaves, [1.0, 2.0, 3.0, 4.0],
           (leaves == [v, 4.0], "it is still a leaf: `registry` has no entry for it"),
           (leaves != [v, 4.0], "some part of it is not among the children"),
           what="the list of leaves")
     wanted = [velocity(5.0, (6.0, 7.0)), 8.0]
-    back, given = mini.unflatten(tree, [5.0, 6.0, 7.0, 8.0]), "the leaves 5.0 to 8.0 in their place"
+    back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
+    given = "the leaves 5.0 to 8.0 in their place"
     _same(given, back, wanted, (True, "what order have the children?"), what="the nest")
     expect(isinstance(back[0], velocity), f"for {given} a Velocity is wanted, and yours is a "
            f"{type(back[0]).__name__}: who makes it?")

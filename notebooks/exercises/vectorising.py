@@ -243,7 +243,7 @@ def grade_max_p(max_p: Any) -> None:
 _GIVEN_MINI = """
 from minijax.notebook.library import library
 library.begin("04")
-from mini import Primitive, in_front
+from mini import Primitive, bdim_at_front
 """
 _MAX = """
 def max_batch(axis, values, dims, axes):
@@ -256,7 +256,7 @@ max_p = Primitive("max", impl=lambda x, axes: {impl}, batch={batch})
 
 def _max_p(axes: str = "tuple(k + 1 for k in axes)", impl: str = "[np.max(x, axis=axes)]",
            batch: str = "max_batch", dims: str = "[0]",
-           x: str = "in_front(values[0], dims[0], axis.size)") -> str:
+           x: str = "bdim_at_front(values[0], dims[0], axis.size)") -> str:
     return _MAX.format(axes=axes, impl=impl, batch=batch, dims=dims, x=x)
 
 
@@ -385,7 +385,7 @@ _HYPOT = """
 def hypot_batch(axis, values, dims):
     if {condition}:
         return [hypot_p(*values)], {stays}
-    fronts = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    fronts = [bdim_at_front(x, d, axis.size) for x, d in zip(values, dims)]
     return [hypot_p(*fronts)], [0]
 
 hypot_p = Primitive("hypot", impl=lambda x, y: [np.hypot(x, y)], batch=hypot_batch)

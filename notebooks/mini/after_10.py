@@ -1,5 +1,39 @@
+"""JAX rebuilt small: derivatives both ways, batches, programs and `jit`, in any nesting.
+
+    jit(grad(lambda x: sum(sin(x) * x)))(np.array([0.0, 1.0]))
+
+A `Primitive` is an operation, a row of rules. A `Trace` is a transformation at work: its tracers
+stand for values, and its rules run in its parent. A `Jaxpr` is what a function does, written down:
+for the way back, to be transformed again, and to become fused loops, which Numba compiles. Names
+are those of minijax and of JAX.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
 import numpy as np
 
+
+# ── Types ────────────────────────────────────────────────────────────────────────────────────────
+
+class ShapedArray(NamedTuple):
+    """The type of a value: what is known of it before its numbers are."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __str__(self):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def get_aval(x):
+    """The type of a value."""
+    aval = getattr(x, "aval", None)
+    return aval if isinstance(aval, ShapedArray) else ShapedArray(np.shape(x), np.result_type(x))
+
+
+# ── Primitives and traces ────────────────────────────────────────────────────────────────────────
 
 class Primitive:
     """An operation: a name, and a rule for each way to interpret it. Rules give lists."""
@@ -9,46 +43,69 @@ class Primitive:
         self.__dict__.update(rules)
 
     def bind(self, *args, **params):
-        return current.process(self, args, params)
+        """Apply it under the current trace, or the first around it that it concerns."""
+        trace = current_trace
+        while not trace.concerns(self, args, params):
+            trace = trace.parent
+        return run_with(trace.ground, trace.process_primitive, self, args, params)
+
+    def rule(self, slot):
+        """The rule in a slot."""
+        if getattr(self, slot, None) is None:
+            raise NotImplementedError(f"the primitive {self.name!r} has no rule {slot!r}")
+        return getattr(self, slot)
 
     def __call__(self, *args, **params):
+        """Its one result."""
         [out] = self.bind(*args, **params)
         return out
 
 
-class EvalTrace:
+class Trace:
+    """What happens to operations; this one takes all that come."""
+
+    def __init__(self, parent=None):
+        self.parent, self.ground = parent, self
+
+    def owns(self, x):
+        """Whether a value is one of its tracers."""
+        return isinstance(x, Tracer) and x.trace is self
+
+    def concerns(self, primitive, args, params):
+        """Whether it processes the operation; if not, its parent is asked."""
+        return True
+
+
+class EvalTrace(Trace):
     """The last trace: it computes."""
 
-    def process(self, primitive, args, params):
-        return primitive.impl(*args, **params)
+    def process_primitive(self, primitive, args, params):
+        """The results, which are numbers."""
+        return primitive.rule("impl")(*args, **params)
 
 
-current = EvalTrace()
+current_trace = EvalTrace()
 
 
 def run_with(trace, f, /, *args, **params):
     """Call f while this trace is the current one."""
-    global current
-    before, current = current, trace
+    global current_trace
+    before, current_trace = current_trace, trace
     try:
         return f(*args, **params)
     finally:
-        current = before
+        current_trace = before
 
 
-class Trace:
-    """Interprets operations on its own tracers, and leaves all others to its parent."""
+class RuleTrace(Trace):
+    """Processes what has a tracer of its own, by rules that run in its parent."""
 
     def __init__(self, parent):
-        self.parent = parent
+        self.parent = self.ground = parent
 
-    def owns(self, x):
-        return isinstance(x, Tracer) and x.trace is self
-
-    def process(self, primitive, args, params):
-        if any(map(self.owns, args)):
-            return self.interpret(primitive, args, params)
-        return run_with(self.parent, primitive.bind, *args, **params)
+    def concerns(self, primitive, args, params):
+        """Whether an argument is one of its tracers."""
+        return any(map(self.owns, args))
 
 
 class Tracer:
@@ -74,90 +131,69 @@ class Tracer:
     def __lt__(self, other): return greater(other, self)
 
     def __bool__(self):
+        """Whether it is true, which nobody knows."""
         raise TypeError(f"only the type of this value is known, {self.aval}: use where or cond")
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-class JVPTrace(Trace):
-    """Carries a tangent beside each primal that moves."""
+# ── Trees ────────────────────────────────────────────────────────────────────────────────────────
 
-    def join(self, x, t):
-        return x if t is zero else Tracer(self, aval_of(x), primal=x, tangent=t)
+class PyTreeDef(NamedTuple):
+    """How a nest is put together, without its leaves."""
 
-    def split(self, x):
-        return (x.primal, x.tangent) if self.owns(x) else (x, zero)
-
-    def interpret(self, primitive, args, params):
-        primals, tangents = zip(*map(self.split, args))
-        outs, out_tangents = run_with(self.parent, primitive.jvp, primals, tangents, **params)
-        return list(map(self.join, outs, out_tangents))
+    kind: type
+    data: object = None
+    children: tuple = ()
 
 
-def jvp(f, primals, tangents):
-    """f's value, and how fast it changes where its arguments change at these speeds."""
-    flat, in_tree = flatten(primals)
-    g, out_tree = flat_function(f, in_tree)
-    outs, ts = jvp_flat(g, flat, flatten(tangents)[0])
-    ts = map(full, ts, map(aval_of, outs))
-    return unflatten(out_tree(), outs), unflatten(out_tree(), ts)
+LEAF = PyTreeDef(object)
+registry = {  # for each container: how it comes apart, into children and data, and together
+    tuple: (lambda x: (x, None), lambda _, children: tuple(children)),
+    list: (lambda x: (x, None), lambda _, children: list(children)),
+    dict: (lambda x: ([x[k] for k in sorted(x)], tuple(sorted(x))),
+           lambda keys, children: dict(zip(keys, children))),
+    type(None): (lambda x: ((), None), lambda _, children: None),
+}
 
 
-class BatchTrace(Trace):
-    """Carries whole batches, and where their axis is."""
-
-    def __init__(self, parent, axis):
-        super().__init__(parent)
-        self.axis = axis
-
-    def join(self, x, dim):
-        if dim is None:
-            return x
-        shape, dtype = aval_of(x)
-        return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
-
-    def split(self, x):
-        return (x.batch, x.dim) if self.owns(x) else (x, None)
-
-    def interpret(self, primitive, args, params):
-        values, dims = zip(*map(self.split, args))
-        outs, out_dims = run_with(self.parent, primitive.batch, self.axis, values, dims, **params)
-        return list(map(self.join, outs, out_dims))
+def unzip(pairs):
+    """Two lists from pairs."""
+    return [*map(list, zip(*pairs))] or [[], []]
 
 
-def vmap(f, in_axes=0):
-    """f for many examples at once, which lie along these axes of its arguments."""
-    def batched(*args):
-        flat, in_tree = flatten(args)
-        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
-        dims = [axis for axis, x in zip(axes, args) for _ in flatten(x)[0]]
-        [size] = {np.shape(x)[d] for x, d in zip(flat, dims) if d is not None}
-        g, out_tree = flat_function(f, in_tree)
-        outs = vmap_flat(g, Axis(size), flat, dims)
-        return unflatten(out_tree(), outs)
-    return batched
+def tree_flatten(x):
+    """The leaves of a nest, and how it is put together."""
+    if type(x) not in registry:
+        return [x], LEAF
+    children, data = registry[type(x)][0](x)
+    leaves, trees = unzip(map(tree_flatten, children))
+    return [leaf for part in leaves for leaf in part], PyTreeDef(type(x), data, tuple(trees))
 
 
-from typing import NamedTuple
+def tree_unflatten(tree, leaves):
+    """The nest with these leaves."""
+    leaves = iter(leaves)
+
+    def build(tree):
+        if tree is LEAF:
+            return next(leaves)
+        return registry[tree.kind][1](tree.data, [build(child) for child in tree.children])
+    return build(tree)
 
 
-class ShapedArray(NamedTuple):
-    """The type of a value: what is known of it before its numbers are."""
+def flat_function(f, in_tree):
+    """f from leaves to leaves; and a function that tells the output's tree afterwards."""
+    trees = []
 
-    shape: tuple
-    dtype: np.dtype
-
-    def __str__(self):
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
-
-
-def aval_of(x):
-    return x.aval if isinstance(x, (Tracer, Undefined)) else ShapedArray(
-        np.shape(x), np.result_type(x))
+    def flat(*leaves):
+        outs, tree = tree_flatten(f(*tree_unflatten(in_tree, leaves)))
+        trees.append(tree)
+        return outs
+    return flat, lambda: trees[-1]
 
 
-import functools
-
+# ── Forward derivatives ──────────────────────────────────────────────────────────────────────────
 
 class Zero:
     """A tangent that is zero: nobody has computed it, and nobody needs to."""
@@ -166,6 +202,343 @@ class Zero:
 zero = Zero()
 
 
+class JVPTrace(RuleTrace):
+    """Carries a tangent beside each primal that moves."""
+
+    def join(self, x, t):
+        """A primal and its tangent as one value."""
+        return x if t is zero else Tracer(self, get_aval(x), primal=x, tangent=t)
+
+    def split(self, x):
+        """The primal and the tangent of a value."""
+        return (x.primal, x.tangent) if self.owns(x) else (x, zero)
+
+    def process_primitive(self, primitive, args, params):
+        """The results, and their tangents, by the rule `jvp`."""
+        primals, tangents = zip(*map(self.split, args))
+        outs, out_tangents = primitive.rule("jvp")(primals, tangents, **params)
+        return list(map(self.join, outs, out_tangents))
+
+
+def jvp_flat(f, primals, tangents):
+    """Outputs and their tangents, of a function of arrays that gives a list."""
+    trace = JVPTrace(current_trace)
+    outs = run_with(trace, f, *map(trace.join, primals, tangents))
+    return unzip(map(trace.split, outs))
+
+
+def jvp(f, primals, tangents):
+    """f's value, and how fast it changes where its arguments change at these speeds."""
+    flat, in_tree = tree_flatten(primals)
+    g, out_tree = flat_function(f, in_tree)
+    outs, ts = jvp_flat(g, flat, tree_flatten(tangents)[0])
+    ts = map(instantiate, ts, map(get_aval, outs))
+    return tree_unflatten(out_tree(), outs), tree_unflatten(out_tree(), ts)
+
+
+def instantiate(t, aval):
+    """A tangent as an array."""
+    return np.zeros(aval.shape, aval.dtype) if t is zero else t
+
+
+# ── Vectorising ──────────────────────────────────────────────────────────────────────────────────
+
+class Axis(NamedTuple):
+    """The axis of a batch."""
+
+    size: int
+
+
+class BatchTrace(RuleTrace):
+    """Carries whole batches, and where their axis is."""
+
+    def __init__(self, parent, axis):
+        super().__init__(parent)
+        self.axis = axis
+
+    def join(self, x, dim):
+        """A batch, and where its axis is, as one example."""
+        if dim is None:
+            return x
+        shape, dtype = get_aval(x)
+        return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
+
+    def split(self, x):
+        """The batch behind a value, and where its axis is."""
+        return (x.batch, x.dim) if self.owns(x) else (x, None)
+
+    def process_primitive(self, primitive, args, params):
+        """The results for all examples, by the rule `batch`."""
+        values, dims = zip(*map(self.split, args))
+        outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
+        return list(map(self.join, outs, out_dims))
+
+
+def mapped_size(args, dims):
+    """How many examples there are, along the axes that are mapped."""
+    sizes = [np.shape(x)[dim] for x, dim in zip(args, dims) if dim is not None]
+    if len(set(sizes)) != 1:
+        raise ValueError(f"vmap maps over axes of one size, and those given have the sizes {sizes}")
+    return sizes[0]
+
+
+def vmap_flat(f, axis, args, dims):
+    """Outputs with their batch in front, of a function of arrays that gives a list."""
+    trace = BatchTrace(current_trace, axis)
+    outs = run_with(trace, f, *map(trace.join, args, dims))
+    return [bdim_at_front(*trace.split(x), axis.size) for x in outs]
+
+
+def vmap(f, in_axes=0):
+    """f for many examples at once, which lie along these axes of its arguments."""
+    def batched(*args):
+        flat, in_tree = tree_flatten(args)
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        dims = [axis for axis, x in zip(axes, args) for _ in tree_flatten(x)[0]]
+        g, out_tree = flat_function(f, in_tree)
+        outs = vmap_flat(g, Axis(mapped_size(flat, dims)), flat, dims)
+        return tree_unflatten(out_tree(), outs)
+    return batched
+
+
+def bdim_at_front(x, dim, size):
+    """A batch with its axis in front; what is the same for all is repeated."""
+    shape = np.shape(x)
+    if dim is None:
+        return broadcast(x, (size, *shape))
+    return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
+
+
+def batch_in_front(rule):
+    """A rule for batches anywhere, from one that takes and gives all of them in front."""
+    def batch(axis, values, dims, **params):
+        values = [bdim_at_front(x, dim, axis.size) for x, dim in zip(values, dims)]
+        outs = rule(axis, values, **params)
+        return outs, [0] * len(outs)
+    return batch
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────────
+
+class Var:
+    """A name for a value."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+class Literal:
+    """A value that is known."""
+
+    def __init__(self, value):
+        self.value, self.aval = value, get_aval(value)
+
+
+class JaxprEqn(NamedTuple):
+    """outvars = primitive[params] invars"""
+
+    invars: tuple
+    outvars: tuple
+    primitive: Primitive
+    params: dict
+
+
+class Jaxpr:
+    """A program: its inputs, its outputs, and the equations between, in order."""
+
+    def __init__(self, invars, outvars, eqns):
+        self.invars, self.outvars, self.eqns = tuple(invars), tuple(outvars), tuple(eqns)
+        self.in_avals = [v.aval for v in self.invars]
+        self.out_avals = [v.aval for v in self.outvars]
+
+    def __repr__(self):
+        return "{…}"
+
+    def __str__(self):
+        names = {}
+
+        def name(v):
+            if isinstance(v, Literal):
+                return str(v.value) if np.ndim(v.value) == 0 else "[…]"
+            letter, number = "abcdefghijklmnopqrstuvwxyz"[len(names) % 26], len(names) // 26
+            return names.setdefault(v, letter + str(number or ""))
+
+        def typed(vs):
+            return " ".join(f"{name(v)}:{v.aval}" for v in vs)
+
+        lines = [f"{{ {typed(self.invars)}"]
+        for eqn in self.eqns:
+            params = ", ".join(f"{k}={v!r}" for k, v in eqn.params.items())
+            lines.append(f"    {typed(eqn.outvars)} = {eqn.primitive.name}[{params}] "
+                         f"{' '.join(map(name, eqn.invars))}")
+        return "\n".join([*lines, f"  return {' '.join(map(name, self.outvars))} }}"])
+
+
+class DynamicJaxprTrace(Trace):
+    """Writes operations down, and computes nothing."""
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.eqns, self.consts = [], {}
+
+    def new_arg(self, aval):
+        """A tracer for a new variable."""
+        return Tracer(self, aval, var=Var(aval))
+
+    def atom(self, x):
+        """A variable of this program: of its own, or for a value that a trace outside holds."""
+        if not isinstance(x, Tracer):
+            return Literal(x)
+        if self.owns(x):
+            return x.var
+        return self.consts.setdefault(id(x), (Var(x.aval), x))[0]
+
+    def process_primitive(self, primitive, args, params):
+        """Tracers for the results of a new equation."""
+        invars = tuple(map(self.atom, args))
+        outs = [self.new_arg(aval) for aval in type_of(primitive, map(get_aval, args), params)]
+        self.eqns.append(JaxprEqn(invars, tuple(x.var for x in outs), primitive, params))
+        return outs
+
+    def program(self, args, outs):
+        """What was written and is read; and its constants, which are its first inputs."""
+        outvars = tuple(map(self.atom, outs))
+        read, kept = set(outvars), []
+        for eqn in reversed(self.eqns):
+            if not read.isdisjoint(eqn.outvars):
+                kept.append(eqn)
+                read.update(eqn.invars)
+        constvars, consts = unzip((v, x) for v, x in self.consts.values() if v in read)
+        return Jaxpr([*constvars, *(x.var for x in args)], outvars, kept[::-1]), consts
+
+
+def type_of(primitive, avals, params):
+    """The types of an operation's results: said by it, or as they come out of one run."""
+    if hasattr(primitive, "abstract_eval"):
+        return primitive.abstract_eval(*avals, **params)
+    outs = primitive.rule("impl")(*(np.ones(a.shape, a.dtype) for a in avals), **params)
+    return list(map(get_aval, outs))
+
+
+def stage(f, avals):
+    """The program that a function of arrays is; and its constants, which are its first inputs."""
+    trace = DynamicJaxprTrace(current_trace)
+    args = list(map(trace.new_arg, avals))
+    return trace.program(args, run_with(trace, f, *args))
+
+
+def make_jaxpr(f):
+    """From arguments like those of f, to the program that f is of such."""
+    def made(*args):
+        flat, in_tree = tree_flatten(args)
+        return stage(flat_function(f, in_tree)[0], map(get_aval, flat))[0]
+    return made
+
+
+def eval_jaxpr(jaxpr, *args):
+    """Run a program, operation by operation, under the current trace."""
+    values = dict(zip(jaxpr.invars, args))
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    for eqn in jaxpr.eqns:
+        values.update(zip(eqn.outvars, eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)))
+    return list(map(read, jaxpr.outvars))
+
+
+# ── Reverse derivatives ──────────────────────────────────────────────────────────────────────────
+
+class SplitTrace(DynamicJaxprTrace):
+    """Writes down what mentions an unknown; all else runs in the parent."""
+
+    concerns = RuleTrace.concerns
+
+
+def is_float(x):
+    """Whether a value can move."""
+    return np.issubdtype(get_aval(x).dtype, np.floating)
+
+
+def linearize_flat(f, primals):
+    """Outputs; their derivative, a program of tangents, with its constants; which of them move."""
+    trace = SplitTrace(current_trace)
+    tangents = [trace.new_arg(get_aval(x)) if is_float(x) else zero for x in primals]
+    outs, out_tangents = run_with(trace, jvp_flat, f, primals, tangents)
+    moving = [t is not zero for t in out_tangents]
+    jaxpr, consts = trace.program([t for t in tangents if t is not zero],
+                                  [t for t in out_tangents if t is not zero])
+    return outs, jaxpr, consts, moving
+
+
+class Undefined(NamedTuple):
+    """An argument that an operation is linear in, while it runs backwards."""
+
+    aval: ShapedArray
+
+
+def backward_pass(jaxpr, args, cotangents):
+    """The cotangents of the arguments that are Undefined, in which the program is linear."""
+    values, sums = dict(zip(jaxpr.invars, args)), {}
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    def give(atom, ct):
+        if isinstance(read(atom), Undefined) and ct is not zero:
+            sums[atom] = add(sums[atom], ct) if atom in sums else ct
+
+    linear = []
+    for eqn in jaxpr.eqns:
+        args = list(map(read, eqn.invars))
+        if any(isinstance(x, Undefined) for x in args):
+            linear.append(eqn)
+            values.update((v, Undefined(v.aval)) for v in eqn.outvars)
+        else:
+            values.update(zip(eqn.outvars, eqn.primitive.bind(*args, **eqn.params)))
+    for atom, ct in zip(jaxpr.outvars, cotangents):
+        give(atom, ct)
+    for eqn in reversed(linear):
+        cts = [sums.get(v, zero) for v in eqn.outvars]
+        if any(ct is not zero for ct in cts):
+            in_cts = eqn.primitive.rule("transpose")(cts, *map(read, eqn.invars), **eqn.params)
+            for atom, ct in zip(eqn.invars, in_cts):
+                give(atom, ct)
+    return [sums.get(v, zero) for v in jaxpr.invars]
+
+
+def vjp(f, *args):
+    """f's result, and the function from a cotangent of it to those of the arguments."""
+    flat, in_tree = tree_flatten(args)
+    g, out_tree = flat_function(f, in_tree)
+    outs, jaxpr, consts, moving = linearize_flat(g, flat)
+
+    def back(cotangents):
+        cts = [ct for ct, moves in zip(tree_flatten(cotangents)[0], moving) if moves]
+        unknown = [Undefined(aval) for aval in jaxpr.in_avals[len(consts):]]
+        in_cts = iter(backward_pass(jaxpr, [*consts, *unknown], cts)[len(consts):])
+        return tree_unflatten(in_tree, [
+            instantiate(next(in_cts), get_aval(x)) if is_float(x) else None for x in flat])
+    return tree_unflatten(out_tree(), outs), back
+
+
+def value_and_grad(f):
+    """f's value, and its gradient with regard to the first argument."""
+    def both(x, *rest):
+        out, back = vjp(lambda x: f(x, *rest), x)
+        if np.shape(out) != ():
+            raise TypeError(f"a gradient is of one number, not of {get_aval(out)}")
+        return out, back(1.0)[0]
+    return both
+
+
+def grad(f):
+    """f's gradient with regard to the first argument."""
+    return lambda *args: value_and_grad(f)(*args)[1]
+
+
+# ── Operations ───────────────────────────────────────────────────────────────────────────────────
+
 def with_slopes(name, impl, *slopes, **rules):
     """An operation whose tangent is a sum of one term for each argument."""
     def jvp(primals, tangents):
@@ -173,10 +546,8 @@ def with_slopes(name, impl, *slopes, **rules):
         terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
         return [y], [functools.reduce(add, terms) if terms else zero]
 
-    def batch(axis, values, dims):
-        return primitive.bind(*(in_front(x, d, axis.size) for x, d in zip(values, dims))), [0]
-
-    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch, **rules)
+    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, **rules,
+                          batch=batch_in_front(lambda axis, values: primitive.bind(*values)))
     return primitive
 
 
@@ -197,33 +568,14 @@ log = elementwise("log", np.log, lambda t, y, x: t / x)
 tanh = elementwise("tanh", np.tanh, lambda t, y, x: t * (1.0 - y * y))
 
 
-class Axis(NamedTuple):
-    """The axis of a batch."""
-
-    size: int
-
-
-def in_front(x, dim, size):
-    """A batch with its axis in front; what is the same for all is repeated."""
-    shape = np.shape(x)
-    if dim is None:
-        return broadcast(x, (size, *shape))
-    return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
-
-
 def linear(name, impl, batch, back):
     """A linear operation on one array; a tangent goes the same way, and a cotangent back."""
-    def batched(axis, values, dims, **params):
-        x = in_front(values[0], dims[0], axis.size)
-        return [primitive(x, **batch(axis.size, **params))], [0]
-
-    def jvp(primals, tangents, **params):
-        [x], [t] = primals, tangents
-        return [primitive(x, **params)], [zero if t is zero else primitive(t, **params)]
-
-    primitive = Primitive(name, impl=lambda x, **params: [impl(np.asarray(x), **params)],
-                          batch=batched, jvp=jvp,
-                          transpose=lambda cts, x, **params: [back(cts[0], x.aval.shape, **params)])
+    primitive = Primitive(
+        name, impl=lambda x, **params: [impl(np.asarray(x), **params)],
+        jvp=lambda xs, ts, **params: ([primitive(*xs, **params)], [primitive(*ts, **params)]),
+        transpose=lambda cts, x, **params: [back(cts[0], x.aval.shape, **params)],
+        batch=batch_in_front(
+            lambda axis, xs, **params: [primitive(*xs, **batch(axis.size, **params))]))
     return primitive
 
 
@@ -238,14 +590,17 @@ def others(axes, n):
 
 
 def shifted(axes):
+    """The same axes, with one more in front."""
     return (0, *(k + 1 for k in axes))
 
 
 def transpose(x, axes):
+    """x with its axes in another order."""
     return transpose_p(x, axes=tuple(axes))
 
 
 def reshape(x, shape):
+    """The same elements in another shape."""
     return x if np.shape(x) == tuple(shape) else reshape_p(x, shape=tuple(shape))
 
 
@@ -261,6 +616,7 @@ def broadcast(x, shape):
 
 
 def sum(x, axis=None):
+    """The sum along an axis, along several, or of all elements."""
     n = len(np.shape(x))
     axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return sum_p(x, axes=tuple(k % n for k in axes))
@@ -273,235 +629,7 @@ def dot(x, y):
     return reshape(dot_p(x, reshape(y, (*np.shape(y), 1))), np.shape(x)[:-1])
 
 
-class Tree(NamedTuple):
-    """How a nest is put together, without its leaves."""
-
-    kind: type
-    data: object = None
-    children: tuple = ()
-
-
-LEAF = Tree(object)
-
-
-registry = {  # for each container: how it comes apart, into children and data, and together
-    tuple: (lambda x: (x, None), lambda _, children: tuple(children)),
-    list: (lambda x: (x, None), lambda _, children: list(children)),
-    dict: (lambda x: ([x[k] for k in sorted(x)], tuple(sorted(x))),
-           lambda keys, children: dict(zip(keys, children))),
-    type(None): (lambda x: ((), None), lambda _, children: None),
-}
-
-
-def unzip(pairs):
-    pairs = list(pairs)
-    return [x for x, _ in pairs], [y for _, y in pairs]
-
-
-def flatten(x):
-    """The leaves of a nest, and how it is put together."""
-    if type(x) not in registry:
-        return [x], LEAF
-    children, data = registry[type(x)][0](x)
-    leaves, trees = unzip(map(flatten, children))
-    return [leaf for part in leaves for leaf in part], Tree(type(x), data, tuple(trees))
-
-
-def unflatten(tree, leaves):
-    """The nest with these leaves."""
-    leaves = iter(leaves)
-
-    def build(tree):
-        if tree is LEAF:
-            return next(leaves)
-        return registry[tree.kind][1](tree.data, [build(child) for child in tree.children])
-    return build(tree)
-
-
-def flat_function(f, in_tree):
-    """f from leaves to leaves; and a function that tells the output's tree afterwards."""
-    trees = []
-
-    def flat(*leaves):
-        outs, tree = flatten(f(*unflatten(in_tree, leaves)))
-        trees.append(tree)
-        return outs
-    return flat, lambda: trees[-1]
-
-
-def jvp_flat(f, primals, tangents):
-    """Outputs and their tangents, of a function of arrays that gives a list."""
-    trace = JVPTrace(current)
-    outs = run_with(trace, f, *map(trace.join, primals, tangents))
-    return unzip(map(trace.split, outs))
-
-
-def full(t, aval):
-    """A tangent as an array."""
-    return np.zeros(aval.shape, aval.dtype) if t is zero else t
-
-
-def vmap_flat(f, axis, args, dims):
-    """Outputs with their batch in front, of a function of arrays that gives a list."""
-    trace = BatchTrace(current, axis)
-    outs = run_with(trace, f, *map(trace.join, args, dims))
-    return [in_front(*trace.split(x), axis.size) for x in outs]
-
-
-class Var:
-    """A name for a value."""
-
-    def __init__(self, aval):
-        self.aval = aval
-
-
-class Literal:
-    """A value that is known."""
-
-    def __init__(self, value):
-        self.value, self.aval = value, aval_of(value)
-
-
-class Eqn(NamedTuple):
-    """outputs = primitive[params] inputs"""
-
-    primitive: Primitive
-    inputs: tuple
-    outputs: tuple
-    params: dict
-
-
-class Jaxpr:
-    """A program: inputs, equations in order, outputs."""
-
-    def __init__(self, inputs, eqns, outputs):
-        self.inputs, self.eqns, self.outputs = tuple(inputs), tuple(eqns), tuple(outputs)
-        self.in_avals = [v.aval for v in self.inputs]
-        self.out_avals = [v.aval for v in self.outputs]
-
-    def __repr__(self):
-        return "{…}"
-
-    def __str__(self):
-        names = {}
-
-        def name(v):
-            if isinstance(v, Literal):
-                return str(v.value) if np.ndim(v.value) == 0 else "[…]"
-            letter, number = "abcdefghijklmnopqrstuvwxyz"[len(names) % 26], len(names) // 26
-            return names.setdefault(v, letter + str(number or ""))
-
-        def typed(vs):
-            return " ".join(f"{name(v)}:{v.aval}" for v in vs)
-
-        lines = [f"{{ {typed(self.inputs)}"]
-        for eqn in self.eqns:
-            params = ", ".join(f"{k}={v!r}" for k, v in eqn.params.items())
-            lines.append(f"    {typed(eqn.outputs)} = {eqn.primitive.name}[{params}] "
-                         f"{' '.join(map(name, eqn.inputs))}")
-        return "\n".join([*lines, f"  return {' '.join(map(name, self.outputs))} }}"])
-
-
-class JaxprTrace(Trace):
-    """Writes operations down, and computes nothing."""
-
-    def __init__(self, parent):
-        super().__init__(parent)
-        self.eqns, self.consts = [], {}
-
-    def new_arg(self, aval):
-        return Tracer(self, aval, var=Var(aval))
-
-    def atom(self, x):
-        """A variable of this program: of its own, or for a value that a trace outside holds."""
-        if not isinstance(x, Tracer):
-            return Literal(x)
-        if self.owns(x):
-            return x.var
-        return self.consts.setdefault(id(x), (Var(x.aval), x))[0]
-
-    def process(self, primitive, args, params):
-        inputs = tuple(map(self.atom, args))
-        outs = [self.new_arg(aval) for aval in types_of(primitive, map(aval_of, args), params)]
-        self.eqns.append(Eqn(primitive, inputs, tuple(x.var for x in outs), params))
-        return outs
-
-    def program(self, inputs, outputs):
-        """What was written and is read; and the outside values, which are its first inputs."""
-        outputs = tuple(map(self.atom, outputs))
-        read, kept = set(outputs), []
-        for eqn in reversed(self.eqns):
-            if not read.isdisjoint(eqn.outputs):
-                kept.append(eqn)
-                read.update(eqn.inputs)
-        vs, values = unzip((v, x) for v, x in self.consts.values() if v in read)
-        return Jaxpr([*vs, *(x.var for x in inputs)], kept[::-1], outputs), values
-
-
-def types_of(primitive, avals, params):
-    """The types of an operation's results: said by it, or as they come out of one run."""
-    if hasattr(primitive, "types"):
-        return primitive.types(*avals, **params)
-    outs = primitive.impl(*(np.ones(a.shape, a.dtype) for a in avals), **params)
-    return list(map(aval_of, outs))
-
-
-def stage(f, avals):
-    """The program that a function of arrays is, and the outside values that come first in it."""
-    trace = JaxprTrace(current)
-    inputs = list(map(trace.new_arg, avals))
-    return trace.program(inputs, run_with(trace, f, *inputs))
-
-
-def make_jaxpr(f):
-    """From arguments like those of f, to the program that f is of such."""
-    def made(*args):
-        flat, in_tree = flatten(args)
-        return stage(flat_function(f, in_tree)[0], map(aval_of, flat))[0]
-    return made
-
-
-def eval_jaxpr(jaxpr, *args):
-    """Run a program, operation by operation, under the current trace."""
-    values = dict(zip(jaxpr.inputs, args))
-
-    def read(atom):
-        return atom.value if isinstance(atom, Literal) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        values.update(zip(eqn.outputs, eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)))
-    return list(map(read, jaxpr.outputs))
-
-
 greater = elementwise("greater", np.greater)
-
-
-class SplitTrace(JaxprTrace):
-    """Writes down what mentions an unknown; all else runs in the parent."""
-
-    process = Trace.process
-    interpret = JaxprTrace.process
-
-
-def is_float(x):
-    return np.issubdtype(aval_of(x).dtype, np.floating)
-
-
-def linearize_flat(f, primals):
-    """Outputs; their derivative, a program of tangents, with its outside values; who moves."""
-    trace = SplitTrace(current)
-    tangents = [trace.new_arg(aval_of(x)) if is_float(x) else zero for x in primals]
-    outs, out_tangents = run_with(trace, jvp_flat, f, primals, tangents)
-    moving = [t is not zero for t in out_tangents]
-    jaxpr, consts = trace.program([t for t in tangents if t is not zero],
-                                  [t for t in out_tangents if t is not zero])
-    return outs, jaxpr, consts, moving
-
-
-class Undefined(NamedTuple):
-    """An argument that an operation is linear in, while it runs backwards."""
-
-    aval: ShapedArray
 
 
 def transposed(*rules):
@@ -514,43 +642,25 @@ def transposed(*rules):
 
 
 neg = elementwise("neg", np.negative, lambda t, y, x: -t, transpose=transposed(lambda ct, x: -ct))
-
-
 add = elementwise("add", np.add, lambda t, z, x, y: t, lambda t, z, x, y: t,
                   transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct))
-
-
 sub = elementwise("sub", np.subtract, lambda t, z, x, y: t, lambda t, z, x, y: -t,
                   transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: -ct))
-
-
 mul = elementwise("mul", np.multiply, lambda t, z, x, y: t * y, lambda t, z, x, y: x * t,
                   transpose=transposed(lambda ct, x, y: ct * y, lambda ct, x, y: x * ct))
-
-
 div = elementwise("div", np.divide, lambda t, z, x, y: t / y, lambda t, z, x, y: -t * z / y,
                   transpose=transposed(lambda ct, x, y: ct / y, None))
-
-
 where = elementwise("where", np.where, None, lambda t, z, c, x, y: where(c, t, 0.0),
                     lambda t, z, c, x, y: where(c, 0.0, t),
                     transpose=transposed(None, lambda ct, c, x, y: where(c, ct, 0.0),
                                          lambda ct, c, x, y: where(c, 0.0, ct)))
-
-
 broadcast_p = linear("broadcast", expanded, lambda n, shape, axes: {
     "shape": (n, *shape), "axes": shifted(axes)}, lambda ct, before, shape, axes: sum(
         ct, others(axes, len(shape))))
-
-
 transpose_p = linear("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)},
                      lambda ct, before, axes: transpose(ct, np.argsort(axes).tolist()))
-
-
 reshape_p = linear("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)},
                    lambda ct, before, shape: reshape(ct, before))
-
-
 sum_p = linear("sum", lambda x, axes: np.sum(x, axis=axes),
                lambda n, axes: {"axes": shifted(axes)[1:]},
                lambda ct, before, axes: broadcast_p(
@@ -569,69 +679,15 @@ dot_p = with_slopes("dot", np.matmul, lambda t, z, x, y: dot_p(t, y),
                                          lambda ct, x, y: dot_p(turned(x), ct)))
 
 
-def backward_pass(jaxpr, args, cotangents):
-    """The cotangents of the arguments that are Undefined, in which the program is linear."""
-    values, sums = dict(zip(jaxpr.inputs, args)), {}
-
-    def read(atom):
-        return atom.value if isinstance(atom, Literal) else values[atom]
-
-    def give(atom, ct):
-        if isinstance(read(atom), Undefined) and ct is not zero:
-            sums[atom] = add(sums[atom], ct) if atom in sums else ct
-
-    linear = []
-    for eqn in jaxpr.eqns:
-        inputs = list(map(read, eqn.inputs))
-        if any(isinstance(x, Undefined) for x in inputs):
-            linear.append(eqn)
-            values.update((v, Undefined(v.aval)) for v in eqn.outputs)
-        else:
-            values.update(zip(eqn.outputs, eqn.primitive.bind(*inputs, **eqn.params)))
-    for atom, ct in zip(jaxpr.outputs, cotangents):
-        give(atom, ct)
-    for eqn in reversed(linear):
-        cts = [sums.get(v, zero) for v in eqn.outputs]
-        if any(ct is not zero for ct in cts):
-            found = eqn.primitive.transpose(cts, *map(read, eqn.inputs), **eqn.params)
-            for atom, ct in zip(eqn.inputs, found):
-                give(atom, ct)
-    return [sums.get(v, zero) for v in jaxpr.inputs]
-
-
-def vjp(f, *args):
-    """f's result, and the function from a cotangent of it to those of the arguments."""
-    flat, in_tree = flatten(args)
-    g, out_tree = flat_function(f, in_tree)
-    outs, jaxpr, consts, moving = linearize_flat(g, flat)
-
-    def back(cotangents):
-        cts = [ct for ct, moves in zip(flatten(cotangents)[0], moving) if moves]
-        unknown = [Undefined(aval) for aval in jaxpr.in_avals[len(consts):]]
-        found = iter(backward_pass(jaxpr, [*consts, *unknown], cts)[len(consts):])
-        return unflatten(in_tree, [full(next(found), aval_of(x)) if is_float(x) else None for x in flat])
-    return unflatten(out_tree(), outs), back
-
-
-def value_and_grad(f):
-    """f's value, and its gradient with regard to the first argument."""
-    def both(x, *rest):
-        out, back = vjp(lambda x: f(x, *rest), x)
-        if np.shape(out) != ():
-            raise TypeError(f"a gradient is of one number, not of {aval_of(out)}")
-        return out, back(1.0)[0]
-    return both
-
-
-def grad(f):
-    return lambda *args: value_and_grad(f)(*args)[1]
-
+# ── Programs as parameters ───────────────────────────────────────────────────────────────────────
 
 def floats(avals):
+    """Which types are those of floats."""
     return [np.issubdtype(a.dtype, np.floating) for a in avals]
 
 
 def only(chosen, xs):
+    """Those that are chosen."""
     return [x for c, x in zip(chosen, xs) if c]
 
 
@@ -642,12 +698,13 @@ def merge(chosen, yes, no):
 
 
 def pieces(xs, *counts):
+    """A list cut into lists of these lengths."""
     xs = iter(xs)
     return [[next(xs) for _ in range(count)] for count in counts]
 
 
 @functools.lru_cache(None)
-def tangent_program(jaxpr):
+def jvp_jaxpr(jaxpr):
     """From inputs and the tangents of the floats among them, to the tangents of the outputs."""
     moving = floats(jaxpr.in_avals)
 
@@ -655,7 +712,7 @@ def tangent_program(jaxpr):
         primals, ts = pieces(args, len(moving), moving.count(True))
         _, ts = jvp_flat(functools.partial(eval_jaxpr, jaxpr), primals,
                          merge(moving, ts, [zero] * len(moving)))
-        return only(floats(jaxpr.out_avals), map(full, ts, jaxpr.out_avals))
+        return only(floats(jaxpr.out_avals), map(instantiate, ts, jaxpr.out_avals))
 
     return stage(f, jaxpr.in_avals + only(moving, jaxpr.in_avals))[0]
 
@@ -666,40 +723,41 @@ def on_batches(f, axis):
 
 
 @functools.lru_cache(None)
-def batched_program(jaxpr, axis):
+def batch_jaxpr(jaxpr, axis):
+    """From batches of the inputs to batches of the outputs, all of them in front."""
     avals = [ShapedArray((axis.size, *a.shape), a.dtype) for a in jaxpr.in_avals]
     return stage(on_batches(functools.partial(eval_jaxpr, jaxpr), axis), avals)[0]
 
 
 @functools.lru_cache(None)
-def transposed_program(jaxpr, linear):
+def transpose_jaxpr(jaxpr, linear):
     """From the other inputs and all cotangents, to those of the inputs it is linear in."""
     known = [not lin for lin in linear]
 
     def f(*args):
-        values, cts = pieces(args, known.count(True), len(jaxpr.outputs))
+        values, cts = pieces(args, known.count(True), len(jaxpr.outvars))
         values = merge(known, values, map(Undefined, only(linear, jaxpr.in_avals)))
-        found = backward_pass(jaxpr, values, cts)
-        return only(linear, map(full, found, jaxpr.in_avals))
+        in_cts = backward_pass(jaxpr, values, cts)
+        return only(linear, map(instantiate, in_cts, jaxpr.in_avals))
 
     return stage(f, only(known, jaxpr.in_avals) + jaxpr.out_avals)[0]
 
 
-def calling(name, impl, first=0):
+def running_one_of(name, impl, first=0):
     """A primitive that runs one of its programs: each transformation transforms them all.
 
     The first arguments say which; the others are those of the programs.
     """
     def jvp(primals, tangents, programs):
         avals = programs[0].in_avals
-        ts = only(floats(avals), map(full, tangents[first:], avals))
+        ts = only(floats(avals), map(instantiate, tangents[first:], avals))
         outs = primitive.bind(*primals, programs=programs)
-        ts = primitive.bind(*primals, *ts, programs=tuple(map(tangent_program, programs)))
+        ts = primitive.bind(*primals, *ts, programs=tuple(map(jvp_jaxpr, programs)))
         return outs, merge(floats(programs[0].out_avals), ts, [zero] * len(outs))
 
     def batch(axis, values, dims, programs):
-        args = [in_front(x, d, axis.size) for x, d in zip(values[first:], dims[first:])]
-        programs = tuple(batched_program(jaxpr, axis) for jaxpr in programs)
+        args = [bdim_at_front(x, d, axis.size) for x, d in zip(values[first:], dims[first:])]
+        programs = tuple(batch_jaxpr(jaxpr, axis) for jaxpr in programs)
         if all(d is None for d in dims[:first]):
             outs = primitive.bind(*values[:first], *args, programs=programs)
         else:
@@ -710,19 +768,39 @@ def calling(name, impl, first=0):
         which, args = args[:first], args[first:]
         linear = tuple(isinstance(x, Undefined) for x in args)
         outs = primitive.bind(*which, *only([not lin for lin in linear], args),
-                              *map(full, cts, programs[0].out_avals),
-                              programs=tuple(transposed_program(p, linear) for p in programs))
+                              *map(instantiate, cts, programs[0].out_avals),
+                              programs=tuple(transpose_jaxpr(p, linear) for p in programs))
         return [None] * first + merge(linear, outs, [None] * len(args))
 
     primitive = Primitive(name, impl=impl, jvp=jvp, batch=batch, transpose=transpose,
-                          types=lambda *avals, programs: programs[0].out_avals)
+                          abstract_eval=lambda *avals, programs: programs[0].out_avals)
     return primitive
 
 
-def jit(f):
-    """f as a program, written at the first call with arguments of a type."""
-    return called_by(jit_p, f)
+def called_by(primitive, f):
+    """f as a program that a primitive runs, written once for each type of arguments."""
+    programs = {}
 
+    def called(*args):
+        flat, in_tree = tree_flatten(args)
+        key = in_tree, tuple(map(get_aval, flat))
+        if key not in programs:
+            g, out_tree = flat_function(f, in_tree)
+            programs[key] = *stage(g, key[1]), out_tree()
+        jaxpr, consts, tree = programs[key]
+        return tree_unflatten(tree, primitive.bind(*consts, *flat, programs=(jaxpr,)))
+    return called
+
+
+def checkpoint(f):
+    """f, whose backward pass computes again what it needs."""
+    return called_by(checkpoint_p, f)
+
+
+checkpoint_p = running_one_of("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
+
+
+# ── Loops as text ────────────────────────────────────────────────────────────────────────────────
 
 class Page:
     """The lines of a Python function, while they are written."""
@@ -731,14 +809,17 @@ class Page:
         self.functions, self.lines, self.count, self.values = functions, [], 0, {}
 
     def fresh(self):
+        """A name that is new."""
         self.count += 1
         return f"v{self.count}"
 
     def named(self, v, name):
+        """The name, by which a variable is known from now on."""
         self.values[v] = name
         return name
 
     def emit(self, line, depth=0):
+        """Write a line, in so many loops."""
         self.lines.append("    " * (depth + 1) + line)
 
     def loop(self, shape, statement):
@@ -760,8 +841,6 @@ TEXT = {  # an element of the result, from elements in the same place
     "log": "math.log({0})", "tanh": "math.tanh({0})", "greater": "({0} > {1})",
     "where": "({1} if {0} else {2})",
 }
-
-
 SOURCE = {  # the place in the operand, from the place in the result
     "broadcast": lambda at, shape, axes: [at[k] for k in axes],
     "transpose": lambda at, axes: [at[axes.index(k)] for k in range(len(axes))],
@@ -772,6 +851,8 @@ def recipe(name, parts, params):
     """From a place to the text of that element of a result; parts are such functions, too."""
     if name in SOURCE:
         return lambda at: parts[0](SOURCE[name](at, **params))
+    if name not in TEXT:
+        raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
     return lambda at: TEXT[name].format(*(part(at) for part in parts))
 
 
@@ -780,10 +861,11 @@ class Values(Page):
 
     def element(self, atom):
         """From a place to the text of that element."""
-        found = self.values.get(atom) or self.constant(atom)
-        return found if callable(found) else lambda at: place(found, at)
+        value = self.values.get(atom) or self.constant(atom)
+        return value if callable(value) else lambda at: place(value, at)
 
     def constant(self, literal):
+        """A recipe for a number; the name of an array."""
         if np.ndim(literal.value) == 0:
             return lambda at: repr(np.asarray(literal.value).item())
         name = f"c{len(self.functions)}"
@@ -792,8 +874,8 @@ class Values(Page):
 
     def array(self, atom):
         """The name of an array; if need be, its elements are computed now."""
-        found = self.values.get(atom)
-        return found if isinstance(found, str) else self.stored(atom, self.element(atom))
+        value = self.values.get(atom)
+        return value if isinstance(value, str) else self.stored(atom, self.element(atom))
 
     def stored(self, v, element):
         """A new array for a variable, and a loop that writes its elements."""
@@ -812,48 +894,24 @@ class Text(Values):
 
     def __init__(self, jaxpr, functions):
         super().__init__(functions)
-        reads = [v for eqn in jaxpr.eqns for v in eqn.inputs] + list(jaxpr.outputs)
-        names = [self.named(v, self.fresh()) for v in jaxpr.inputs]
+        reads = [v for eqn in jaxpr.eqns for v in eqn.invars] + list(jaxpr.outvars)
+        names = [self.named(v, self.fresh()) for v in jaxpr.invars]
         for eqn in jaxpr.eqns:
-            name, out = eqn.primitive.name, eqn.outputs[0]
+            name, out = eqn.primitive.name, eqn.outvars[0]
             if name in LOOPS:
                 LOOPS[name](self, eqn, **eqn.params)
             else:
-                self.values[out] = recipe(name, list(map(self.element, eqn.inputs)), eqn.params)
+                self.values[out] = recipe(name, list(map(self.element, eqn.invars)), eqn.params)
                 if reads.count(out) > 1:
                     self.array(out)
-        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
+        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outvars)
         self.text = "\n".join([f"def program({', '.join(names)}):", *self.lines,
                                f"    return ({outs})"])
 
 
-import math
-
-
-def compiled(text):
-    import numba
-
-    names = {"np": np, "math": math, **text.functions}
-    exec(text.text, names)
-    return numba.njit(names["program"], error_model="numpy")
-
-
-@functools.lru_cache(None)
-def executable(jaxpr):
-    return compiled(Text(jaxpr, {}))
-
-
-def run_compiled(*args, programs):
-    [jaxpr] = programs
-    args = [np.require(x, a.dtype, "CW") for x, a in zip(args, jaxpr.in_avals)]
-    return list(executable(jaxpr)(*args))
-
-
-jit_p = calling("jit", run_compiled)
-
-
 def sum_loop(text, eqn, axes):
-    [x], [v] = eqn.inputs, eqn.outputs
+    """Add each element to its place in the result."""
+    [x], [v] = eqn.invars, eqn.outvars
     part, total = text.element(x), text.stored(v, lambda at: "0")
 
     def statement(at):
@@ -863,21 +921,23 @@ def sum_loop(text, eqn, axes):
 
 
 def dot_loop(text, eqn):
-    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
+    """Add each product of two elements to its place in the result."""
+    [x, y], [v] = map(text.array, eqn.invars), eqn.outvars
     total = text.stored(v, lambda at: "0")
     *stack, n, m = v.aval.shape
 
     def statement(at):
         *s, i, k, j = at
         return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
-    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
+    text.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], statement)
 
 
 LOOPS.update(sum=sum_loop, dot=dot_loop)
 
 
 def reshape_loop(text, eqn, shape):
-    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+    """The same memory, in another shape."""
+    text.named(eqn.outvars[0], f"{text.array(eqn.invars[0])}.reshape({shape})")
 
 
 def call_program(text, jaxpr, args, depth=0):
@@ -885,42 +945,71 @@ def call_program(text, jaxpr, args, depth=0):
     name = f"f{len(text.functions)}"
     text.functions[name] = None  # taken: what is made next has functions, too
     text.functions[name] = compiled(Text(jaxpr, text.functions))
-    outs = [text.fresh() for _ in jaxpr.outputs]
+    outs = [text.fresh() for _ in jaxpr.outvars]
     text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
     return outs
 
 
 def call_loop(text, eqn, programs, **others):
-    args = list(map(text.array, eqn.inputs))
-    text.values.update(zip(eqn.outputs, call_program(text, programs[0], args)))
+    """The call of a program as a function of its own."""
+    args = list(map(text.array, eqn.invars))
+    text.values.update(zip(eqn.outvars, call_program(text, programs[0], args)))
 
 
 LOOPS.update(reshape=reshape_loop, jit=call_loop)
 
 
-def aligned(staged):
-    """Programs with inputs alike, made to take the outside values of all of them first."""
-    every = [x for _, outside in staged for x in outside]
+# ── Compiling ────────────────────────────────────────────────────────────────────────────────────
 
-    def with_all(jaxpr, start, count):
-        def f(*args):
-            return eval_jaxpr(jaxpr, *args[start:start + count], *args[len(every):])
-        return stage(f, [*map(aval_of, every), *jaxpr.in_avals[count:]])[0]
+def jit(f):
+    """f as a program, written at the first call with arguments of a type."""
+    return called_by(jit_p, f)
 
-    starts = np.cumsum([0, *(len(outside) for _, outside in staged)])
-    return tuple(with_all(jaxpr, start, len(outside))
-                 for (jaxpr, outside), start in zip(staged, starts)), every
+
+def compiled(text):
+    """The function of a text, as machine code."""
+    import numba
+
+    names = {"np": np, "math": math, **text.functions}
+    exec(text.text, names)
+    return numba.njit(names["program"], error_model="numpy")
+
+
+@functools.lru_cache(None)
+def executable(jaxpr):
+    """A program as machine code, made once."""
+    return compiled(Text(jaxpr, {}))
+
+
+def run_compiled(*args, programs):
+    """What `jit` does with numbers."""
+    args = [np.require(x, a.dtype, "CW") for x, a in zip(args, programs[0].in_avals)]
+    return list(executable(programs[0])(*args))
+
+
+jit_p = running_one_of("jit", run_compiled)
+
+
+# ── Control flow ─────────────────────────────────────────────────────────────────────────────────
+
+def aligned(one, two):
+    """Two staged programs, made to take the constants of both first; and these."""
+    (one, consts), (two, more) = one, two
+    n, others_of = len(consts), lambda values: [Var(get_aval(x)) for x in values]
+    one = Jaxpr([*one.invars[:n], *others_of(more), *one.invars[n:]], one.outvars, one.eqns)
+    two = Jaxpr([*others_of(consts), *two.invars], two.outvars, two.eqns)
+    return (one, two), consts + more
 
 
 def cond(which, if_true, if_false, *args):
     """if_true(*args) or if_false(*args)."""
-    flat, in_tree = flatten(args)
+    flat, in_tree = tree_flatten(args)
     fs, trees = unzip(flat_function(f, in_tree) for f in (if_true, if_false))
-    programs, outside = aligned([stage(f, list(map(aval_of, flat))) for f in fs])
+    programs, consts = aligned(*(stage(f, list(map(get_aval, flat))) for f in fs))
     types = [(tree(), program.out_avals) for tree, program in zip(trees, programs)]
     if types[0] != types[1]:
         raise TypeError(f"the branches give different types: {types[0]} and {types[1]}")
-    return unflatten(trees[0](), cond_p.bind(which, *outside, *flat, programs=programs))
+    return tree_unflatten(trees[0](), cond_p.bind(which, *consts, *flat, programs=programs))
 
 
 def chosen(which, yes, no):
@@ -930,45 +1019,47 @@ def chosen(which, yes, no):
     return [where(rows(x), x, y) for x, y in zip(yes, no)]
 
 
-cond_p = calling("cond", lambda which, *args, programs: eval_jaxpr(
+cond_p = running_one_of("cond", lambda which, *args, programs: eval_jaxpr(
     programs[0 if which else 1], *args), first=1)
 
 
 def while_loop(test, body, start):
     """body of body of … start, for as long as test says so."""
-    flat, in_tree = flatten(start)
-    avals = list(map(aval_of, flat))
-    (test, body), outside = aligned([
-        stage(flat_function(f, Tree(tuple, None, (in_tree,)))[0], avals) for f in (test, body)])
+    flat, in_tree = tree_flatten((start,))
+    avals = list(map(get_aval, flat))
+    (test, body), consts = aligned(*(
+        stage(flat_function(f, in_tree)[0], avals) for f in (test, body)))
     if body.out_avals != avals:
         raise TypeError(f"the body takes {avals} and gives {body.out_avals}")
-    n = len(outside)
-    body = Jaxpr(body.inputs, body.eqns, body.inputs[:n] + body.outputs)
-    return unflatten(in_tree, while_p.bind(*outside, *flat, test=test, body=body)[n:])
+    n = len(consts)
+    body = Jaxpr(body.invars, body.invars[:n] + body.outvars, body.eqns)
+    return tree_unflatten(in_tree, while_p.bind(*consts, *flat, test=test, body=body)[n:])[0]
 
 
 def while_impl(*carry, test, body):
+    """The loop, in Python."""
     while eval_jaxpr(test, *carry)[0]:
         carry = eval_jaxpr(body, *carry)
     return list(carry)
 
 
 def while_jvp(primals, tangents, test, body):
+    """A loop in which tangents go round, too."""
     n, moving = len(primals), floats(body.in_avals)
-    args = [*primals, *only(moving, map(full, tangents, body.in_avals))]
-    avals = list(map(aval_of, args))
+    args = [*primals, *only(moving, map(instantiate, tangents, body.in_avals))]
+    avals = list(map(get_aval, args))
 
     def both(*args):
-        return eval_jaxpr(body, *args[:n]) + eval_jaxpr(tangent_program(body), *args)
+        return eval_jaxpr(body, *args[:n]) + eval_jaxpr(jvp_jaxpr(body), *args)
 
     outs = while_p.bind(*args, body=stage(both, avals)[0], test=stage(
         lambda *args: eval_jaxpr(test, *args[:n]), avals)[0])
     return outs[:n], merge(moving, outs[n:], [zero] * n)
 
 
-def while_batch(axis, values, dims, test, body):
-    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
-    test, body = (batched_program(program, axis) for program in (test, body))
+def while_batch(axis, values, test, body):
+    """A loop that goes on while any example does; the others stay as they are."""
+    test, body = (batch_jaxpr(program, axis) for program in (test, body))
 
     def any_goes_on(*carry):
         return [sum(where(eval_jaxpr(test, *carry)[0], 1.0, 0.0)) > 0.0]
@@ -976,33 +1067,28 @@ def while_batch(axis, values, dims, test, body):
     def step(*carry):
         return chosen(eval_jaxpr(test, *carry)[0], eval_jaxpr(body, *carry), carry)
 
-    outs = while_p.bind(*values, test=stage(any_goes_on, body.in_avals)[0],
+    return while_p.bind(*values, test=stage(any_goes_on, body.in_avals)[0],
                         body=stage(step, body.in_avals)[0])
-    return outs, [0] * len(outs)
 
 
-while_p = Primitive("while", impl=while_impl, jvp=while_jvp, batch=while_batch,
-                    types=lambda *avals, test, body: body.out_avals)
+while_p = Primitive("while", impl=while_impl, jvp=while_jvp, batch=batch_in_front(while_batch),
+                    abstract_eval=lambda *avals, test, body: body.out_avals)
 
 
 def scan(f, init, xs):
     """A loop over the rows of xs, from (carry, x) to (carry, y): the last carry, and all y."""
-    flat_init, carry_tree = flatten(init)
-    flat_xs, xs_tree = flatten(xs)
-    g, out_tree = flat_function(f, Tree(tuple, None, (carry_tree, xs_tree)))
-    body, outside = stage(g, in_a_round([*flat_init, *flat_xs], len(flat_init)))
-    outs = scan_p.bind(*outside, *flat_init, *flat_xs, body=body, length=np.shape(flat_xs[0])[0],
-                       reverse=False, consts=len(outside), carries=len(flat_init))
-    return unflatten(out_tree(), outs)
-
-
-def in_a_round(args, fixed):
-    """The types of a loop's values within a round: of what is not fixed, one row."""
-    avals = list(map(aval_of, args))
-    return avals[:fixed] + [ShapedArray(a.shape[1:], a.dtype) for a in avals[fixed:]]
+    flat, in_tree = tree_flatten((init, xs))
+    n, avals = len(tree_flatten(init)[0]), list(map(get_aval, flat))
+    rows = [ShapedArray(a.shape[1:], a.dtype) for a in avals[n:]]
+    g, out_tree = flat_function(f, in_tree)
+    body, consts = stage(g, avals[:n] + rows)
+    outs = scan_p.bind(*consts, *flat, body=body, length=avals[n].shape[0], reverse=False,
+                       consts=len(consts), carries=n)
+    return tree_unflatten(out_tree(), outs)
 
 
 def scan_impl(*args, body, length, reverse, consts, carries):
+    """The loop, in Python."""
     fixed, carry, xs = args[:consts], list(args[consts:consts + carries]), args[consts + carries:]
     ys = [np.empty((length, *a.shape), a.dtype) for a in body.out_avals[carries:]]
     for k in reversed(range(length)) if reverse else range(length):
@@ -1014,6 +1100,7 @@ def scan_impl(*args, body, length, reverse, consts, carries):
 
 
 def scan_types(*avals, body, length, carries, **how):
+    """The types of the last carry, and of the rows put together."""
     return body.out_avals[:carries] + [ShapedArray((length, *a.shape), a.dtype)
                                        for a in body.out_avals[carries:]]
 
@@ -1024,28 +1111,30 @@ def rows_first(x):
 
 
 def scan_batch(axis, values, dims, body, consts, carries, **how):
-    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    """A loop over rows of batches."""
+    values = [bdim_at_front(x, d, axis.size) for x, d in zip(values, dims)]
     end = consts + carries
     outs = scan_p.bind(*values[:end], *map(rows_first, values[end:]), consts=consts,
-                       carries=carries, body=batched_program(body, axis), **how)
+                       carries=carries, body=batch_jaxpr(body, axis), **how)
     return outs, [0] * carries + [1] * (len(outs) - carries)
 
 
 def scan_jvp(primals, tangents, body, consts, carries, **how):
+    """Two loops: of the values, which keeps its carries, and of the tangents."""
     end, floating = consts + carries, floats(body.in_avals)
     # The loop of values, which gives the carry that came into each round, too.
-    keeping = Jaxpr(body.inputs, body.eqns, body.outputs + body.inputs[consts:end])
+    keeping = Jaxpr(body.invars, body.outvars + body.invars[consts:end], body.eqns)
     outs = scan_p.bind(*primals, body=keeping, consts=consts, carries=carries, **how)
-    outs, history = outs[:len(body.outputs)], outs[len(body.outputs):]
+    outs, history = outs[:len(body.outvars)], outs[len(body.outvars):]
     # The tangents: which go round, and which are rows.
-    tangents = [full(t, aval_of(x)) for x, t in zip(primals, tangents)]
+    tangents = [instantiate(t, get_aval(x)) for x, t in zip(primals, tangents)]
     ts, xts = only(floating[:end], tangents), only(floating[end:], tangents[end:])
     # A round of tangents: what is fixed, what goes round, rows.
-    program, n = tangent_program(body), floating[:consts].count(True)
-    fixed, kept, rows, moving, row_ts = pieces(program.inputs, consts, carries,
+    program, n = jvp_jaxpr(body), floating[:consts].count(True)
+    fixed, kept, rows, moving, row_ts = pieces(program.invars, consts, carries,
                                                len(primals) - end, len(ts), len(xts))
-    program = Jaxpr(fixed + moving + kept + rows + row_ts, program.eqns,
-                    (*moving[:n], *program.outputs))
+    program = Jaxpr(fixed + moving + kept + rows + row_ts, (*moving[:n], *program.outvars),
+                    program.eqns)
     # The loop of tangents.
     ts = scan_p.bind(*primals[:consts], *ts, *history, *primals[end:], *xts, body=program,
                      consts=consts, carries=len(ts), **how)
@@ -1053,16 +1142,17 @@ def scan_jvp(primals, tangents, body, consts, carries, **how):
 
 
 def scan_transpose(cts, *args, body, length, reverse, consts, carries):
+    """A loop of cotangents, from the other end."""
     # The whole carry is linear, even where it starts from a zero that is known.
     linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
                    for k, x in enumerate(args))
     known = only([not lin for lin in linear], args)
-    cts = list(map(full, cts, scan_types(body=body, length=length, carries=carries)))
+    cts = list(map(instantiate, cts, scan_types(body=body, length=length, carries=carries)))
     # A round back: what is fixed, what goes round, rows.
-    program = transposed_program(body, linear)
-    fixed, rows, carry, row_cts = pieces(program.inputs, consts, len(known) - consts, carries,
+    program = transpose_jaxpr(body, linear)
+    fixed, rows, carry, row_cts = pieces(program.invars, consts, len(known) - consts, carries,
                                          len(cts) - carries)
-    program = Jaxpr(fixed + carry + rows + row_cts, program.eqns, program.outputs)
+    program = Jaxpr(fixed + carry + rows + row_cts, program.outvars, program.eqns)
     # The loop back, from the other end.
     outs = scan_p.bind(*known[:consts], *cts[:carries], *known[consts:], *cts[carries:],
                        body=program, length=length, reverse=not reverse, consts=consts,
@@ -1070,7 +1160,7 @@ def scan_transpose(cts, *args, body, length, reverse, consts, carries):
     return merge(linear, outs, [None] * len(args))
 
 
-scan_p = Primitive("scan", impl=scan_impl, types=scan_types, jvp=scan_jvp, batch=scan_batch,
+scan_p = Primitive("scan", impl=scan_impl, abstract_eval=scan_types, jvp=scan_jvp, batch=scan_batch,
                    transpose=scan_transpose)
 
 
@@ -1080,13 +1170,15 @@ def fori_loop(start, stop, body, x):
 
 
 def assign(text, targets, program, args):
-    for target, found in zip(targets, call_program(text, program, args, 1)):
-        text.emit(f"{target} = {found}", 1)
+    """Write a call in a loop, and put its results into these names."""
+    for target, result in zip(targets, call_program(text, program, args, 1)):
+        text.emit(f"{target} = {result}", 1)
 
 
 def cond_loop(text, eqn, programs):
-    which, *args = map(text.array, eqn.inputs)
-    names = [text.named(v, text.fresh()) for v in eqn.outputs]
+    """Two calls, of which one is made."""
+    which, *args = map(text.array, eqn.invars)
+    names = [text.named(v, text.fresh()) for v in eqn.outvars]
     for line, program in zip((f"if {which}[()]:", "else:"), programs):
         text.emit(line)
         assign(text, names, program, args)
@@ -1104,7 +1196,8 @@ def carried(text, variables, start):
 
 
 def while_text(text, eqn, test, body):
-    names = carried(text, eqn.outputs, map(text.array, eqn.inputs))
+    """A loop of calls, until the test says no."""
+    names = carried(text, eqn.outvars, map(text.array, eqn.invars))
     text.emit("while True:")
     [goes_on] = call_program(text, test, names, 1)
     text.emit(f"if not {goes_on}[()]: break", 1)
@@ -1115,18 +1208,21 @@ LOOPS["while"] = while_text
 
 
 def scan_text(text, eqn, body, length, reverse, consts, carries):
-    args, end = list(map(text.array, eqn.inputs)), consts + carries
-    names = carried(text, eqn.outputs[:carries], args[consts:end])
-    ys = [text.stored(v, None) for v in eqn.outputs[carries:]]
+    """A loop of calls, one for each row."""
+    args, end = list(map(text.array, eqn.invars)), consts + carries
+    names = carried(text, eqn.outvars[:carries], args[consts:end])
+    ys = [text.stored(v, None) for v in eqn.outvars[carries:]]
     k, bounds = text.fresh(), f"{length - 1}, -1, -1" if reverse else f"{length}"
     text.emit(f"for {k} in range({bounds}):")
     rows = [f"{x}[{k}:{k} + 1].reshape({v.aval.shape[1:]})"
-            for x, v in zip(args[end:], eqn.inputs[end:])]
+            for x, v in zip(args[end:], eqn.invars[end:])]
     assign(text, names + [f"{y}[{k}:{k} + 1]" for y in ys], body, args[:consts] + names + rows)
 
 
 LOOPS["scan"] = scan_text
 
+
+# ── Rules of your own ────────────────────────────────────────────────────────────────────────────
 
 class custom_jvp:
     """A function with a derivative of yours: from primals and tangents to results and theirs."""
@@ -1135,98 +1231,79 @@ class custom_jvp:
         self.f = f
 
     def defjvp(self, rule):
+        """Have this rule, from primals and tangents to results and theirs."""
         self.rule = rule
         return rule
 
     def __call__(self, *args):
-        flat, in_tree = flatten(args)
+        """One operation, which has the program of f and the rule."""
+        flat, in_tree = tree_flatten(args)
         g, out_tree = flat_function(self.f, in_tree)
-        jaxpr, outside = stage(g, map(aval_of, flat))
+        jaxpr, consts = stage(g, map(get_aval, flat))
 
         def rule(*both):  # what comes from outside is a constant to it
-            _, primals, _, tangents = pieces(both, *[len(outside), len(flat)] * 2)
-            out, t = self.rule(unflatten(in_tree, primals), unflatten(in_tree, tangents))
-            return flatten(out)[0] + flatten(t)[0]
-        outs = custom_p.bind(*outside, *flat, programs=(jaxpr,), rule=rule)
-        return unflatten(out_tree(), outs)
+            _, primals, _, tangents = pieces(both, *[len(consts), len(flat)] * 2)
+            out, t = self.rule(tree_unflatten(in_tree, primals), tree_unflatten(in_tree, tangents))
+            return tree_flatten(out)[0] + tree_flatten(t)[0]
+        outs = custom_jvp_call_p.bind(*consts, *flat, programs=(jaxpr,), rule=rule)
+        return tree_unflatten(out_tree(), outs)
 
 
 def custom_rule(primals, tangents, programs, rule):
-    outs = rule(*primals, *map(full, tangents, programs[0].in_avals))
+    """The user's rule."""
+    outs = rule(*primals, *map(instantiate, tangents, programs[0].in_avals))
     return outs[:len(outs) // 2], outs[len(outs) // 2:]
 
 
-def custom_batch(axis, values, dims, programs, rule):
-    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
-    outs = custom_p.bind(*values, programs=(batched_program(programs[0], axis),),
-                         rule=on_batches(rule, axis))
-    return outs, [0] * len(outs)
+def custom_batch(axis, values, programs, rule):
+    """The operation for batches: of the program, and of the rule."""
+    return custom_jvp_call_p.bind(*values, programs=(batch_jaxpr(programs[0], axis),),
+                                  rule=on_batches(rule, axis))
 
 
-custom_p = Primitive(
-    "custom", jvp=custom_rule, batch=custom_batch,
+custom_jvp_call_p = Primitive(
+    "custom_jvp_call", jvp=custom_rule, batch=batch_in_front(custom_batch),
     impl=lambda *args, programs, rule: eval_jaxpr(programs[0], *args),
-    types=lambda *avals, programs, rule: programs[0].out_avals)
-
-
-LOOPS.update(custom=call_loop)
+    abstract_eval=lambda *avals, programs, rule: programs[0].out_avals)
+LOOPS.update(custom_jvp_call=call_loop)
 
 
 class custom_vjp(custom_jvp):
     """A function with a derivative of yours, backwards: fwd saves what bwd needs."""
 
     def defvjp(self, fwd, bwd):
+        """Have these rules: of the arguments, and of what is saved and the cotangents."""
         def rule(primals, tangents):
             out, saved = fwd(*primals)
-            (outs, out_tree), (kept, tree) = flatten(out), flatten(saved)
+            (outs, out_tree), (kept, tree) = tree_flatten(out), tree_flatten(saved)
 
             def back(*args):
                 saved, cts = pieces(args, len(kept), len(outs))
-                return flatten(bwd(unflatten(tree, saved), unflatten(out_tree, cts)))[0]
-            ts = back_p.bind(*kept, *flatten(tangents)[0], back=back, count=len(kept),
-                             avals=tuple(map(aval_of, outs)))
-            return out, unflatten(out_tree, ts)
+                saved = tree_unflatten(tree, saved)
+                return tree_flatten(bwd(saved, tree_unflatten(out_tree, cts)))[0]
+            ts = back_p.bind(*kept, *tree_flatten(tangents)[0], back=back, count=len(kept),
+                             avals=tuple(map(get_aval, outs)))
+            return out, tree_unflatten(out_tree, ts)
         self.rule = rule
 
 
 def back_transpose(cts, *args, back, count, avals):
-    return [None] * count + back(*args[:count], *map(full, cts, avals))
+    """The user's bwd."""
+    return [None] * count + back(*args[:count], *map(instantiate, cts, avals))
 
 
-def back_batch(axis, values, dims, back, count, avals):
-    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+def back_batch(axis, values, back, count, avals):
+    """The operation for batches."""
     avals = tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in avals)
-    outs = back_p.bind(*values, back=on_batches(back, axis), count=count, avals=avals)
-    return outs, [0] * len(outs)
+    return back_p.bind(*values, back=on_batches(back, axis), count=count, avals=avals)
 
 
 def only_backwards(*args, **params):
+    """What has a meaning backwards only."""
     raise TypeError("a function with custom_vjp has no derivative forwards")
 
 
-back_p = Primitive("back", impl=only_backwards, transpose=back_transpose, batch=back_batch,
-                   types=lambda *args, back, count, avals: list(avals))
-
-
-def called_by(primitive, f):
-    """f as a program that a primitive runs, written once for each type of arguments."""
-    programs = {}
-
-    def called(*args):
-        flat, in_tree = flatten(args)
-        key = in_tree, tuple(map(aval_of, flat))
-        if key not in programs:
-            g, out_tree = flat_function(f, in_tree)
-            programs[key] = *stage(g, key[1]), out_tree()
-        jaxpr, outside, tree = programs[key]
-        return unflatten(tree, primitive.bind(*outside, *flat, programs=(jaxpr,)))
-    return called
-
-
-def checkpoint(f):
-    """f, whose backward pass computes again what it needs."""
-    return called_by(checkpoint_p, f)
-
-
-checkpoint_p = calling("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
+back_p = Primitive("back", impl=only_backwards, transpose=back_transpose,
+                   batch=batch_in_front(back_batch),
+                   abstract_eval=lambda *args, back, count, avals: list(avals))
 LOOPS.update(checkpoint=call_loop)
