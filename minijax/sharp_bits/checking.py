@@ -1,4 +1,4 @@
-"""A check is an interpretation: evaluation that looks at what it is told of, as the flags say.
+"""Checks as an interpreter: evaluation with a check around each event that its flags name.
 
 Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
@@ -47,7 +47,7 @@ LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 
 class CheckingTrace(EvalTrace):
-    """Evaluation under the checks whose flags are on in this thread."""
+    """Evaluation under the checks that are enabled in this thread."""
 
     @property
     def goes_straight(self) -> bool:  # type: ignore[override]
@@ -78,5 +78,5 @@ def _looking_at(moment: str) -> list[Callable]:
 
 
 def begin() -> None:
-    """Have every trace end in a `CheckingTrace` from now on."""
+    """Replace the base of every trace by a `CheckingTrace` from now on."""
     core.base_trace.__class__ = CheckingTrace
