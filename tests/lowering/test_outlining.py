@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import llvm, outlined
+from minijax.lowering import llvm, outlining
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 
@@ -46,7 +46,7 @@ def assembly(f, *args):
 
 def longest(monkeypatch, statements):
     """From here on no function is much longer."""
-    for module in (outlined, llvm):
+    for module in (outlining, llvm):
         monkeypatch.setattr(module, "LONG", statements)
 
 
