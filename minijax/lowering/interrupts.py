@@ -244,7 +244,7 @@ class SignalPolls:
         text.begin(f"{label}.body")
         text.body(b.scopes[0].statements)
         text.emit(f"store {text.typed(last)}, ptr {counter}")
-        text.vector_turns(loop, first, last)
+        text.loop_over_range(loop, first, last)
         self.poll(loop, text.value(last))
         text.emit(f"br label %{label}")
         text.begin(f"{label}.end")

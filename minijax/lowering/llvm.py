@@ -489,18 +489,16 @@ class FunctionText:
             self.turns(loop, loop.start, loop.stop, loop.turns)
 
     def turns(self, loop: For, start: Operand, stop: Operand, count: int | None) -> None:
-        """The iterations of a loop from start to stop; a long loop polls for signals between
-        strips.
-        """
+        """A loop over a range; a long one polls for signals between strips."""
         size = poll_interval(loop, count) if self.polls else 0
         if self.polls and size:
             self.polls.strip_mine(loop, start, stop, size)
         else:
-            self.vector_turns(loop, start, stop)
+            self.loop_over_range(loop, start, stop)
 
-    def vector_turns(self, loop: For, start: Operand, stop: Operand) -> None:
-        """The iterations of a loop from start to stop. If its body calls vectorisable functions,
-        whole vectors come first and a scalar remainder after: LLVM would unroll the remainder.
+    def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
+        """A loop over a range, without polls. If its body calls vectorisable functions, whole
+        vectors come first and a scalar remainder after: LLVM would unroll the remainder.
         """
         side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
         lanes = self.lanes or self.module.lanes

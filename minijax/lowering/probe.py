@@ -72,7 +72,8 @@ def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
 
 
 class View(NamedTuple):
-    """A pattern along one axis, as seen through a reshape."""
+    """An index along one axis of a reshaped value, whose elements are read at `pattern` in `shape`.
+    """
 
     pattern: Pattern
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Long bodies in stretches: no function grows with the program, and nothing else changes."""
+"""Function splitting: no function grows with the program, and nothing else changes."""
 
 import functools
 

@@ -1,4 +1,5 @@
-"""Loops in segments: the same numbers, without questions that a part of a loop answers at once."""
+"""Index-set splitting: the same numbers, without conditions that are constant in a part of a loop.
+"""
 
 from dataclasses import replace
 

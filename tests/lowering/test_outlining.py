@@ -1,4 +1,5 @@
-"""Long kernels are many functions: equal loops are compiled once, and nothing else changes."""
+"""Outlining: long kernels are many functions, equal loops are compiled once, nothing else changes.
+"""
 
 import re
 

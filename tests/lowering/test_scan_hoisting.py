@@ -1,4 +1,4 @@
-"""Products leave the loop of a scan: those of its rows, of its results, and sums of them."""
+"""Scan hoisting: products of inputs, of outputs, and sums of products leave the loop."""
 
 import numpy as np
 import pytest

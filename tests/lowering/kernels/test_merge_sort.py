@@ -1,4 +1,4 @@
-"""Sorting for a GPU: blocks sort tiles, launches merge them; on the emulator, against NumPy."""
+"""Merge sort for a GPU: blocks sort tiles, launches merge runs; on the emulator, against NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Running totals for a GPU, in parts; on the emulator, against NumPy."""
+"""Prefix sums for a GPU, in parts; on the emulator, against NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Scatters for a GPU: sorted by their places, then joined; on the emulator, against the CPU."""
+"""Scatters for a GPU: sorted by target, then reduced; on the emulator, against the CPU."""
 
 import numpy as np
 import pytest

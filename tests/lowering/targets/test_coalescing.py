@@ -1,4 +1,4 @@
-"""Which turns threads take: neighbours touch what lies beside what their neighbours touch."""
+"""Memory coalescing: neighbouring threads access neighbouring elements."""
 
 import numpy as np
 import pytest
