@@ -171,7 +171,7 @@ def is_valid_dtype(dtype: Any) -> bool:
     return isinstance(dtype, KeyType) or dtype in VALID
 
 
-# ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
+# ml_dtypes' scalar classes are no subclasses of NumPy's: these are the bases they would have.
 _PARENTS: dict[Any, type] = {
     **{d.type: np.floating for d in [*SMALL_FLOATS, BFLOAT16]},
     **{d.type: np.signedinteger for d in SMALL_SIGNED},
@@ -568,7 +568,7 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     if len(set(dtypes)) == 1 and not all(weak):  # also the only way for keys
         return dtypes[0], False
     if all(weak) and config.numpy_dtype_promotion.value != "strict":
-        # a weak type may be of another width than Python's: what joins is the strong dtypes
+        # a weak type may be of another width than Python's: the strong dtypes are joined
         return _canonical_join(set(dtypes))[0], True
     return _canonical_join(_node_of(d, w) for d, w in zip(dtypes, weak, strict=True))
 

@@ -65,11 +65,11 @@ class Arithmetic(Scalars):
         self.scopes = [Scope(0, 0, 0, 0)]
         # The depth of the scope that defined a scalar; of constants 0.
         self._depth: defaultdict[Operand, int] = defaultdict(int)
-        self.lets: dict[Operand, Let] = {}  # what operations defined → these
+        self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._parts: dict[Any, Part] = {}
-        self._part_of: dict[Operand, Part] = {}  # what parts were divided out → the parts
+        self._part_of: dict[Operand, Part] = {}  # emitted components → their parts
 
     # -- operands ------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from .loops import Kernel
 from .memory import ALIGNMENT
 
 MAGIC = b"minijax kernel 4\n"  # counts the changes to how cpu.py compiles a text
-EXTERNAL = r"@((?:blas|minijax)_\w+)"  # what a kernel's text calls besides its own
+EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 

@@ -217,7 +217,7 @@ def compile(assembly: str, stage: str = "object") -> Any:
     options.slp_vectorization = False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
-    passes.add_always_inliner_pass()  # what takes vectors is called now
+    passes.add_always_inliner_pass()  # vector variants, called only now
     try:
         passes.run(module, builder)
         emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]
@@ -278,5 +278,5 @@ def link(code: bytes, symbols: Sequence[str], addresses: Mapping[str, int]) -> A
     for name, address in addresses.items():
         builder.import_symbol(name, address)
     tracker = builder.link(_engine[0], f"kernel {number}")
-    tracker.engine = _engine[0]  # which goes with the last of its code
+    tracker.engine = _engine[0]  # kept alive as long as its code
     return tracker

@@ -20,7 +20,7 @@ class Code(NamedTuple):
     """Machine code in memory, with its constants and workspace size."""
 
     run: Callable[[list[np.ndarray]], int] | None  # none on disk
-    key: str  # by which it is on disk
+    key: str  # its key in the disk cache
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
     workspace: int  # bytes

@@ -32,7 +32,7 @@ class Node:
     kind: str  # "element", "loop" or "library"
     rule: Callable[..., Any]
     probe: Probe = field(default_factory=Probe)
-    loops: tuple[int, ...] = ()  # the turns of those over the result, and those that it reduces
+    loops: tuple[int, ...] = ()  # trip counts: over the result, then over reduced axes
     rank: int = 0          # how many of them are over the result
     cost: float = 0.0      # of one element, operands included
     depth: int = 0         # how many rules call one another for one element
@@ -168,11 +168,11 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
             key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
-        if node.opaque and source is not None and not _may_ask(node, position, source):
+        if node.opaque and source is not None and not _may_fuse(node, position, source):
             source.stored = True
 
 
-def _may_ask(node: Node, position: int, source: Node) -> bool:
+def _may_fuse(node: Node, position: int, source: Node) -> bool:
     """Whether a rule may take an operand that is not stored: a loop rule, if the operand is cheap
     or only moves rows; or a rule that reads an element once or twice.
     """
@@ -215,7 +215,7 @@ def _worth_storing(node: Node, accesses: Uses) -> bool:
 def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
     """How often a loop over `shape` evaluates a value; cheap code is hoisted out of loops."""
     if pattern == OPAQUE:
-        return trips  # of all turns
+        return trips  # over all iterations already
     if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
         return math.prod(shape) * trips
     deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)

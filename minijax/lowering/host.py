@@ -15,11 +15,11 @@ import numpy as np
 
 from minijax.errors import raised_by_callback
 
-CALL = "host_call"  # the external that is given a table, and what its function takes
-# What a kernel returns whose host function raised; and, with the number of a loop added, one in
-# which a handler of signals did.
+CALL = "host_call"  # the external with a table and the arguments of its function
+# The status of a kernel whose host function has raised; and, plus the number of a loop, that of one
+# in which a signal handler has.
 RAISED, INTERRUPTED = 1, 2
-raised: dict[int, BaseException] = {}  # what ended a thread's kernel, by the thread's number
+raised: dict[int, BaseException] = {}  # the error that ended a kernel, by thread
 
 
 class Table(np.ndarray):

@@ -170,7 +170,7 @@ TEXT = (ASK + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
 ASKED = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
 
 
-# -- which loops ask -------------------------------------------------------------------------------
+# -- polling in loops ------------------------------------------------------------------------------
 
 
 def poll_interval(loop: For, turns: int | None) -> int:

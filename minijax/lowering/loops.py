@@ -18,7 +18,7 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 BODIES = ("condition", "then", "orelse", "body")
-_SPELLED = ("dtype", "shape", "role")  # what others see of a thing that has a name
+_SPELLED = ("dtype", "shape", "role")  # the fields of a named node that other nodes depend on
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -251,7 +251,7 @@ class Kernel(Node):
         return self.inputs + self.outputs + self.constants + self.temps
 
 
-# -- what every pass asks of a statement -----------------------------------------------------------
+# -- traversal, uses and definitions ---------------------------------------------------------------
 
 
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:

@@ -61,7 +61,7 @@ def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span
     spans: dict[Buffer, Span] = {}
     for statement in body:
         begin = next(clock)
-        if isinstance(statement, Launch):  # whose blocks are not all at the same place
+        if isinstance(statement, Launch):  # its blocks run concurrently: one program point
             temps = {x for each in walk(statement.body) for x in touched(each) if x.role == "temp"}
             inside = dict.fromkeys(temps, (begin, next(clock)))
         elif inner := bodies(statement):

@@ -46,7 +46,7 @@ class Aliases:
                  offsets: Mapping[Buffer, int]) -> None:
         self.metadata, self.offsets = metadata, offsets
         self.nodes: dict[Buffer, str] = {}
-        # One alias scope per buffer that is written; what is only read shares one.
+        # One alias scope per written buffer; read-only buffers share one.
         domain = metadata.add('!{!"buffers"}')
         names = {x: k if x.role in ("output", "temp") else -1 for k, x in enumerate(buffers)}
         self.scopes = {x: metadata.add(f'!{{!"{k}", {domain}}}') for x, k in names.items()}

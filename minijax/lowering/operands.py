@@ -90,9 +90,9 @@ class ProgramBuilder(Builder):
         super().__init__()
         self.constants: list[Buffer] = []
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
-        self.others: list[tuple[Any, Any]] = []  # the same, of those that hold several
+        self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
-        self.loops: dict[Any, str] = {}  # those of an operation that is loops → its line
+        self.loops: dict[Any, str] = {}  # statements of an opaque operation → its line
 
     def value(self, x: Value | Buffer | Variable) -> Value:
         """An operand for the current elements of a buffer, or the current value of a variable."""

@@ -20,7 +20,7 @@ LIBRARY = "blas_"  # before the name of a routine
 # letter, or of an int32, whichever integers the library has. The lengths of letters come last, all
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
-BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # of so many rows and columns
+BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # rows x columns
 # Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
 _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
 PRODUCT = rf"product_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"

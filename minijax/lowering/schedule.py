@@ -34,7 +34,7 @@ PADDED = 65   # padded so that a column does not map to one cache set
 WARP = 32     # the side on a GPU
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
-Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
+Destination = Buffer | Stored | Variable | None  # of an output of a nested program
 
 
 def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
@@ -61,7 +61,7 @@ class Run:
         self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
                                               strict=True))
         self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
-        self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
+        self.noted: JaxprEqn | None = None  # the equation whose line is printed already
         self.places: dict[Var, list[Stored]] = {}
         # Values of the current iteration: fused tasks read only these, whatever their index is,
         # since stores come at the end of the iteration.

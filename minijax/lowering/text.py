@@ -32,8 +32,8 @@ _OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not
               "shl": "<<", "shr_logical u": ">>", "shr_arithmetic i": ">>", "and": "&", "xor": "^",
               "or": "|", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-# The names that a text calls: NumPy's words where that of an operation is Python's already, and
-# each dtype converts what it is called with.
+# The names that a text calls: NumPy's names for operations whose own names are Python's, and
+# dtypes for conversions.
 NUMPYS = {"min": "minimum", "max": "maximum"}
 CONVERTERS = ["bool", *(dtype.name for dtype in dtypes.FLOATS + dtypes.SIGNED + dtypes.UNSIGNED)]
 CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
@@ -81,7 +81,7 @@ class KernelText:
         every = list(walk(kernel.body))
         self.counts = Counter(x for each in every for x in used(each))
         self.note_lines = kernel.notes.get("lines", {})
-        # What has not been written and goes where its only reader is.
+        # Pending expressions, each to be printed inside its only reader.
         self.pending: dict[Any, str] = {}
         self.lines: list[str] = []
         self.indent = 0

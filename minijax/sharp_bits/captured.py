@@ -32,7 +32,7 @@ MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-MOST_PARTS = 500        # items of a list; of the others only which objects they are
+MOST_PARTS = 500        # items of a list; the others are compared by identity
 WHOLE_BYTES = 1 << 24   # of a larger NumPy array only a part is looked at
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 
@@ -272,7 +272,7 @@ def attributes(x: Any) -> Iterator[tuple[str, Any]]:
                     yield name, slot.__get__(x)
 
 
-# ── What an object is at a moment, its parts apart: those are looked at by themselves ─────────
+# ── The state of an object, without its parts ─────────────────────────────────────────────────
 
 class Content(NamedTuple):
     """The state of an object at a place; equal tokens mean no change."""

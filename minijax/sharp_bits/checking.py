@@ -22,7 +22,7 @@ PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
 PROFILE = (config.profiling,)
 TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
-# Which check looks at what, and under which flags.  Of two the first is outside.
+# The checks of each event, with their flags; the first is the outermost.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
                   (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
@@ -42,7 +42,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
-# Those that would miss what a call does if it went straight to compiled code.
+# Flags whose checks need to see calls that would otherwise go straight to compiled code.
 LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 

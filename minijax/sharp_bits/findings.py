@@ -161,7 +161,7 @@ class Step(NamedTuple):
     kind: str  # "scan", "while_loop", "vmap"
     number: int  # from 0
     of: int | None = None  # how many there are, where that is known
-    others: tuple[int, ...] = ()  # which of them are like it
+    others: tuple[int, ...] = ()  # the numbers of the steps like it
 
     def __str__(self) -> str:
         if self.kind == "vmap":

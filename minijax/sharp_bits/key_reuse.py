@@ -26,7 +26,7 @@ T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
-LONG = 32  # turns of a loop over keys that are followed one by one
+LONG = 32  # iterations of a loop over keys that are followed one by one
 
 FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
 
@@ -89,8 +89,8 @@ def _place(use: Use) -> str:
 
 
 names = Names()
-# The shadows of arrays that exist, by the identity of their numbers, which copies have in common;
-# an entry goes when these do.
+# The shadows of live arrays, by the identity of their buffers, which copies share; an entry dies
+# with its buffer.
 _shadows: dict[int, tuple[weakref.ref, Shadow]] = {}
 
 
@@ -265,7 +265,7 @@ _ROWS = ("dynamic_slice", "gather")
 
 
 def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    if params.get("differentiated"):  # what a backward pass computes again is no second use
+    if params.get("differentiated"):  # recomputation in a backward pass is no second use
         return []
     (closed,) = subjaxprs(params)
     return _run(closed, operands, where)

@@ -61,8 +61,8 @@ def _check(ref: weakref.ref[Level]) -> None:
     """
     leaks = _leaks(ref)
     if not all(leak.is_certain for leak in leaks):
-        gc.unfreeze()  # what a program has frozen, the collector does not look into
-        gc.collect()   # and what only refers to itself, a recursive function say, holds nothing
+        gc.unfreeze()  # the collector does not traverse frozen objects
+        gc.collect()   # cycles without outside references, as of a recursive function, do not count
         leaks = _leaks(ref)
     level = ref()
     if not leaks or level is None:
@@ -92,7 +92,7 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
     heap = Heap()
     heap.holders(left)
     leaks = [leak for x in left if (leak := _leak(x, heap)) is not None]
-    return sorted(leaks, key=lambda leak: leak.text.count(" <- "))  # what is held directly first
+    return sorted(leaks, key=lambda leak: leak.text.count(" <- "))  # the shortest chains first
 
 
 def _tracers_of(ref: weakref.ref[Level]) -> Ours:
@@ -179,7 +179,7 @@ def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
         holders_of_ends = heap.holders(Ours(way[-1] for way in ring))
         fresh = []
         for way, holders in zip(ring, holders_of_ends, strict=True):
-            end = end if holders or end else way  # held, by what the collector does not see
+            end = end if holders or end else way  # held by a reference unknown to the collector
             for holder in holders:
                 if isinstance(holder, MAY_HOLD):
                     excused = True

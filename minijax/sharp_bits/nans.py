@@ -263,7 +263,7 @@ def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, pl
     suspects = [i for i, x in enumerate(args) if is_bad([x], kind)]
     if not _is_asked_for(args, eqn.params, kind) and remains(suspects).any():
         return []
-    # several, any one of which would do
+    # several, each of which suffices
     return [i for i in suspects if (places & ~remains([i])).any()] or suspects
 
 
@@ -311,14 +311,14 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     try:
         with config.debug_recompiles(False):
             _looking({"sources": [o.source for o in origins], "again": True}, python)
-    except Exception as error:  # what else Python does that is not traced is not the question here
+    except Exception as error:  # other errors of the Python run do not matter here
         if isinstance(error, errors.NonFiniteError):
             raise
     _tell(origins)
 
 
 def _announce(kind: str, function: str | None, came_in: bool = False) -> None:
-    is_first = _look.get().sources is None  # of those that are jitted inside nothing is said
+    is_first = _look.get().sources is None  # nested jitted functions are silent
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")

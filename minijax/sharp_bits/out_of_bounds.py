@@ -22,7 +22,7 @@ from minijax.source_info import SourceInfo, user_frame
 # ── An index outside of its array ────────────────────────────────────────────────────────────
 
 _WINDOW = "Keep the whole window inside: start <= size - width."
-# For every kind of access: what is done in place of an error, and what to do about it.
+# For every kind of access: what happens without a check, and the fix.
 KINDS = {
     "read": (
         "the nearest element is read",

@@ -157,7 +157,7 @@ def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
 T = TypeVar("T")
 Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
 
-# Functions that do something: what they will not do when the compiled code runs; what to do.
+# Functions with side effects: what compiled code will not repeat, and the fix.
 _OUTSIDE = "Call it outside, and pass what was read as an argument."
 _EFFECTS: dict[Any, tuple[str, str]] = {
     builtins.print: ("print", "Use jax.debug.print, which prints at each call."),
@@ -250,7 +250,7 @@ class Happenings:
         self.seen.append((message, fix, source_of(frame)))
 
 
-# ── On which line a function's code reads, or writes, what a place names ─────────────────────
+# ── The line on which a function reads or writes a place ──────────────────────────────────────
 
 WRITES_NAME = ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF")
 WRITES_ATTRIBUTE = ("STORE_ATTR", "DELETE_ATTR")

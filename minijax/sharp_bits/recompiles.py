@@ -118,7 +118,7 @@ class History:
 
 # By identity: equal code at the same line of two programs is not the same.
 _histories: dict[caches.SameObject, History] = {}
-caches.cleared_by(_histories.clear)  # clearing what was traced is a wish to have it traced anew
+caches.cleared_by(_histories.clear)  # after clearing caches, tracing again is intended
 
 
 def _history_of(code: Any) -> History:

@@ -104,7 +104,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
             i = b.index(i)
             here, there = (*row, i), (*row, b.sub(half, i))
             re, other = x(here), x(there)
-            # What stands at the ends counts as real.
+            # The imaginary parts of the first and the last element are ignored.
             im, below = (b.select(b.eq(i, 0), b.const(0, x.dtype), y(at)) for at in (here, there))
             turned = times(b, (b.sub(re, other), b.add(im, below)),
                            (table((0, i)), b.neg(table((1, i)))))
@@ -265,7 +265,7 @@ def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
         with b.loop(n, vectorize="parallel") as i:
             yield i
         return
-    with b.loop(-(-n // lanes)) as i:  # its turns write what others have written
+    with b.loop(-(-n // lanes)) as i:  # not parallel: iterations overlap
         first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
         with b.loop(lanes, vectorize="parallel") as j:
             yield b.add(first, b.index(j))

@@ -21,15 +21,15 @@ from typing import Any
 from ..loops import Call, Constant
 from ..routines import PRODUCT
 
-# Terms of a matrix from which on a product is left to the library: it alone uses what there is for
-# short floats in a processor; of others it has larger tiles than ours.
+# The least size of a product for the library: for short floats only it uses tensor cores; for
+# others it has larger tiles than ours.
 LARGE, LARGE_IF_SHORT = 1 << 24, 1 << 18
 # As NVIDIA's headers number them: cudaDataType, cublasComputeType_t, cublasOperation_t.
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
 SINGLE, FEWER_DIGITS, DOUBLE = 68, 77, 70
 AS_IT_LIES, TURNED = 0, 1
 ANY_ALGORITHM = -1
-# Where its wheel has it, with what it needs before it.
+# The files of its wheel, with its dependency first.
 FILES = (("bin", "cublasLt64_*.dll", "cublas64_*.dll") if sys.platform == "win32"
          else ("lib", "libcublasLt.so.*", "libcublas.so.*"))
 INT, LONG, ADDRESS = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p

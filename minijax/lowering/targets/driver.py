@@ -18,7 +18,7 @@ from minijax import errors
 from ..loops import Buffer, Kernel, Launch
 from . import cublas, ptx
 
-OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
+OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
 
 ON_THE_CPU = "with jax.config.update('jax_platforms', 'cpu') programs run on the CPU"

@@ -24,7 +24,7 @@ from .thread_block import WARP
 ABREAST = 1 << 14  # threads, or those of one block
 # Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
-UNKNOWN = 0xA5  # what lies in memory before something is stored
+UNKNOWN = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
 # Called for each load and store: the statement, the block, the threads, the elements' indices.
@@ -197,7 +197,7 @@ class Blocks:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.places_of_threads = np.arange(self.count)
-        self.group = self.places_of_threads // self.each  # which of the blocks
+        self.group = self.places_of_threads // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
         self.thread = self.places_of_threads % self.each
         self.who = self.block * self.each + self.thread

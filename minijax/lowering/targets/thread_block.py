@@ -67,7 +67,7 @@ class Writer:
         finally:
             self.out = outer
 
-    # -- what a loop has for itself ------------------------------------------------------------
+    # -- private temps -------------------------------------------------------------------------
 
     def is_independent(self, loop: For) -> bool:
         """Whether the iterations are independent, given private copies of their scratch."""

@@ -136,7 +136,7 @@ class Output(NamedTuple):
                 self.after.body, names | dict.fromkeys(self.after.elements, x))
 
 
-# -- what follows ----------------------------------------------------------------------------------
+# -- epilogues -------------------------------------------------------------------------------------
 
 
 def find_epilogue(rest: Sequence[Statement], product: Product
