@@ -15,12 +15,12 @@ import numpy as np
 from minijax.primitives.slots import extremum_of_nothing
 
 from .arithmetic import Arithmetic, Part, Scope
+from .function_splitting import split_loop
 from .loops import (
     INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
     Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
-from .function_splitting import split_loop
 
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.

@@ -18,6 +18,8 @@ from . import host
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
+from .function_splitting import LONG, split_body
+from .index_set_splitting import split_loops
 from .interrupts import SignalPolls, sites, poll_interval
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
@@ -28,8 +30,6 @@ from .metadata import Aliases, Metadata
 from .outlining import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
-from .index_set_splitting import split_loops
-from .function_splitting import LONG, split_body
 from .tables import Entry, Table, calls_of, table_of, with_tables
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 

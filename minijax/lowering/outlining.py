@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any
 
 from . import host
+from .function_splitting import LONG
 from .loops import (
     Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement, Store, Variable,
     bodies, defined, spelled, touched, used, walk,
 )
 from .memory import overlap
 from .probe import cost_of
-from .function_splitting import LONG
 
 WORTH = 1 << 19        # simple operations: some 20 µs, twice the time of waking a thread
 BLOCK = 1 << 17        # simple operations of a block: much longer than taking it

@@ -17,9 +17,9 @@ from minijax.jaxpr import (
     without_dead_equations,
 )
 
-from .sparse_accumulation import as_scatter_add
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
+from .sparse_accumulation import as_scatter_add
 from .transpose_folding import fold_transposes
 
 # Equations that only call the program in this parameter.

@@ -6,7 +6,7 @@ In JAX: what XLA's CPU backend calls its runtime functions for.
 
 from .convolutions import convolution as convolution
 from .fft import fourier as fourier, of_real as of_real, to_real as to_real
+from .prefix_sums import running as running
 from .products import dot_general as dot_general
 from .scattering import scatter as scatter
 from .sort import sort as sort, top_k as top_k
-from .prefix_sums import running as running

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-
+from ..function_splitting import split_body
 from ..loops import (
     INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, defined, renamed, touched, used,
@@ -21,11 +21,10 @@ from ..loops import (
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
-from ..function_splitting import split_body
 from . import cublas
-from .thread_block import REDUCTIONS, LOCAL, THREADS, WARP, ThreadBlock, Writer, literal
-from .tiles import tiled
 from .coalescing import collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .thread_block import LOCAL, REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
 WIDE = 1 << 16     # simple operations: a loop with more deserves a launch of its own

@@ -26,7 +26,7 @@ from ..scalars import BOOL
 from .coalescing import collapse_nest
 
 THREADS = 256       # of a block
-WARP = 32           # threads that run in lockstep, and can shuffle
+WARP = 32           # threads that run together, and can shuffle
 LOCAL = 1 << 10     # bytes of a thread's private temps
 REDUCTIONS = ("reduce", "running")  # loops that reduce or scan
 ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
