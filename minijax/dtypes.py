@@ -1,4 +1,4 @@
-"""Dtypes: which there are, how two of them meet, which one a value has, and when it is weak.
+"""Dtypes: their kinds, promotion, the dtype of a value, and weak types.
 
 Stands on NumPy, ml_dtypes, `config` and `errors`; values are known by their ``aval`` or ``dtype``,
 so nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
@@ -22,7 +22,7 @@ from minijax.errors import TypePromotionError
 
 
 def _dtypes(*names: str) -> list[np.dtype[Any]]:
-    """Those of the dtypes that the installed versions have."""
+    """The dtypes with these names that the installed versions have."""
     return [np.dtype(name) for name in names if hasattr(np, name) or hasattr(ml_dtypes, name)]
 
 
@@ -141,9 +141,9 @@ def key_dtype(impl: str) -> KeyType:
     8
     """
     if impl not in _KEY_TYPES:
-        known = ", ".join(f'"{known}"' for known in _KEY_TYPES)
+        names = ", ".join(f'"{name}"' for name in _KEY_TYPES)
         raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: '
-                         f"{known}?")
+                         f"{names}?")
     return _KEY_TYPES[impl]
 
 
@@ -171,7 +171,7 @@ def is_valid_dtype(dtype: Any) -> bool:
     return isinstance(dtype, KeyType) or dtype in VALID
 
 
-# ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
+# ml_dtypes' scalar classes are no subclasses of NumPy's: these are the bases they would have.
 _PARENTS: dict[Any, type] = {
     **{d.type: np.floating for d in [*SMALL_FLOATS, BFLOAT16]},
     **{d.type: np.signedinteger for d in SMALL_SIGNED},
@@ -216,10 +216,10 @@ def itemsize_bits(dtype: Any) -> int:
     """
     if isinstance(dtype, KeyType):
         return 8 * dtype.itemsize
-    wanted = np.dtype(dtype)
-    if wanted in SMALL_INTEGERS + SMALL_FLOATS:
-        return int((iinfo if wanted in SMALL_INTEGERS else finfo)(wanted).bits)
-    return 8 * wanted.itemsize
+    numpy_dtype = np.dtype(dtype)
+    if numpy_dtype in SMALL_INTEGERS + SMALL_FLOATS:
+        return int((iinfo if numpy_dtype in SMALL_INTEGERS else finfo)(numpy_dtype).bits)
+    return 8 * numpy_dtype.itemsize
 
 
 @functools.cache
@@ -240,8 +240,8 @@ def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
     >>> to_numeric_dtype(bool)
     dtype('int32')
     """
-    wanted = np.dtype(dtype)
-    return np.dtype("int32") if wanted == BOOL else wanted
+    numpy_dtype = np.dtype(dtype)
+    return np.dtype("int32") if numpy_dtype == BOOL else numpy_dtype
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
@@ -250,10 +250,10 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     >>> to_inexact_dtype("int8"), to_inexact_dtype("float16")
     (dtype('float32'), dtype('float16'))
     """
-    wanted = np.dtype(dtype)
-    if wanted.kind in "iu" and wanted.itemsize == 8:
+    numpy_dtype = np.dtype(dtype)
+    if numpy_dtype.kind in "iu" and numpy_dtype.itemsize == 8:
         return np.dtype("float64")
-    return np.dtype("float32") if wanted in (BOOL, *SIGNED, *UNSIGNED) else wanted
+    return np.dtype("float32") if numpy_dtype in (BOOL, *SIGNED, *UNSIGNED) else numpy_dtype
 
 
 def to_floating_dtype(dtype: Any) -> np.dtype[Any]:
@@ -454,21 +454,21 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     # `in` would compare with ==, which makes a NumPy dtype of its other side
     if isinstance(dtype, type) and dtype in _PYTHON_SCALARS:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])
-    wanted = np.dtype(dtype)
-    if wanted not in VALID:
+    requested = np.dtype(dtype)
+    if requested not in VALID:
         where = f" in {fun_name}" if fun_name else ""
         raise TypeError(f"JAX only supports number and bool dtypes, got dtype {dtype}{where}")
-    given = canonicalize_dtype(wanted)
-    if given != wanted:
-        _warn_of_truncation(dtype, given, fun_name)
-    return given
+    canonical = canonicalize_dtype(requested)
+    if canonical != requested:
+        _warn_of_truncation(dtype, canonical, fun_name)
+    return canonical
 
 
-def _warn_of_truncation(requested: Any, given: np.dtype[Any], fun_name: str | None) -> None:
+def _warn_of_truncation(requested: Any, canonical: np.dtype[Any], fun_name: str | None) -> None:
     where = f"requested in {fun_name}" if fun_name else ""  # the page prints the blank, too
     errors.warn(
         f"Explicitly requested dtype {requested} {where} is not available, and will be truncated "
-        f"to dtype {given.name}. To enable more dtypes, set the jax_enable_x64 configuration "
+        f"to dtype {canonical.name}. To enable more dtypes, set the jax_enable_x64 configuration "
         "option or the JAX_ENABLE_X64 shell environment variable. "
         "See https://github.com/google/jax#current-gotchas for more.")
 
@@ -494,21 +494,21 @@ def dtype(x: Any) -> Any:
     if isinstance(x, (type, str, np.dtype, KeyType)):
         return _checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)
     aval = getattr(x, "aval", x)
-    found = getattr(aval, "dtype", None)
+    aval_dtype = getattr(aval, "dtype", None)
     if hasattr(aval, "weak_type"):  # an aval, or what has one: its dtype is canonical already
-        return found
-    if found is None and x is None:
+        return aval_dtype
+    if aval_dtype is None and x is None:
         raise ValueError("Invalid argument to dtype: None.")
-    if found is None:
+    if aval_dtype is None:
         raise TypeError(f"Cannot determine dtype of {x}")
-    return _checked(canonicalize_dtype(found), x)
+    return _checked(canonicalize_dtype(aval_dtype), x)
 
 
-def _checked(found: Any, x: Any) -> Any:
-    if not is_valid_dtype(found):
-        raise TypeError(f"Value {str(x)!r} with dtype {found} is not a valid JAX array type. "
+def _checked(canonical: Any, x: Any) -> Any:
+    if not is_valid_dtype(canonical):
+        raise TypeError(f"Value {str(x)!r} with dtype {canonical} is not a valid JAX array type. "
                         "Only arrays of numeric types are supported by JAX.")
-    return found
+    return canonical
 
 
 def python_type(x: Any) -> type | None:
@@ -534,10 +534,10 @@ def scalar_type_of(x: Any) -> type:
     >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
     (<class 'int'>, <class 'float'>)
     """
-    found = dtype(x)
+    element_dtype = dtype(x)
     for kind, python in (("bool", bool), ("integral", int), ("real floating", float),
                          ("complex floating", complex)):
-        if found in KINDS[kind]:
+        if element_dtype in KINDS[kind]:
             return python
     raise TypeError(f"Invalid scalar value {x}")
 
@@ -561,22 +561,22 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     >>> lattice_result_type(np.int8(1), 2), lattice_result_type(1, 2.0)
     ((dtype('int8'), False), (dtype('float32'), True))
     """
-    found = [dtype(x) for x in args]
+    dtypes = [dtype(x) for x in args]
     weak = [is_weak_node(x) or is_weakly_typed(x) for x in args]
     if len(args) == 1:
-        return found[0], weak[0] and found[0] != BOOL
-    if len(set(found)) == 1 and not all(weak):  # also the only way for keys
-        return found[0], False
+        return dtypes[0], weak[0] and dtypes[0] != BOOL
+    if len(set(dtypes)) == 1 and not all(weak):  # also the only way for keys
+        return dtypes[0], False
     if all(weak) and config.numpy_dtype_promotion.value != "strict":
-        # a weak type may be of another width than Python's: what joins is the strong dtypes
-        return _canonical_join(set(found))[0], True
-    return _canonical_join(_node_of(d, w) for d, w in zip(found, weak, strict=True))
+        # a weak type may be of another width than Python's: the strong dtypes are joined
+        return _canonical_join(set(dtypes))[0], True
+    return _canonical_join(_node_of(d, w) for d, w in zip(dtypes, weak, strict=True))
 
 
-def _node_of(found: Any, weak: bool) -> Node:
-    if not weak or found == BOOL:
-        return found
-    return scalar_type_of(found)
+def _node_of(dtype: Any, weak: bool) -> Node:
+    if not weak or dtype == BOOL:
+        return dtype
+    return scalar_type_of(dtype)
 
 
 def _canonical_join(nodes: Iterable[Node]) -> tuple[Any, bool]:
@@ -601,11 +601,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("at least one array or dtype is required")
-    found, weak = lattice_result_type(
+    result, weak = lattice_result_type(
         *(default_float_dtype() if x is None else x for x in args))
-    if weak and found != BOOL:
-        found = canonicalize_dtype(_DEFAULTS["f" if found in FLOATS else found.kind])
-    return (found, weak) if return_weak_type_flag else found
+    if weak and result != BOOL:
+        result = canonicalize_dtype(_DEFAULTS["f" if result in FLOATS else result.kind])
+    return (result, weak) if return_weak_type_flag else result
 
 
 def safe_to_cast(source: Any, target: Any) -> bool:
@@ -614,5 +614,5 @@ def safe_to_cast(source: Any, target: Any) -> bool:
     >>> safe_to_cast("int16", "float32"), safe_to_cast("float32", "int16")
     (True, False)
     """
-    wanted = dtype(target)
-    return bool(dtype(source) == wanted or result_type(source, wanted) == wanted)
+    target_dtype = dtype(target)
+    return bool(dtype(source) == target_dtype or result_type(source, target_dtype) == target_dtype)

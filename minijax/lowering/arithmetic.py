@@ -1,8 +1,8 @@
-"""Scalar arithmetic of the builder: shared, hoisted, folded.
+"""Scalar arithmetic of the builder: common subexpressions, code motion, constant folding.
 
-Stands on loops.py. Equal pure expressions are emitted once, outside of the loops they do not
-depend on; narrow numbers are computed in wide ones; positions are divided out only when used.
-Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR emitter.
+Stands on loops.py. Pure expressions are shared and hoisted out of loops; narrow numbers are
+computed in a wider dtype; a linear index is divided out only where it is used. Chapter 23. In JAX
+this role is played by MLIR builders and XLA's elemental IR emitter.
 """
 
 import math
@@ -18,9 +18,9 @@ from minijax.dtypes import BFLOAT16, computed_in, iinfo
 from .loops import INT64, OPS, Constant, Let, Operand, Scalar, Statement
 from .scalars import FLOAT32, Scalars, kind_of, result_dtype
 
-# By kind of dtype ("i": signed or not): the constant on the right, or on the left of what commutes,
-# that leaves the other operand as it is, and the constant that is the result itself. Only what is
-# exact: x + 0.0 is not x for x = -0.0, x - 0.0 is.
+# By kind of dtype ("i": signed or not): the identity and the absorbing element of an operation, on
+# the right, or on either side if it commutes. Exact ones only: x + 0.0 is not x for x = -0.0, but
+# x - 0.0 is.
 UNITS = {
     "b": {"and": 1, "mul": 1, "or": 0, "add": 0}, "f": {"mul": 1, "div": 1, "sub": 0},
     "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
@@ -30,7 +30,7 @@ ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul":
 
 
 class Part(Scalar):
-    """One component of an unravelled position; divided out only where it is really used."""
+    """One component of an unravelled linear index, divided out only where it is used."""
 
     position: Operand
     shape: tuple[int, ...]
@@ -39,7 +39,7 @@ class Part(Scalar):
 
 @dataclass(eq=False)
 class Scope:
-    """A body under construction, with the expressions that can be shared inside it."""
+    """A body under construction, with the expressions available in it."""
 
     depth: int
     let_floor: int   # the outermost depth to which pure operations may be moved from here,
@@ -65,11 +65,11 @@ class Arithmetic(Scalars):
         self.scopes = [Scope(0, 0, 0, 0)]
         # The depth of the scope that defined a scalar; of constants 0.
         self._depth: defaultdict[Operand, int] = defaultdict(int)
-        self.lets: dict[Operand, Let] = {}  # what operations defined → these
+        self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._parts: dict[Any, Part] = {}
-        self._part_of: dict[Operand, Part] = {}  # what parts were divided out → the parts
+        self._part_of: dict[Operand, Part] = {}  # emitted components → their parts
 
     # -- operands ------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Arithmetic(Scalars):
         return self.operand(value, INT64)
 
     def actual(self, x: Operand) -> Operand:
-        """x itself, or the emitted quotient and remainder where x is part of a position."""
+        """x itself; for a component of a linear index the emitted quotient and remainder."""
         if not isinstance(x, Part):
             return x
         stride = math.prod(x.shape[x.axis + 1:])
@@ -102,20 +102,22 @@ class Arithmetic(Scalars):
     # -- pure operations -----------------------------------------------------------------------
 
     def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Operand:
-        """One operation as it is: folded, found again, or emitted where its arguments allow."""
+        """One operation: folded, taken from the available expressions, or emitted at the outermost
+        depth that its arguments allow.
+        """
         args = tuple(map(self.actual, args))
         dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
         folded = self.fold(op, args, dtype)
         if folded is not None:
             return folded
         key = op, dtype, args
-        found = self.find(key)
-        if found is None:
+        result = self.find(key)
+        if result is None:
             depth = max(self.scopes[-1].let_floor, *map(self._depth.__getitem__, args))
-            found = self._define(dtype, depth)
-            let = self.lets[found] = Let(found, op, args)
-            self._put(depth, let, key, found)
-        return found
+            result = self._define(dtype, depth)
+            let = self.lets[result] = Let(result, op, args)
+            self._put(depth, let, key, result)
+        return result
 
     def _define(self, dtype: np.dtype, depth: int, hint: str = "t") -> Scalar:
         scalar = Scalar(hint, dtype)
@@ -123,12 +125,12 @@ class Arithmetic(Scalars):
         return scalar
 
     def _put(self, depth: int, statement: Statement, key: Any, scalar: Scalar) -> None:
-        """Write down what defines a scalar, and remember it there."""
+        """Append the statement that defines a scalar, and record the expression in its scope."""
         self.scopes[depth].statements.append(statement)
         self.scopes[depth].table[key] = scalar
 
     def fold(self, op: str, args: Any, dtype: np.dtype) -> Operand | None:
-        """The operand that equals op(*args), where no operation is needed; None elsewhere."""
+        """The operand that equals op(*args), if no operation is needed; else None."""
         constants = [isinstance(x, Constant) for x in args]
         if all(constants):
             target = [dtype] if OPS[op].result == "target" else []
@@ -164,14 +166,14 @@ class Arithmetic(Scalars):
             return self.sub(z, -total) if total < 0 else self.add(z, total)
 
     def find(self, key: Any) -> Any:
-        """What an open scope remembers under a key."""
+        """The available expression with a key, or None."""
         for scope in reversed(self.scopes):
             if key in scope.table:
                 return scope.table[key]
         return None
 
     def remember(self, key: Any, value: Any) -> None:
-        """Keep a value under a key until the present scope closes."""
+        """Make a value available under a key until the current scope closes."""
         self.scopes[-1].table[key] = value
 
     def convert(self, x: Operand, dtype: Any) -> Operand:
@@ -186,17 +188,17 @@ class Arithmetic(Scalars):
         return self.let("convert", (x,), dtype)
 
     def _to_wide(self, x: Operand, wide: np.dtype, dtype: np.dtype) -> Operand:
-        """x in the wide dtype from which, or to which, it is converted: as narrow as is to be."""
+        """x in the wide dtype of a conversion, clamped or rounded as the narrow one needs."""
         if x.dtype == np.float64 and wide == FLOAT32 and dtype != BFLOAT16:
             return self._float32_to_odd(x)
-        found = self.convert(x, wide)
+        converted = self.convert(x, wide)
         if wide == computed_in(dtype) != FLOAT32 and kind_of(computed_in(x.dtype)) == "f":
             limits = iinfo(dtype)
-            return self.clamp(found, limits.min, limits.max)
-        return found
+            return self.clamp(converted, limits.min, limits.max)
+        return converted
 
     def _float32_to_odd(self, x: Operand) -> Operand:
-        """A float64 as float32 rounded to odd: rounding that again to fewer bits is exact."""
+        """A float64 as float32, rounded to odd: a second rounding to fewer bits is then exact."""
         near = self.convert(x, FLOAT32)
         back = self.convert(near, np.float64)
         bits = self.bitcast(near, np.int32)
@@ -208,7 +210,7 @@ class Arithmetic(Scalars):
     # -- positions -----------------------------------------------------------------------------
 
     def ravel(self, index: Sequence[Any], shape: Sequence[int]) -> Operand:
-        """The row-major position of an index in a shape."""
+        """The row-major linear index of an index in a shape."""
         terms: list[tuple[Operand, int]] = []
         for i, n in zip(index, shape, strict=True):
             if n != 1:
@@ -222,7 +224,7 @@ class Arithmetic(Scalars):
         return position
 
     def _join_parts(self, terms: list[tuple[Operand, int]]) -> None:
-        """Put a position in the place of all its parts, where these are the last terms."""
+        """Replace the components of a linear index by that index, if they are the last terms."""
         last = terms[-1][0]
         if isinstance(last, Part):
             parts = [(self._part(last.position, last.shape, axis), n)
@@ -232,18 +234,19 @@ class Arithmetic(Scalars):
                 self._join_parts(terms)
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
-        """The index at a row-major position; its components cost nothing until they are used."""
+        """The index at a row-major linear index; its components cost nothing until they are used.
+        """
         dims = [n for n in shape if n != 1]
         if 0 in dims or not dims:
             return tuple(self.const(0, INT64) for _ in shape)
         terms = self._raveled.get(position, [])
         if math.prod(n for _, n in terms) != math.prod(dims):
             terms = [(position, math.prod(dims))]
-        found = iter(self._regroup(terms, dims))
-        return tuple(next(found) if n != 1 else self.const(0, INT64) for n in shape)
+        components = iter(self._regroup(terms, dims))
+        return tuple(next(components) if n != 1 else self.const(0, INT64) for n in shape)
 
     def _regroup(self, terms: Sequence[tuple[Operand, int]], dims: Sequence[int]) -> list[Operand]:
-        """Components for `dims` from those of other sizes, splitting as little as possible."""
+        """Components for `dims` from those of other sizes, with as few splits as possible."""
         result: list[Operand] = []
         while dims:
             source = target = 1  # the smallest leading groups of equal extent
@@ -260,8 +263,8 @@ class Arithmetic(Scalars):
         return result
 
     def within(self, index: Sequence[Any], shape: Sequence[int]) -> tuple[Operand, ...]:
-        """An index in the one form under which it is remembered: 0 wherever there is no choice,
-        and the parts of a position as parts.
+        """The canonical form of an index: 0 on each axis of length one, and components of a linear
+        index as such.
         """
         zero = self.const(0, INT64)
         return tuple(zero if n == 1 else self._part_of.get(x, x)

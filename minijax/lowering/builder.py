@@ -15,26 +15,26 @@ import numpy as np
 from minijax.primitives.slots import extremum_of_nothing
 
 from .arithmetic import Arithmetic, Part, Scope
+from .function_splitting import split_loop
 from .loops import (
     INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
     Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
-from .stretches import in_blocks
 
-# However long a sum, no number is rounded often: terms are added up in blocks, in registers, and
-# whole rows of terms in chains; what blocks and chains give is added up in the same manner.
+# Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
+# registers, and rows of terms in chains; the partial sums are added up in the same manner.
 BLOCK = 1024
 CHAIN = 16
-ROWS = 8     # of terms, taken together before the row of sums is touched
-LANES = 256  # whose sums are in registers
-# On a GPU: terms that one block joins, or one thread of it down a column; blocks, and threads, that
-# are enough.
+ROWS = 8     # rows of terms that are added up before the row of sums is loaded
+LANES = 256  # columns whose sums are in registers
+# On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
 SHARED, ALONE, BLOCKS, ENOUGH = 1 << 14, 128, 1 << 10, 1 << 17
 
 
 def block_of(n: int, most: int) -> int:
-    """How many of n stand in a block: at best all blocks are alike, and full of vectors.
+    """The block size for n elements: a divisor of n if possible, and a multiple of the vector
+    width.
 
     >>> block_of(100, 1024), block_of(1_000_000, 1024), block_of(1009, 16)
     (100, 1000, 16)
@@ -54,12 +54,12 @@ class Builder(Arithmetic):
     'For'
     """
 
-    on_gpu = False  # where no loops are written for the registers and caches of a CPU
+    on_gpu = False  # if so, no loops are blocked for the registers and caches of a CPU
 
     def __init__(self) -> None:
         super().__init__()
         self.temps: list[Buffer] = []
-        # Reads of variables that do not change any more: two names for one thing.
+        # Reads of variables after their last assignment: aliases.
         self.finals: dict[Scalar, Variable] = {}
         self._version: dict[Buffer | Variable, int] = {}
         self._frozen: dict[Buffer, Scope] = {}
@@ -67,7 +67,7 @@ class Builder(Arithmetic):
     # -- memory --------------------------------------------------------------------------------
 
     def temp(self, shape: Sequence[int], dtype: Any, hint: str = "temp") -> Buffer:
-        """A buffer in the workspace."""
+        """A new buffer in the workspace."""
         buffer = Buffer(hint, np.dtype(dtype), tuple(shape), "temp")
         self.temps.append(buffer)
         return buffer
@@ -77,7 +77,7 @@ class Builder(Arithmetic):
         self._frozen[buffer] = self.scopes[-1]
 
     def _buffer_depth(self, buffer: Buffer) -> int:
-        """The outermost depth at which a load from the buffer may stand."""
+        """The outermost depth to which a load from the buffer may be hoisted."""
         if buffer.role in ("input", "constant"):
             return 0
         scope = self._frozen.get(buffer)
@@ -87,7 +87,7 @@ class Builder(Arithmetic):
         return len(self.scopes) - 1
 
     def place(self, buffer: Buffer, index: Any) -> Index:
-        """A legal index of a buffer: flat where its components are parts of one position."""
+        """A legal index of a buffer: linear if its components come from one linear index."""
         if len(index) != len(buffer.shape):
             return (self.actual(self.index(*index)),)
         operands = self.within(index, buffer.shape)
@@ -102,9 +102,9 @@ class Builder(Arithmetic):
         mutable = own == len(self.scopes) - 1 and buffer.role not in ("input", "constant")
         key = ("load", buffer, at, self._version.get(buffer, 0),
                self.scopes[self.scopes[-1].loop_depth] if mutable else None)
-        found = self.find(key)
-        if found is not None:
-            return found
+        cached = self.find(key)
+        if cached is not None:
+            return cached
         floor = max(own, self.scopes[-1].load_floor)
         depth = max([floor, *map(self._depth.__getitem__, at)])
         target = self._define(buffer.dtype, depth)
@@ -118,7 +118,7 @@ class Builder(Arithmetic):
         self.touch(buffer)
 
     def touch(self, buffer: Buffer | Variable) -> None:
-        """Forget what was read from something that has changed."""
+        """Invalidate what was loaded from a buffer or read from a variable that has changed."""
         self._version[buffer] = self._version.get(buffer, 0) + 1
         self._frozen.pop(buffer, None)  # type: ignore[arg-type]
 
@@ -139,7 +139,7 @@ class Builder(Arithmetic):
                 self.touch(buffer)
 
     def check(self, ok: Operand, code: int) -> None:
-        """Leave the kernel with `code` unless `ok`."""
+        """Return `code` from the kernel unless `ok`."""
         if isinstance(ok, Constant) and ok.value:
             return
         self.emit(Check(ok, code))
@@ -158,12 +158,12 @@ class Builder(Arithmetic):
         """The variable's value now."""
         key = ("read", variable, self._version.get(variable, 0),
                self.scopes[self.scopes[-1].loop_depth])
-        found = self.find(key)
-        if found is None:
-            found = self._define(variable.dtype, len(self.scopes) - 1)
-            self.emit(Read(found, variable))
-            self.remember(key, found)
-        return found
+        value = self.find(key)
+        if value is None:
+            value = self._define(variable.dtype, len(self.scopes) - 1)
+            self.emit(Read(value, variable))
+            self.remember(key, value)
+        return value
 
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""
@@ -174,7 +174,7 @@ class Builder(Arithmetic):
 
     @contextmanager
     def _scope(self, *, loop: bool = False, certain: bool = False) -> Iterator[Scope]:
-        """A body that is open meanwhile: of a loop, or else of a branch."""
+        """Open the body of a loop or a branch."""
         outer, depth = self.scopes[-1], len(self.scopes)
         scope = Scope(depth, outer.let_floor if loop else depth,
                       outer.load_floor if certain else depth, depth if loop else outer.loop_depth)
@@ -187,10 +187,11 @@ class Builder(Arithmetic):
     @contextmanager
     def loop(self, stop: Any, start: Any = 0, vectorize: str = "", whole: bool = False
              ) -> Iterator[Any]:
-        """for index in range(start, stop); a loop of one turn is no loop, a very long one is
-        several unless it is to stay whole.
+        """for index in range(start, stop). A loop of one iteration becomes straight code; a very
+        long body is split into several loops unless `whole`.
 
-        A "parallel" one that needs scratch space is "apart": its turns would share that space.
+        A "parallel" loop that needs scratch space becomes "apart": its iterations would share that
+        space.
         """
         first, last = self.index(start), self.index(stop)
         trips = (int(last.value) - int(first.value)
@@ -209,11 +210,11 @@ class Builder(Arithmetic):
         if trips is None or trips > 0:
             statement = For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
                             vectorize)
-            if whole or not in_blocks(self, statement):
+            if whole or not split_loop(self, statement):
                 self.emit(statement)
 
     def note(self, line: str) -> None:
-        """Write a line over the innermost open loop, unless it stands over one around it."""
+        """Add a comment to the innermost open loop, unless an enclosing loop has it."""
         if line and not any(line in scope.notes for scope in self.scopes):
             self.scopes[self.scopes[-1].loop_depth].notes.append(line)
 
@@ -265,30 +266,30 @@ class Builder(Arithmetic):
 
     def join(self, ops: Sequence[str], n: int, turn: Callable[..., Sequence[Operand]],
              inside: int = 1, width: int = 1, block: int = BLOCK) -> list:
-        """What each operation makes of the terms that all turns k below n give it, side by side.
+        """Reduce the terms of all iterations k below n, with one operation for each term.
 
-        `inside`: how many terms a turn joins itself. With a `width` the totals are rows, of what
-        turn(k, j) gives for each j below it. Blocks are joined one by one, in any order; then what
-        they gave, in one order.
+        `inside`: how many terms an iteration reduces itself. With a `width` the results are rows,
+        of what turn(k, j) gives for each j below it. Blocks are reduced in any order, their partial
+        results in a fixed one.
         """
         if self.on_gpu:
-            return self._join_by_many(ops, n, turn, inside, width)
+            return self._join_on_gpu(ops, n, turn, inside, width)
         adds = "add" in ops
         most = ROWS * CHAIN if width > 1 else max(block // max(inside, 1), 1)
-        if inside != 1 and adds:  # short inner loops are unrolled, turns taken abreast
+        if inside != 1 and adds:  # short inner loops are unrolled, iterations interleaved
             most = min(most, CHAIN if inside >= CHAIN else 4 * CHAIN)
         if n <= most:
-            return self._join_in_turn(ops, self.index(0), n, turn, width)
+            return self._join_serially(ops, self.index(0), n, turn, width)
         size = block_of(n, most)
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 
         def take(i: Operand, first: Operand, count: int) -> None:
-            found = self._join_in_turn(ops, first, count, turn, width)
+            totals = self._join_serially(ops, first, count, turn, width)
             if not partials:  # now the dtypes are known
-                partials.extend(self.temp(shape, x.dtype, "partial") for x in found)
+                partials.extend(self.temp(shape, x.dtype, "partial") for x in totals)
             with self.loop(width, vectorize="parallel") as j:
-                for partial, x in zip(partials, found, strict=True):
+                for partial, x in zip(partials, totals, strict=True):
                     self.store(partial, (i, j)[:len(shape)], self.at(x, j))
 
         self.in_blocks(n, size, take)
@@ -298,52 +299,54 @@ class Builder(Arithmetic):
             ops, shape[0], lambda *at: [self.load(x, at[:len(shape)]) for x in partials],
             width=width, block=CHAIN if adds else BLOCK)
 
-    def _join_by_many(self, ops: Sequence[str], n: int, turn: Callable, inside: int, width: int
+    def _join_on_gpu(self, ops: Sequence[str], n: int, turn: Callable, inside: int, width: int
                       ) -> list:
-        """On a GPU: a block joins the terms of a row, a thread some of those of a column; then
-        what they gave is joined in the same manner.
+        """Reduction on a GPU: a thread block reduces a row, or a thread a part of a column; the
+        partial results are reduced in the same manner.
         """
         shared, enough, least = (SHARED, BLOCKS, BLOCKS) if width == 1 else (
             ALONE, ENOUGH // width, ALONE // 4)
         if width == 1 and n * inside <= shared:
-            return self._join_in_turn(ops, self.index(0), n, turn, 1)
+            return self._join_serially(ops, self.index(0), n, turn, 1)
         most = max(min(max(n * inside // enough, least), shared) // inside, 1)
         size = n if n <= most else block_of(n, most)
         parts = -(-n // size)
-        found: list[Buffer] = []
+        partials: list[Buffer] = []
 
         def take(i: Operand, first: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
-                totals = self._join_in_turn(ops, first, count, lambda k, _: turn(k, j), 1)
-                if not found:  # now the dtypes are known
-                    found.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
-                for partial, x in zip(found, totals, strict=True):
+                totals = self._join_serially(ops, first, count, lambda k, _: turn(k, j), 1)
+                if not partials:  # now the dtypes are known
+                    partials.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
+                for partial, x in zip(partials, totals, strict=True):
                     self.store(partial, (i, j), x)
 
         self.in_blocks(n, size, take)
-        for partial in found:
+        for partial in partials:
             self.freeze(partial)
         if parts > 1:
-            return self._join_by_many(
-                ops, parts, lambda *at: [self.load(x, at) for x in found], 1, width)
-        return found
+            return self._join_on_gpu(
+                ops, parts, lambda *at: [self.load(x, at) for x in partials], 1, width)
+        return partials
 
     def in_blocks(self, n: int, size: int, take: Callable[[Operand, Operand, int], None]) -> None:
-        """`take(i, first, count)` for each block of n turns, apart; the last may be short."""
+        """Call `take(i, first, count)` for each block of n iterations; the last may be shorter."""
         with self.loop(n // size, vectorize="apart") as i:
             take(self.index(i), self.mul(self.index(i), size), size)
         if n % size:
             take(self.index(n // size), self.index(n - n % size), n % size)
 
     def at(self, x: Any, j: Any) -> Operand:
-        """Of a row its j-th number, of a variable its value; a scalar as it is."""
+        """The j-th element of a row buffer, or the value of a variable or scalar."""
         if isinstance(x, Buffer):
             return self.load(x, (0, j)[-len(x.shape):])
         return self.read(x) if isinstance(x, Variable) else x
 
-    def _join_in_turn(self, ops: Sequence[str], first: Operand, n: int, turn: Callable,
+    def _join_serially(self, ops: Sequence[str], first: Operand, n: int, turn: Callable,
                       width: int) -> list:
-        """One loop over n turns from `first`. Totals begin once their dtypes are known."""
+        """Reduce n iterations from `first` in one loop. Accumulators are initialised once their
+        dtypes are known.
+        """
         if n == width == 1:
             return [self.actual(x) for x in turn(first, self.index(0))]
         abreast = width > LANES or (width > 1 and "add" in ops)
@@ -354,9 +357,9 @@ class Builder(Arithmetic):
 
         def take(k: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
-                found = [turn(self.add(k, u), self.index(j)) for u in range(count)]
-                for i, (op, *terms) in enumerate(zip(ops, *found, strict=True)):
-                    x = self._in_pairs(op, terms)
+                rows = [turn(self.add(k, u), self.index(j)) for u in range(count)]
+                for i, (op, *terms) in enumerate(zip(ops, *rows, strict=True)):
+                    x = self._join_pairwise(op, terms)
                     if i == len(totals):
                         totals.append(Buffer("sums", x.dtype, (width,), "temp")
                                       if width > 1 else Variable("acc", x.dtype))
@@ -385,15 +388,15 @@ class Builder(Arithmetic):
         self.finals |= zip(finals, totals, strict=True)
         return finals
 
-    def _in_pairs(self, op: str, terms: Sequence[Operand]) -> Operand:
-        """What an operation makes of some terms: of two and two, then of what these give."""
+    def _join_pairwise(self, op: str, terms: Sequence[Operand]) -> Operand:
+        """Reduce some terms pairwise, as a tree."""
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             terms = [*(self.operation(op, pair) for pair in pairs), *terms[len(terms) & ~1:]]
         return self.actual(terms[0])
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
-        """What an accumulation begins with: the operation's identity."""
+        """The identity element of an operation."""
         value = (extremum_of_nothing(op, dtype) if op in ("min", "max")
                  else {"mul": 1, "and": -1}.get(op, 0))
         return self.const(value, dtype)

@@ -31,38 +31,38 @@ from .loops import Kernel
 from .memory import ALIGNMENT
 
 MAGIC = b"minijax kernel 4\n"  # counts the changes to how cpu.py compiles a text
-EXTERNAL = r"@((?:blas|minijax)_\w+)"  # what a kernel's text calls besides its own
+EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
 def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
-    """The machine code of a program, and what it is passed.
+    """The machine code of a program, with its constants and workspace size.
 
-    On disk stands, by a program's name, what its loops are called and what they take: where that is
-    found nobody builds them.
+    The disk cache maps the digest of a program to the key of its kernel and the arguments that it
+    takes. On a hit no loops are built.
     """
-    digest, given = digest_of(closed), [*constants_of(closed)]
+    digest, consts = digest_of(closed), [*constants_of(closed)]
     name = digest and cache_key(digest)
-    if name and (kept := _unpickled(read(name), given)):
+    if name and (kept := _unpickled(read(name), consts)):
         return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
     loops = kernel()
     code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
     if name and not any(isinstance(x.base, host.Table) for x in code.constants):
-        places = {id(x): place for place, x in enumerate(given)}
+        places = {id(x): place for place, x in enumerate(consts)}
         constants: list[Any] = [places.get(id(x), x) for x in code.constants]
         entry = pickle.dumps(code._replace(run=None, constants=constants))
         cpu.undisturbed(lambda: write(name, entry))
     return code
 
 
-def _unpickled(entry: bytes | None, given: Sequence[Any]) -> Code | None:
-    """What `code_of` kept of a program, with its constants; None for what is no such thing."""
+def _unpickled(entry: bytes | None, consts: Sequence[Any]) -> Code | None:
+    """The cache entry of a program, with its constants; None if it is damaged."""
     if entry is None:
         return None
     try:
         kept = Code(*pickle.loads(entry))
         constants: Sequence[Any] = kept.constants
-        return kept._replace(constants=[given[x] if isinstance(x, int) else x for x in constants])
+        return kept._replace(constants=[consts[x] if isinstance(x, int) else x for x in constants])
     except Exception:  # a broken pickle raises whatever its bytes spell
         return None
 
@@ -77,40 +77,40 @@ def compile_or_load(kernel: Kernel) -> Code:
 
 
 def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any:
-    """The code of a kernel: from memory, else linked. Equal kernels share one piece of code."""
+    """The function of a kernel: from memory, else linked. Equal kernels share one."""
     def work() -> Any:
         run = _loaded.get(key)
         if run is None:
-            known = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
-                     else blas(name.removeprefix("blas_")) for name in externals}
-            run = cpu.loaded(linked(text, (llvm.SYMBOL,), known, key), llvm.SYMBOL)
+            addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
+                         else blas(name.removeprefix("blas_")) for name in externals}
+            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key), llvm.SYMBOL)
             _loaded[key] = run
         return run
     return _loaded.get(key) or cpu.undisturbed(work)
 
 
-def linked(text: Callable[[], str], symbols: Sequence[str], known: Mapping[str, int],
+def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
            key: str = "") -> Any:
-    """The object code of a text in memory: from disk where that can be linked, else compiled."""
+    """Link the object code of a text: from the disk cache if possible, else compiled."""
     key = key or cache_key(text())
     code = read(key)
     if code is not None:
         with contextlib.suppress(RuntimeError):
-            return cpu.link(code, symbols, known)
+            return cpu.link(code, symbols, addresses)
     code = cpu.compile(text())
-    found = cpu.link(code, symbols, known)
+    tracker = cpu.link(code, symbols, addresses)
     write(key, code)
-    return found
+    return tracker
 
 
 # The key
 
 
 def cache_key(text: str) -> str:
-    """Return what names a kernel on disk: a digest of its text, the processor and the compilers.
+    """Return the cache key of a kernel: a digest of its text, the processor and the compilers.
 
-    The text holds operations, dtypes and shapes; code for other CPU features, or made with less
-    effort, has another key.
+    The text holds operations, dtypes and shapes. Code for other CPU features, or for another
+    optimisation level, has another key.
     """
     material = "\0".join((text, *cpu.host(), str(cpu.effort()), MAGIC.decode()))
     return hashlib.sha256(material.encode()).hexdigest()
@@ -118,7 +118,7 @@ def cache_key(text: str) -> str:
 
 # The directory
 
-MOST = 1 << 29  # bytes of kernels on disk: some 40,000; what was not used for longest goes first
+MOST = 1 << 29  # bytes of kernels on disk, some 40,000; the least recently used go first
 NOWHERE = Path(os.devnull)  # where nothing can be read or written
 _written = itertools.count()
 
@@ -130,13 +130,13 @@ def directory() -> Path | None:
     disk); otherwise it is `minijax` in the user's cache directory, as the XDG specification has
     it.  With the flag `enable_compilation_cache` off nothing is kept.
     """
-    given = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
-    if given == "" or not config.enable_compilation_cache.value:
+    setting = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
+    if setting == "" or not config.enable_compilation_cache.value:
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     base = base if os.path.isabs(base) else "~/.cache"  # the specification ignores relative paths
-    path = Path(given or os.path.join(base, "minijax")).expanduser()
-    if not given and not path.is_absolute():
+    path = Path(setting or os.path.join(base, "minijax")).expanduser()
+    if not setting and not path.is_absolute():
         warnings.warn("compiled kernels are not kept: HOME is no absolute path; "
                       "set it, or MINIJAX_CACHE_DIR", stacklevel=2)
         return None
@@ -160,8 +160,8 @@ def _is_private(status: os.stat_result) -> bool:
 
 
 def _keeps_names(status: os.stat_result) -> bool:
-    """Whether in this folder no other user can rename what is ours: its sticky bit is set, or only
-    root and we may write it, and the group that we log in with (many systems give each user one).
+    """Whether no other user can rename our files in this folder: its sticky bit is set, or only
+    root and we may write it, and our login group (many systems give each user one).
     """
     if not hasattr(os, "geteuid") or status.st_mode & stat.S_ISVTX:
         return True
@@ -170,14 +170,12 @@ def _keeps_names(status: os.stat_result) -> bool:
 
 
 def _opener(path: str, flags: int) -> int:
-    """Open a file itself, not what a link in its place leads to, and never wait for the other end
-    of a pipe; a new file is for us alone.
-    """
+    """Open without following symbolic links or blocking on a pipe; a new file is private."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
 
 
-# An entry: MAGIC, the digest of key and code, the code. What is looked at is what is read, so that
-# another directory that takes the place of ours meanwhile has nothing that would be believed.
+# An entry: MAGIC, the digest of key and code, the code. The permissions of the opened file are
+# checked, not of its path, so nothing is trusted in a directory that replaces ours meanwhile.
 
 
 def _sealed(key: str, code: bytes) -> bytes:
@@ -185,19 +183,19 @@ def _sealed(key: str, code: bytes) -> bytes:
 
 
 def read(key: str) -> bytes | None:
-    """Return the object code kept under a key; None for a damaged or foreign entry too."""
-    folder, found = directory() or NOWHERE, b""
+    """Return the object code under a key; None if the entry is missing, damaged or foreign."""
+    folder, entry = directory() or NOWHERE, b""
     with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and _is_private(status):
-            found = file.read()
-            os.utime(file.name)  # when it was last of use
-    code = found[len(_sealed(key, b"")):]
-    return code if found == _sealed(key, code) else None
+            entry = file.read()
+            os.utime(file.name)  # the time of its last use
+    code = entry[len(_sealed(key, b"")):]
+    return code if entry == _sealed(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
-    """Keep object code under a key; readers see the whole or nothing. Failing is no error."""
+    """Store object code under a key, atomically. Failing is no error."""
     folder = directory() or NOWHERE
     unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
     try:
@@ -212,14 +210,14 @@ def write(key: str, code: bytes) -> None:
 
 
 def _trim(folder: Path) -> None:
-    """Remove the oldest files until the others have no more than MOST bytes; in time, too, what a
-    writer left unfinished.
+    """Remove the oldest files until the rest has at most MOST bytes; unfinished files go in time,
+    too.
     """
     files = []
     for path in folder.glob("*.kernel*"):
         with contextlib.suppress(OSError):  # another process may trim as well
-            found = path.lstat()
-            files.append((found.st_mtime, found.st_size, path))
+            status = path.lstat()
+            files.append((status.st_mtime, status.st_size, path))
     kept = 0
     for _, size, path in sorted(files, reverse=True):
         kept += size

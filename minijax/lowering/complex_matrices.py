@@ -1,4 +1,4 @@
-"""How long systems of complex numbers are solved and factored: by loops, on their parts.
+"""Complex triangular solves and LU factorisation, as loops over real and imaginary parts.
 
 What pairs.py lowers `triangular_solve` and `lu` to. Chapter 22.
 In JAX: LAPACK's `trsm` and `getrf`, called through jaxlib.
@@ -14,7 +14,7 @@ from .loops import INT64, Buffer
 
 
 class Parts(NamedTuple):
-    """Numbers in two buffers."""
+    """A complex matrix, as two real buffers."""
 
     re: Buffer
     im: Buffer
@@ -27,7 +27,7 @@ class Parts(NamedTuple):
             b.store(buffer, at, x)
 
     def subtract(self, b: Any, at: Sequence[Any], z: tuple[Any, Any], w: tuple[Any, Any]) -> None:
-        """Take the product of two numbers away from what is there."""
+        """Subtract the product of two numbers from an element."""
         re, im = self.load(b, at)
         (a, c), (x, y) = z, w
         self.store(b, at, (b.fma(c, y, b.fma(b.neg(a), x, re)),
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 def quotient(b: Any, z: tuple[Any, Any], w: tuple[Any, Any]) -> tuple[Any, Any]:
-    """z / w: of what is not too large or small, both parts of w are brought near 1 for that."""
+    """z / w; both parts of w are scaled near 1 first, so that nothing overflows."""
     size = b.max(*map(b.abs, w))
     x, y = (b.div(part, size) for part in w)
     whole = b.mul(size, b.fma(x, x, b.mul(y, y)))
@@ -47,7 +47,7 @@ def quotient(b: Any, z: tuple[Any, Any], w: tuple[Any, Any]) -> tuple[Any, Any]:
 def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool,
                      lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
                      ) -> None:
-    """Row by row of the solution, or column by column."""
+    """Forward or backward substitution, by rows of the solution or by columns."""
     a, x = Parts(*map(b.materialize, operands[:2])), Parts(*outputs)
     for part, into in zip(operands[2:], x, strict=True):
         b.materialize(part, into=into)
@@ -74,9 +74,9 @@ def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side
 
 
 def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """Column by column: exchange rows, divide the column, subtract its multiples.
+    """LU factorisation by columns: exchange rows, divide the column, subtract its multiples.
 
-    The pivot is the largest by the sum of the sizes of its parts, as LAPACK has it.
+    The pivot has the largest |re| + |im|, as in LAPACK.
     """
     *factors, pivots, permutation = outputs
     a = Parts(*factors)

@@ -1,4 +1,4 @@
-"""What a kernel does, counted from its loops: operations, elementary functions, bytes, memory.
+"""Cost analysis of a kernel's loops: operations, elementary functions, bytes, memory.
 
 Stands on routines.py. Chapter 28. In JAX: `HloCostAnalysis`, and the statistics of its buffers.
 """
@@ -32,28 +32,30 @@ class CompiledMemoryStats(NamedTuple):
 
 
 def memory_of(kernel: Kernel) -> CompiledMemoryStats:
-    """What a call of a kernel takes in memory."""
-    given, made = (sum(x.nbytes for x in buffers) for buffers in (kernel.inputs, kernel.outputs))
-    return CompiledMemoryStats(given, made, kernel.workspace_size)
+    """The memory that a call of a kernel takes."""
+    argument_bytes, output_bytes = (sum(x.nbytes for x in buffers)
+                                    for buffers in (kernel.inputs, kernel.outputs))
+    return CompiledMemoryStats(argument_bytes, output_bytes, kernel.workspace_size)
 
 
-def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = None) -> Counter[str]:
-    """How much a body does, both sides of a branch, and a loop whose turns are unknown once.
+def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] | None = None
+             ) -> Counter[str]:
+    """The cost of a body. Both sides of a branch count; a loop of unknown length counts once.
 
-    Of routines those of products are counted, whose cost is known from their sizes.
+    Of the library routines only products count, whose cost follows from their sizes.
 
     >>> import minijax
     >>> minijax.jit(lambda x: minijax.numpy.sin(x) + 1).lower(2.).compile().cost_analysis()
     {'bytes accessed': 8.0, 'transcendentals': 1.0, 'flops': 1.0}
     """
     total: Counter[str] = Counter()
-    numbers = dict(known or {})  # the integers that are known, as the sizes of blocks must be
+    values = dict(integers or {})  # of integer scalars, such as the sizes of blocks
 
     def value(x: Any) -> Any:
-        return x.value if isinstance(x, Constant) else numbers.get(x)
+        return x.value if isinstance(x, Constant) else values.get(x)
 
     for statement in body:
-        inside: list[tuple[dict, int]] = [({}, 1)]  # what is known in some turns, and how many
+        inside: list[tuple[dict, int]] = [({}, 1)]  # values in some iterations, how many
         match statement:
             case Load(_, buffer) | Store(buffer):
                 total["bytes accessed"] += buffer.dtype.itemsize
@@ -63,7 +65,7 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
                 total["flops"] += FLOPS.get(op, 0)
             case Let(target, op, args) if target.dtype == INT64 and args[0].dtype == INT64:
                 if all(value(x) is not None for x in args):
-                    numbers[target] = OPS[op].meaning(*map(np.int64, map(value, args)))
+                    values[target] = OPS[op].meaning(*map(np.int64, map(value, args)))
             case Call(name, args) if match := re.fullmatch(BLOCK, name):
                 k, row, column, stop = (value(args[place]) for place in (5, 8, 9, 10))
                 if None not in (k, row, column):
@@ -73,10 +75,10 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
             case For(index, start, stop) if None not in (value(start), value(stop)):
                 first, last = value(start), value(stop) - 1
                 inside = [({}, last + 1 - first)]
-                if any(isinstance(x, Call) for x in walk(statement.body)):  # the last may be less
+                if any(isinstance(x, Call) for x in walk(statement.body)):  # a smaller last block
                     inside = [({index: first}, last - first), ({index: last}, 1)]
         for more, times in inside:
             for inner in bodies(statement):
-                for name, count in costs_of(inner, numbers | more).items():
+                for name, count in costs_of(inner, values | more).items():
                     total[name] += times * count
     return total

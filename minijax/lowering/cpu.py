@@ -29,19 +29,18 @@ T = TypeVar("T")
 
 # Native work
 
-# llvmlite takes locks of its own by lines of Python. Were a signal's exception to come
-# between two of these lines, the lock would stay taken for ever; so nothing of it is called in
-# the main thread, which alone handles signals. Each piece of work has a thread, unloading
-# included: what a program drops anywhere, a destructor or an interrupted call among others, is
-# put on a list, which the next piece of work goes through.
+# llvmlite takes locks in Python code. An exception from a signal handler between two of its lines
+# would leave a lock taken for ever. So llvmlite is never called in the main thread, which alone
+# handles signals: each task runs in a thread of its own. Unloading is such a task, too. Code may
+# be dropped anywhere, as in a destructor, so it is put on a list for the next task to unload.
 
 _native: Any = threading.RLock()  # held during native work, and while the process forks
 _starting: Any = threading.RLock()  # held while a thread is started, and its stack has our size
 _linked: dict[int, tuple[weakref.ref, Any]] = {}  # everything loaded, by its reference's id
-_dead: list[weakref.ref] = []  # of what to unload
-_engine: list[Any] = []  # that what is linked now belongs to
+_dead: list[weakref.ref] = []  # references to code that is to be unloaded
+_engine: list[Any] = []  # the current engine, which code is linked into
 _numbers = itertools.count()
-EACH = 256  # kernels that an engine is for: it remembers a little of each that it ever had
+EACH = 256  # kernels of an engine, which keeps a little memory of each
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
 
 hold_over_forks(_starting, _native)
@@ -49,20 +48,20 @@ hold_over_forks(_starting, _native)
 
 @atexit.register
 def _close() -> None:
-    """Let what is under way end, and other threads begin no more: Python ends.
+    """At exit: wait for the work in progress, and refuse any more.
 
-    Its main thread counts as ended then, and all but daemons have; a program may run these
-    functions earlier, too.
+    By then the main thread counts as ended, and so have all threads but daemons. A program may call
+    its exit functions earlier, too.
     """
     if not threading.main_thread().is_alive():
         _native.acquire()
 
 
 def undisturbed(work: Callable[[], T]) -> T:
-    """Run native work in a thread of its own, one at a time, and return its result.
+    """Run native work in a thread of its own, one task at a time, and return its result.
 
-    Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
-    still ends in good order, as LLVM does not bear being left half way.
+    Only the main thread receives KeyboardInterrupt. It may stop waiting; the task still runs to its
+    end, since LLVM must not be interrupted.
     """
     outcome: list[tuple[T | None, BaseException | None]] = []
     done = threading.Lock()
@@ -90,9 +89,9 @@ def undisturbed(work: Callable[[], T]) -> T:
 
 
 def started(work: Callable[..., Any], *args: Any) -> bool:
-    """Run it in a new thread with a stack of 16 MB, whatever the program wants for its own.
+    """Start a thread with a stack of 16 MB, whatever the program's setting is.
 
-    False: there are no more threads.
+    Returns False if the system has no more threads.
     """
     with _starting:
         before = threading.stack_size(1 << 24)
@@ -112,14 +111,14 @@ def _unload() -> None:
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drop what the frames of an error hold, engines among others, while we may."""
+    """Clear the frames of an error, which may hold engines, while native work is allowed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
 class Host(NamedTuple):
-    """The processor that code is made for: another one may not be able to run it; and by whom."""
+    """The processor that code is generated for, and the compiler's version."""
 
     triple: str
     cpu: str
@@ -137,7 +136,7 @@ LEVELS = {
 
 
 def host() -> Host:
-    """Return the processor that code is made for, as LLVM names it.
+    """Return the target processor, as LLVM names it.
 
     Raises:
       ValueError: the flag `cpu` names a level that needs what this processor does not have.
@@ -162,7 +161,7 @@ def _host(level: str | None) -> Host:
 
 
 def _features(level: str, of_this_processor: Sequence[str]) -> str:
-    """The features of a level and of those below it."""
+    """The features of a level of x86-64 and of those below it."""
     levels = [*LEVELS]
     features = [f"+{name}" for below in levels[:levels.index(level) + 1]
                 for name in LEVELS[below].split()]
@@ -174,7 +173,7 @@ def _features(level: str, of_this_processor: Sequence[str]) -> str:
 
 
 def vector_registers() -> tuple[int, int]:
-    """How many registers for vectors the processor has, and of how many bytes."""
+    """The number of vector registers, and their size in bytes."""
     return _vector_registers(host().features)
 
 
@@ -194,7 +193,7 @@ def has_float16() -> bool:
 
 @cache
 def _llvm() -> Any:
-    """llvmlite's binding, ready to make code for this processor."""
+    """llvmlite's binding, initialised for this processor."""
     import llvmlite.binding as binding
 
     hold_over_forks(binding.ffi.lib._lock._lock, _native)
@@ -207,8 +206,8 @@ def _llvm() -> Any:
 
 
 def compile(assembly: str, stage: str = "object") -> Any:
-    """Return object code for this processor from the text that llvm.assembly printed; or, as text,
-    what comes before: "llvm" after LLVM's usual passes, or "asm".
+    """Return object code for this processor from the text of llvm.assembly; or an intermediate
+    stage as text: "llvm" after LLVM's optimisation passes, or "asm".
     """
     binding, machine = _llvm(), _machine(effort(), host())
     module = binding.parse_assembly(assembly)
@@ -218,7 +217,7 @@ def compile(assembly: str, stage: str = "object") -> Any:
     options.slp_vectorization = False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
-    passes.add_always_inliner_pass()  # what takes vectors is called now
+    passes.add_always_inliner_pass()  # vector variants, called only now
     try:
         passes.run(module, builder)
         emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]
@@ -230,13 +229,13 @@ def compile(assembly: str, stage: str = "object") -> Any:
 
 
 def effort() -> int:
-    """How hard LLVM tries: its level, which counts as part of what a kernel is called."""
+    """LLVM's optimisation level, which is part of the cache key."""
     return 0 if config.disable_most_optimizations.value else 3
 
 
 @cache
 def _machine(level: int, processor: Host) -> Any:
-    """What LLVM makes code for."""
+    """LLVM's target machine."""
     triple, cpu, features, _ = processor
     # In a process full of kernels the loader may put code and constants more than 2 GB apart, which
     # the short addresses of the other models cannot span: LLVM aborts.
@@ -249,11 +248,11 @@ def _machine(level: int, processor: Host) -> Any:
 
 
 def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
-    """Machine code as a function of a list of arrays, one for each buffer: inputs, outputs,
-    constants, workspace, all C-contiguous. It returns the kernel's status.
+    """Machine code as a function of a list of C-contiguous arrays, one for each buffer: inputs,
+    outputs, constants, workspace. It returns the kernel's status.
 
-    When the last reference goes, the code is unloaded. The lock of the interpreter is released
-    while it runs, and calls from several threads may overlap.
+    The code is unloaded with the last reference. The interpreter lock is released while it runs,
+    and several threads may call it at once.
     """
     run = PROTOTYPE(linked[symbol])
     # Whoever drops it does no more than this, in C: an interrupt cannot come between.
@@ -262,9 +261,9 @@ def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     return run
 
 
-def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Any:
-    """Put object code into memory, until it is closed: it exports `symbols`, and calls what is at
-    `known` addresses, or what this process has by a name.
+def link(code: bytes, symbols: Sequence[str], addresses: Mapping[str, int]) -> Any:
+    """Link object code into memory, until it is closed: it exports `symbols`, and imports the given
+    `addresses` and the symbols of this process.
 
     Raises:
       RuntimeError: for what is no object code, or calls what is not there: ORC's linker refuses it,
@@ -276,8 +275,8 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Any:
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol in symbols:
         builder.export_symbol(symbol)
-    for name, address in known.items():
+    for name, address in addresses.items():
         builder.import_symbol(name, address)
-    found = builder.link(_engine[0], f"kernel {number}")
-    found.engine = _engine[0]  # which goes with the last of its code
-    return found
+    tracker = builder.link(_engine[0], f"kernel {number}")
+    tracker.engine = _engine[0]  # kept alive as long as its code
+    return tracker

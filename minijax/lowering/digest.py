@@ -1,4 +1,4 @@
-"""What a program is called on disk: a digest of all that its machine code depends on.
+"""The name of a program in the disk cache: a digest of all that its machine code depends on.
 
 Stands on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digests a module of MLIR.
 """
@@ -25,13 +25,13 @@ from .simplify import CALLS, buffer_of
 
 
 class Nameless(Exception):
-    """Something is known by its address alone: a Python function, an operation of the user's."""
+    """A part of a program has only an address: a Python function, a user's primitive."""
 
 
 def digest_of(closed: ClosedJaxpr) -> str | None:
-    """What names a program in any process: another one has other operations, types or constants.
+    """The digest of a program: equal in every process for equal operations, types and constants.
 
-    None where a part of it has no such name.
+    None if a part of the program cannot be named.
     """
     try:
         return hashed(words((package(), config.trace_key(), closed)))
@@ -40,28 +40,28 @@ def digest_of(closed: ClosedJaxpr) -> str | None:
 
 
 def hashed(plain: Any) -> str:
-    """A digest of plain words."""
+    """A SHA-256 digest of some values in words."""
     return hashlib.sha256(repr(plain).encode()).hexdigest()
 
 
 @cache
 def package() -> str:
-    """What makes loops of programs: this package's files, as Python itself tells them apart.
+    """The version of the compiler: the sizes and times of this package's files.
 
     Raises:
       Nameless: where it is not in files, or they have changed since they were loaded.
     """
     files = [os.path.join(folder, name) for folder, _, names in os.walk(Path(__file__).parents[1])
              for name in names if name.endswith(".py")]
-    found = [(name, os.stat(name)) for name in sorted(files)]
-    if max((stat.st_mtime for _, stat in found), default=np.inf) > caches.loaded_at:
+    stats = [(name, os.stat(name)) for name in sorted(files)]
+    if max((stat.st_mtime for _, stat in stats), default=np.inf) > caches.loaded_at:
         nameless()
     return hashed([sys.version, np.__version__, ml_dtypes.__version__,
-                   *((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)])
+                   *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)])
 
 
 def nameless() -> str:
-    """In place of `package`: programs are not known by name.
+    """Replaces `package` where programs cannot be named.
 
     Raises:
       Nameless: always.
@@ -70,7 +70,7 @@ def nameless() -> str:
 
 
 def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
-    """The numbers that a program, and those inside it, have closed over."""
+    """The constants of a program and of those inside it."""
     yield from map(buffer_of, closed.consts)
     for eqn in closed.eqns:
         for inner in subjaxprs(eqn.params):
@@ -81,7 +81,7 @@ def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
 
 
 def words(x: Any) -> Any:
-    """A value in plain words, which print alike only where the values are the same.
+    """A value in words, which print alike only for equal values.
 
     >>> import minijax
     >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
@@ -110,13 +110,13 @@ def words(x: Any) -> Any:
 
 @caches.remembered(maxsize=1)
 def _ours(modules: int) -> set[Primitive]:
-    """The operations of the package, as long as there are so many modules."""
+    """The primitives of the package, cached by the number of loaded modules."""
     return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
             for x in vars(module).values() if isinstance(x, Primitive)}
 
 
 def _program(closed: ClosedJaxpr) -> tuple:
-    """A program: its variables are numbers, in the order in which they are defined."""
+    """A program in words: variables are numbered in the order of their definitions."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, int] = {}
 
@@ -130,10 +130,10 @@ def _program(closed: ClosedJaxpr) -> tuple:
     def equation(eqn: JaxprEqn) -> tuple:
         params = eqn.params
         if called := CALLS.get(eqn.primitive.name):
-            params = {called: params.get(called)}  # what else it says, nobody hears
+            params = {called: params.get(called)}  # the others have no effect
         named = [(name, words(params[name])) for name in sorted(params)
                  if name != "computation"]  # a function, whose program is another parameter
         return words(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
 
-    given = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)
-    return given, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)
+    inputs = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)
+    return inputs, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)

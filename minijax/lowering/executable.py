@@ -17,10 +17,10 @@ from . import host, pool, recycling
 
 
 class Code(NamedTuple):
-    """Machine code in memory, and what it is passed besides inputs and outputs."""
+    """Machine code in memory, with its constants and workspace size."""
 
     run: Callable[[list[np.ndarray]], int] | None  # none on disk
-    key: str  # by which it is on disk
+    key: str  # its key in the disk cache
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
     workspace: int  # bytes
@@ -29,9 +29,9 @@ class Code(NamedTuple):
 
 def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray],
                 where: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
-    """The call as Python text without a loop: half a microsecond sooner than with one.
+    """The call as Python text without a loop, which saves half a microsecond.
 
-    `where` says which loop it was, by its number, that an interrupt has ended.
+    `where` describes the loop, given its number, in which a signal ended the kernel.
     """
     inputs = [f"x{k}" for k in range(takes)]
     outputs = [f"o{k}" for k in range(len(gives))]

@@ -1,7 +1,7 @@
-"""Which values live in buffers: those that are asked for too often to be computed each time.
+"""Fusion: which values are materialised in buffers, since recomputing them would cost more.
 
-Stands on probe.py. Walks a program backwards, counting how often each value is evaluated.
-Chapter 23. In XLA: instruction fusion and its cost model.
+Stands on probe.py. Walks a program backwards, counting how often each value is evaluated. Chapter
+23. In XLA: instruction fusion and its cost model.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_elem
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
-_DEEP = 50  # a chain of so many rules is cut by a stored value: they call one another
-_ASKED = 1.5  # how often a loop rule asks for an element of what may not be stored: once, or twice
-_MANY = 16  # a value asked at so many different places is stored without counting further
+_DEEP = 50  # rules call one another: a longer chain is cut by a stored value
+_ASKED = 1.5  # how often a loop rule may read an element of an operand that is not stored
+_MANY = 16  # a value with so many different accesses is stored
 
 
 @dataclass(eq=False)
 class Node:
-    """An equation, with what its lowering rule does; a task is one that is computed into memory."""
+    """An equation with the facts about its lowering rule; a task is one that is stored in memory.
+    """
 
     eqn: JaxprEqn
     kind: str  # "element", "loop" or "library"
     rule: Callable[..., Any]
     probe: Probe = field(default_factory=Probe)
-    loops: tuple[int, ...] = ()  # the turns of those over the result, and those that it reduces
+    loops: tuple[int, ...] = ()  # trip counts: over the result, then over reduced axes
     rank: int = 0          # how many of them are over the result
     cost: float = 0.0      # of one element, operands included
-    depth: int = 0         # how many rules ask one another for one element
-    behind: set[Node] = field(default_factory=set)  # what is written for one element, and itself
+    depth: int = 0         # how many rules call one another for one element
+    behind: set[Node] = field(default_factory=set)  # the nodes fused into one element, and itself
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
-    counts: bool = False   # computes with its index, or asks for what does
+    counts: bool = False   # uses its index in arithmetic, or fuses a node that does
     stored: bool = False
-    reads: dict[Var, set[Pattern]] = field(default_factory=dict)  # of a task: what is in memory
+    reads: dict[Var, set[Pattern]] = field(default_factory=dict)  # of a task: its reads from memory
 
     @property
     def opaque(self) -> bool:
-        """Whether only its own rule can write its loops."""
+        """Whether only its own rule can emit its loops."""
         return self.kind != "element"
 
     @property
@@ -58,18 +59,18 @@ class Node:
 
     @property
     def space(self) -> tuple[int, ...]:
-        """The sizes of the axes of its result, then of those it reduces."""
+        """The iteration space: the axes of its result, then those that it reduces."""
         extents = self.probe.reduction.extents
         return (*self.shape, *longer(extents, extents))
 
     @property
     def is_constant(self) -> bool:
-        """Whether all its elements are alike."""
+        """Whether all its elements are equal."""
         return self.from_scalars and not self.counts
 
     @property
     def reduces(self) -> bool:
-        """Whether it has loops of its own, around one term of each element."""
+        """Whether it is a reduction: loops over the terms of each element."""
         return self.rank < len(self.loops)
 
 
@@ -97,13 +98,14 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
 
 
 def called_at(eqn: JaxprEqn) -> str:
-    """Which line of the user's made an equation, for errors."""
+    """The user's line of an equation, for errors."""
     source = eqn.source_info
     return "" if source is None else f" It is called at {source.place}."
 
 
 def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:
-    """The equations that are computed into memory, in order; the others where they are asked."""
+    """The equations whose results are stored, in order; the others are fused into their consumers.
+    """
     made: dict[Var, Node] = {}
     nodes = [_probed(Node(eqn, *lowering_rule(eqn)), made) for eqn in eqns]
     for v in outs:
@@ -111,15 +113,15 @@ def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:
     uses: dict[Var, Uses] = {}
     for node in reversed(nodes):
         _visit(node, uses, made)
-    for v, asked in uses.items():  # memory: inputs and stored values
+    for v, accesses in uses.items():  # memory: inputs and stored values
         if v not in made or made[v].stored:
-            for task, pattern in asked:
+            for task, pattern in accesses:
                 task.reads.setdefault(v, set()).add(pattern)
     return [node for node in nodes if node.stored]
 
 
 def _probed(node: Node, made: dict[Var, Node]) -> Node:
-    """A node with what its rule does, and its costs, those of its operands included."""
+    """A node with the probe of its rule and its cost, including fused operands."""
     made.update(dict.fromkeys(node.outvars, node))
     if node.opaque:
         node.stored = True
@@ -150,29 +152,29 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
 
 
 def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
-    asked: Uses = {}
+    accesses: Uses = {}
     for v in node.outvars:
         for key, trips in uses.get(v, {}).items():
-            asked[key] = max(asked.get(key, 0), trips)
-    node.stored = node.stored or _worth_storing(node, asked)
+            accesses[key] = max(accesses.get(key, 0), trips)
+    node.stored = node.stored or _worth_storing(node, accesses)
     if node.stored:
-        asked = {(node, identity(node.space)): 1}
+        accesses = {(node, identity(node.space)): 1}
     for position, pattern, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         if isinstance(atom, Literal):
             continue
         entry = uses.setdefault(atom, {})
-        for (root, outer), times in asked.items():
+        for (root, outer), times in accesses.items():
             key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
-        if node.opaque and source is not None and not _may_ask(node, position, source):
+        if node.opaque and source is not None and not _may_fuse(node, position, source):
             source.stored = True
 
 
-def _may_ask(node: Node, position: int, source: Node) -> bool:
-    """Whether a rule may be given what is not stored: a loop, of what costs next to nothing, or of
-    rows that lie elsewhere; or one that asks for an element once or twice.
+def _may_fuse(node: Node, position: int, source: Node) -> bool:
+    """Whether a rule may take an operand that is not stored: a loop rule, if the operand is cheap
+    or only moves rows; or a rule that reads an element once or twice.
     """
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
@@ -188,21 +190,21 @@ def _may_ask(node: Node, position: int, source: Node) -> bool:
 
 
 def _keeps_rows(node: Node) -> bool:
-    """Whether it only moves elements, and those that lie side by side together."""
+    """Whether it only moves elements, and keeps contiguous rows together."""
     axes = [[value for kind, value in pattern if kind == "axis"]
             for _, pattern, _ in node.probe.accesses]
     return node.probe.moves and all(each == sorted(each) for each in axes)
 
 
-def _worth_storing(node: Node, asked: Uses) -> bool:
-    """Whether computing it each time costs more than a store and the loads.
+def _worth_storing(node: Node, accesses: Uses) -> bool:
+    """Whether recomputing a value costs more than a store and the loads.
 
-    Where all that ask for it come to share its loop, it is computed there, and gets no memory.
+    If all consumers end up in its loop, the value is computed there and gets no memory.
     """
-    if len(asked) > _MANY:
+    if len(accesses) > _MANY:
         return True
     evaluations = sum(_evaluations(task.loops, pattern, trips, node.probe.heavy)
-                      for (task, pattern), trips in asked.items())
+                      for (task, pattern), trips in accesses.items())
     size = math.prod(node.shape)
     if node.probe.heavy:
         return evaluations > size
@@ -211,9 +213,9 @@ def _worth_storing(node: Node, asked: Uses) -> bool:
 
 
 def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
-    """How often a loop over `shape` evaluates a value; light code moves out of loops."""
+    """How often a loop over `shape` evaluates a value; cheap code is hoisted out of loops."""
     if pattern == OPAQUE:
-        return trips  # of all turns
+        return trips  # over all iterations already
     if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
         return math.prod(shape) * trips
     deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)

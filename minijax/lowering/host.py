@@ -1,4 +1,4 @@
-"""Calls from machine code back into Python: of an object that takes the address of its arguments.
+"""Calls from machine code back into Python: a callable object that takes the arguments' address.
 
 Stands on NumPy. A kernel finds the object's address in a constant buffer, so its code does not
 depend on the process; interrupts.py has the machine code of the call. Chapter 26. In JAX:
@@ -15,11 +15,11 @@ import numpy as np
 
 from minijax.errors import raised_by_callback
 
-CALL = "host_call"  # the external that is given a table, and what its function takes
-# What a kernel returns whose host function raised; and, with the number of a loop added, one in
-# which a handler of signals did.
+CALL = "host_call"  # the external with a table and the arguments of its function
+# The status of a kernel whose host function has raised; and, plus the number of a loop, that of one
+# in which a signal handler has.
 RAISED, INTERRUPTED = 1, 2
-raised: dict[int, BaseException] = {}  # what ended a thread's kernel, by the thread's number
+raised: dict[int, BaseException] = {}  # the error that ended a kernel, by thread
 
 
 class Table(np.ndarray):
@@ -38,12 +38,12 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
       count: of the arrays that are given.
     """
     def run(pointers: int) -> None:
-        # Before the arrays stands an integer, which says to the kernel that the function raised.
+        # The first argument is a flag, which tells the kernel that the function has raised.
         flag, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
         arrays = [_array_at(place, *kind) for place, kind in zip(places, types, strict=True)]
         try:
-            found = function(*[x.copy() for x in arrays[:count]])
-            for out, x in zip(arrays[count:], found, strict=True):
+            results = function(*[x.copy() for x in arrays[:count]])
+            for out, x in zip(arrays[count:], results, strict=True):
                 out[...] = x
         except BaseException as error:  # nothing may unwind through machine code
             raised[threading.get_ident()] = raised_by_callback(error)
@@ -56,15 +56,15 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
 
 
 def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The array at an address, which is there during a call."""
+    """A view of the array at an address, valid during a call."""
     memory: Any = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(place or 0)
     return np.ndarray(shape, dtype, memory)
 
 
 def reraise(status: int = RAISED, where: Callable[[int], str] = str) -> None:
-    """Raise what was raised in this thread: a kernel has ended for it, with a status.
+    """Raise the error that ended this thread's kernel with a status.
 
-    Of what a signal's handler raised `where` says in which loop, by its number, it was.
+    For an error from a signal handler, `where` describes the interrupted loop, given its number.
     """
     error = raised.pop(threading.get_ident())
     if status >= INTERRUPTED:

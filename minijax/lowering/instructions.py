@@ -1,4 +1,4 @@
-"""What takes more than one LLVM instruction: formulas of numbers, with instructions among them.
+"""Operations that take more than one LLVM instruction, as formulas of numbers.
 
 Stands on infix.py. The operations of one instruction are in scalars.py, llvm.py prints. Chapter 24.
 In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play this role.
@@ -17,7 +17,7 @@ from . import cpu
 
 FLOAT16 = np.dtype(np.float16)
 
-# By kind of the operand and of the result: an instruction; to a narrower, and to a wider type.
+# The conversion instruction for the kinds of operand and result; to a narrower or a wider type.
 WORDS = {"bi": "zext", "bu": "zext", "bf": "uitofp", "if": "sitofp", "uf": "uitofp"}
 SIGNS = {"i": "s", "u": "u"}
 CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
@@ -39,8 +39,9 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def plain(instruction: str, *args: Number, dtype: Any = None) -> Number:
-    """An instruction as it is: what it gives has a dtype, that of its operands if none is given."""
-    return on_numbers(lambda s, *given: s.plain(instruction, given, dtype or args[0].dtype))(*args)
+    """A single instruction; its result has the dtype of its operands unless one is given."""
+    return on_numbers(lambda s, *operands: s.plain(
+        instruction, operands, dtype or args[0].dtype))(*args)
 
 
 def _known(x: Any) -> Any:
@@ -52,16 +53,16 @@ def _known(x: Any) -> Any:
 
 
 def _guarded(x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Where y is 0, where it is -1, and 1 in these places: x / 0 is undefined for LLVM, and so is
-    MIN / -1. Of a constant nothing of this is left.
+    """Tests for y = 0 and for y = -1, and y with 1 in these places: x / 0 and MIN / -1 are
+    undefined in LLVM. For a constant y no test is needed.
     """
     zero, minus_one = y == 0, y == -1 if x.dtype.kind == "i" else y.const(False, bool)
     return zero, minus_one, select(zero | minus_one, 1, y)
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """Processors divide vectors of floats, and none of integers. In float64 a quotient of integers
-    of 32 bits is so far from the next integer that it may be cut off at its point.
+    """Processors have vector division for floats only. In float64 a quotient of 32-bit integers is
+    far enough from the next integer to be truncated.
     """
     sign = SIGNS[x.dtype.kind]
     if not x.s.in_vectors or x.dtype.itemsize > 4 or _known(y) is not None:
@@ -83,7 +84,9 @@ def rem(x: Any, y: Any) -> Any:
 
 
 def shifted(instruction: str, x: Any, y: Any) -> Any:
-    """By the width or more, which LLVM leaves undefined, everything but the sign is shifted out."""
+    """A shift by the width or more, which LLVM leaves undefined, shifts out everything but the
+    sign.
+    """
     size = x.dtype.itemsize
     inside = y.bits(f"u{size}") < 8 * size
     if instruction == "ashr":
@@ -92,8 +95,8 @@ def shifted(instruction: str, x: Any, y: Any) -> Any:
 
 
 def halves(x: Any, y: Any) -> Any:
-    """The product of the lower halves and that of the upper ones: one instruction where vectors of
-    them are multiplied, if LLVM is shown that (see `HALVES`).
+    """The product of the lower halves plus that of the upper ones: a single vector instruction, if
+    LLVM recognises the pattern (see `HALVES`).
     """
     half = 4 * x.dtype.itemsize
     low, high = (((x << half) >> half, x >> half) for x in (x, y))
@@ -104,8 +107,8 @@ def halves(x: Any, y: Any) -> Any:
 
 
 def extremum(word: str, x: Any, y: Any) -> Any:
-    """Of a number and a constant a choice: half as many instructions, as the constant is no nan,
-    and the sign of a zero among them is known.
+    """With a constant one comparison and select, half as many instructions: the constant is no nan,
+    and the sign of its zero is known.
     """
     if _known(y) is None:
         x, y = y, x
@@ -117,23 +120,24 @@ def extremum(word: str, x: Any, y: Any) -> Any:
 
 
 def converted(x: Any, dtype: np.dtype) -> Any:
-    """A number of another dtype."""
-    given, wanted = kind_of(x.dtype), kind_of(dtype)
-    kinds, wider = given + wanted, dtype.itemsize - x.dtype.itemsize
-    if x.dtype == dtype or not wider and {given, wanted} <= {"i", "u"}:
+    """A number in another dtype."""
+    source, target = kind_of(x.dtype), kind_of(dtype)
+    kinds, wider = source + target, dtype.itemsize - x.dtype.itemsize
+    if x.dtype == dtype or not wider and {source, target} <= {"i", "u"}:
         return x.bits(dtype)
     if "n" in kinds:
-        return _to_narrow(x, dtype) if wanted == "n" else _from_narrow(x, dtype)
-    if wanted == "b":
+        return _to_narrow(x, dtype) if target == "n" else _from_narrow(x, dtype)
+    if target == "b":
         return x != 0
     if kinds in ("fi", "fu"):
         return _saturated(x, dtype)
-    word = WORDS.get(kinds) or CHANGES[given][wider > 0]
+    word = WORDS.get(kinds) or CHANGES[source][wider > 0]
     return plain(f"{word} {{s}} {{x}} to {{t}}", x, dtype=dtype)
 
 
 def _saturated(x: Any, dtype: np.dtype) -> Any:
-    """What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
+    """Float to integer. fptosi gives poison for what does not fit; the select discards it: x
+    saturates, nan gives 0.
 
     (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
     """
@@ -148,7 +152,7 @@ def _saturated(x: Any, dtype: np.dtype) -> Any:
 
 
 def _from_narrow(x: Any, dtype: np.dtype) -> Any:
-    """The wide number; of a small integer, the bits of its byte that it does not use are dropped.
+    """The wide number of a narrow one; a small integer uses only some bits of its byte.
 
     LLVM has float16 as `half`: where the processor does, a conversion is one instruction; where
     it does not, LLVM would call a function that nobody has.  bfloat16 is the upper half of a
@@ -166,7 +170,7 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
 
 
 def _to_narrow(x: Any, dtype: np.dtype) -> Any:
-    """The nearest narrow number, of two as near the even one.
+    """The nearest narrow number, ties to even.
 
     For bfloat16 add 0x7fff, and one more where the kept part is odd. A nan must not round up to
     infinity: it gets a quiet bit instead.
@@ -185,7 +189,7 @@ def _to_narrow(x: Any, dtype: np.dtype) -> Any:
 
 
 class Layout(NamedTuple):
-    """How floats of two bytes or less are laid out: sign, exponent, mantissa.
+    """The layout of a float of two bytes or less: sign, exponent, mantissa.
 
     A code is the bits as an integer. Up to `most`, codes are numbers in their order.
     """
@@ -199,13 +203,13 @@ class Layout(NamedTuple):
 
     @property
     def lifted(self) -> int:
-        """What is added to an exponent to be that of a float32."""
+        """The difference between the exponent biases of float32 and this format."""
         return self.least + 126
 
 
 @cache
 def layout(dtype: np.dtype) -> Layout:
-    """That of a dtype.
+    """The layout of a dtype.
 
     >>> layout(np.dtype("float8_e5m2"))
     Layout(mantissa=2, least=-14, sign=128, most=123, above=124, nan=126)
@@ -217,7 +221,7 @@ def layout(dtype: np.dtype) -> Layout:
 
 
 def _from_code(x: Any, how: Layout) -> Any:
-    """The same number as a float32, where subnormal ones are normal."""
+    """The float32 of a code; subnormal numbers become normal."""
     code = x.bits(f"u{x.dtype.itemsize}").to("u4")
     size, sign = code & how.sign - 1, code & how.sign
     normal = ((size << 23 - how.mantissa) + (how.lifted << 23)).bits("f4")
@@ -234,7 +238,7 @@ def _from_code(x: Any, how: Layout) -> Any:
 
 
 def _to_code(x: Any, how: Layout) -> Any:
-    """The code of a float32, rounded once: to a subnormal number by the sum with a large one."""
+    """The code of a float32, rounded once; a subnormal one is rounded by adding a large number."""
     bits = x.bits("u4")
     size, sign = bits & 0x7FFFFFFF, bits >> 31 << how.sign.bit_length() - 1
     large = x.const(2.**(how.least - how.mantissa + 23))
@@ -257,12 +261,12 @@ def _from_exponent(x: Any) -> Any:
 
 
 def _to_exponent(x: Any) -> Any:
-    """Half-way it is rounded up, and what is no positive number is nan."""
+    """Rounds half up; what is no positive number becomes nan."""
     bits = x.bits("u4")
     code = select(bits < 1 << 23, (bits > 1 << 22).to("u4"), (bits + (1 << 22)) >> 23)
     return select(x > 0, code, 255)
 
 
 def _rounded_off(bits: Any, count: int) -> Any:
-    """Unsigned bits without the last ones; of two as near, the even one."""
+    """Unsigned bits without the last ones, rounded to nearest, ties to even."""
     return (bits + ((bits >> count & 1) + ((1 << count - 1) - 1))) >> count

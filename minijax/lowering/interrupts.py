@@ -1,7 +1,7 @@
-"""How a compiled program is stopped: at the back edge of long loops it asks Python for signals.
+"""Interrupting compiled programs: long loops poll for signals at their back edges.
 
-Stands on probe.py. llvm.py prints the questions, pool.py loads the answers. Chapter 26.
-JAX has nothing for this: its programs run to their end.
+Stands on probe.py. llvm.py prints the polls, pool.py loads the functions that they call. Chapter
+26. JAX has nothing for this: its programs run to their end.
 """
 
 import itertools
@@ -16,19 +16,19 @@ from .arithmetic import Arithmetic
 from .loops import BOOL, INT64, For, Kernel, Let, Operand, Scalar, Statement, While, bodies, walk
 from .probe import cost_of, note_of
 
-# Simple operations: a loop that does fewer is over before anyone notices; so many are done from
-# question to question, of turns whose number is known and of those whose number is not.
+# In simple operations: shorter loops do not poll; between two polls in a loop of known length; and
+# in one of unknown length.
 LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
-STRIP = 64  # turns, of which there is a multiple between two questions: full vectors
-UNKNOWN = 16  # turns, as probe.py has it
+STRIP = 64  # iterations: a strip is a multiple, so that vectors are full
+UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 
-# Python's handlers run in its main thread alone, so no other asks. It looks at the clock, and takes
-# the lock of the interpreter only now and then, for another thread may hold it for a while: then
-# handlers run as they would between two lines of Python, and a loop goes on unless one raises. What
-# was raised is kept in a dict, by the thread.
+# Signal handlers run in Python's main thread only, so only that thread polls. A poll reads the
+# clock, and takes the interpreter lock only every PAUSE, since another thread may hold it for a
+# while. Handlers then run as between two lines of Python, and the loop goes on unless one raises.
+# The error is kept in a dict by thread.
 #
-# Where threads share a loop, the one that called for it asks, and says `stopped` to all.
-PAUSE = 50_000_000  # nanoseconds between two takings of the lock
+# In a parallel loop the calling thread polls, and sets `stopped` for all.
+PAUSE = 50_000_000  # nanoseconds between two acquisitions of the lock
 IDENT = "i32" if sys.platform == "win32" else "i64"  # an unsigned long of C
 NOW = """
 declare i64 @GetTickCount64()
@@ -144,8 +144,8 @@ keep:
 }
 """
 
-# A Python function is called as an object, not as a function of C that ctypes makes of it: a signal
-# may come before its first line, and ctypes would drop what the handler raises.
+# A Python function is called as an object, not through a ctypes callback: a signal may arrive
+# before its first line, and ctypes would drop the handler's exception.
 HOST = """
 define void @minijax_host(ptr %function, ptr %frame) nounwind {
   %lock = call i32 @PyGILState_Ensure()
@@ -166,15 +166,15 @@ release:
 }
 """
 TEXT = (ASK + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
-# It touches nothing that the kernel does, which loads what does not change before its loops.
+# A poll touches no memory of the kernel, so loads may still be hoisted out of loops.
 ASKED = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
 
 
-# -- which loops ask -------------------------------------------------------------------------------
+# -- polling in loops ------------------------------------------------------------------------------
 
 
-def turns_between(loop: For, turns: int | None) -> int:
-    """How many turns a loop makes from question to question; 0: it is not long, and asks none."""
+def poll_interval(loop: For, turns: int | None) -> int:
+    """The number of iterations between two polls; 0 for a short loop, which does not poll."""
     cost = cost_of(loop.body) + 1
     if (UNKNOWN if turns is None else turns) * cost < LONG:
         return 0
@@ -183,23 +183,23 @@ def turns_between(loop: For, turns: int | None) -> int:
 
 
 def cost_of_turn(loop: While) -> int:
-    """About how many simple operations a turn is."""
+    """The approximate number of simple operations in an iteration."""
     return int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
 
 
-class Questions:
-    """Those of one function that llvm.py prints, by `text`.
+class SignalPolls:
+    """Emits the polls of one function, which llvm.py prints by `text`.
 
-    What loops without a bound do is taken from one budget, in a register: their turns may be so
-    short that looking at the clock takes longer.
+    While loops share one budget of operations, in a register: reading the clock may take longer
+    than their iterations.
     """
 
     def __init__(self, text: Any, ask: str) -> None:
         self.text, self.name = text, ask
         self.budget = ""  # where it is, once it is needed
 
-    def ask(self, loop: Statement, turns: str) -> None:
-        """Ask, and leave if a handler has raised."""
+    def poll(self, loop: Statement, turns: str) -> None:
+        """Poll for signals, and return if a handler has raised."""
         text = self.text
         text.module.functions.setdefault(self.name, ASKED.format(self.name))
         status = text.fresh("%status")
@@ -207,7 +207,9 @@ class Questions:
         text.leave_if(status, loop, turns)
 
     def spend(self, loop: While, counter: str) -> None:
-        """At the end of a turn: count it, take it from the budget, and ask when nothing is left."""
+        """At the end of an iteration: count it, charge its cost to the budget, and poll when the
+        budget is spent.
+        """
         text = self.text
         if not self.budget:
             self.budget = text.at_entry("alloca i64")
@@ -224,12 +226,12 @@ class Questions:
         text.emit(f"br i1 {spent}, label %{label}, label %{label}.on")
         text.begin(label)
         text.emit(f"store i64 {BUDGET}, ptr {self.budget}")
-        self.ask(loop, turns)
+        self.poll(loop, turns)
         text.emit(f"br label %{label}.on")
         text.begin(f"{label}.on")
 
-    def strips(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
-        """The turns of a loop, so many at a time, and a question after each time."""
+    def strip_mine(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
+        """Strip-mine a loop, with a poll after each strip."""
         text, label, counter = self.text, self.text.fresh("strip"), self.text.at_entry("alloca i64")
         first, again, b = Scalar("", INT64), Scalar("", BOOL), Arithmetic()
         last = b.min(b.add(first, size), stop)
@@ -242,8 +244,8 @@ class Questions:
         text.begin(f"{label}.body")
         text.body(b.scopes[0].statements)
         text.emit(f"store {text.typed(last)}, ptr {counter}")
-        text.some_turns(loop, first, last)
-        self.ask(loop, text.value(last))
+        text.loop_over_range(loop, first, last)
+        self.poll(loop, text.value(last))
         text.emit(f"br label %{label}")
         text.begin(f"{label}.end")
 
@@ -258,7 +260,7 @@ def sites(kernel: Kernel) -> dict[Statement, int]:
 
 
 def lines_of(kernel: Kernel) -> list[str]:
-    """For each loop of a kernel the user's line: of the operation it is, or of what it does."""
+    """The user's line of each loop: of the operation that it implements, or of one inside it."""
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
     def own(statement: Statement) -> str:
@@ -284,9 +286,9 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
-    """For each loop of a kernel the place of an equation that has its line; -1: there is none.
+    """For each loop of a kernel the number of an equation with its line; -1 if there is none.
 
-    Places are the same in all programs that are this kernel, and their lines need not be.
+    The numbers are equal in all programs with this kernel; the lines need not be.
     """
     places: dict[str, int] = {}
     for place, eqn in enumerate(_equations(closed.jaxpr)):
@@ -295,7 +297,7 @@ def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
 
 
 def said_of(loop: int, turns: int, equations: Sequence[int], closed: ClosedJaxpr | None) -> str:
-    """What a user is told whose program was interrupted in a loop, after some turns of it."""
+    """The message to a user whose program was interrupted in a loop, after some iterations."""
     place = equations[loop] if loop < len(equations) else -1
     eqn = None if closed is None or place < 0 else next(
         itertools.islice(_equations(closed.jaxpr), place, None))

@@ -1,4 +1,4 @@
-"""Where the machine code is that kernels call: the C library's, and that of BLAS and LAPACK.
+"""The addresses of what kernels call in other libraries: the C library, BLAS and LAPACK.
 
 Stands on the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
 In JAX: jaxlib's LAPACK kernels and XLA's runtime calls (Eigen, oneDNN) play this role.
@@ -33,7 +33,9 @@ def symbol_in(library: ctypes.CDLL | None, name: str) -> int | None:
 
 @cache
 def linked_to_blas(module: str) -> ctypes.CDLL | None:
-    """An extension module, where it is installed; SciPy's takes a while to import."""
+    """An extension module that is linked to BLAS, if it is installed; SciPy's takes a while to
+    import.
+    """
     try:
         return ctypes.CDLL(importlib.import_module(module).__file__)
     except ImportError:
@@ -45,7 +47,7 @@ NUMPYS, SCIPYS = "numpy.linalg._umath_linalg", "scipy.linalg.cython_lapack"
 
 @cache
 def blas(name: str) -> int:
-    """The address of a routine: of the BLAS that NumPy was built with, else of SciPy's."""
+    """The address of a BLAS or LAPACK routine: from NumPy's library, else from SciPy's."""
     for module in (NUMPYS, SCIPYS):
         for pattern in ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_"):
             if address := symbol_in(linked_to_blas(module), pattern.format(name)):
@@ -54,7 +56,8 @@ def blas(name: str) -> int:
 
 
 def thread_setting() -> dict[str, int]:
-    """The functions that get and set the number of OpenBLAS' own threads, where NumPy has it."""
+    """The addresses of OpenBLAS' functions that get and set its number of threads, if NumPy has it.
+    """
     for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_",
                  "openblas_{}_num_threads"):
         get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb))

@@ -18,28 +18,28 @@ from . import host
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
-from .interrupts import Questions, sites, turns_between
+from .function_splitting import LONG, split_body
+from .index_set_splitting import split_loops
+from .interrupts import SignalPolls, sites, poll_interval
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
 from .memory import ALIGNMENT, round_up
 from .metadata import Aliases, Metadata
-from .outlined import Outlined, outlined_loops
+from .outlining import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
-from .segments import in_segments
-from .stretches import LONG, stretches
 from .tables import Entry, Table, calls_of, table_of, with_tables
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
-ASKING = "minijax_ask"  # what the functions ask that no threads share
-# What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
-# layout, a list its length and the address of its items, an array the address of its elements.
+POLL = "minijax_ask"  # polls for signals outside of parallel loops
+# The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
+# and the address of its items, an array the address of its elements: C's public layout.
 HEADER, WORD = object.__basicsize__, 8
-MANY_ARRAYS = 16  # of which no function holds the instructions for each
+MANY_ARRAYS = 16  # with more, their addresses are loaded by a function that is not inlined
 ARRAY = f"""\
 define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(read) {{
   %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
@@ -50,19 +50,19 @@ define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(rea
   %elements = load ptr, ptr %elements.at
   ret ptr %elements
 }}"""
-# Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
-# SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
+# Trip counts: LLVM would unroll a loop of FEW or more before vectorising it; one of more than SHORT
+# also afterwards, which takes time and helps only sums, for which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
-ABREAST = 64  # bytes of terms that a sum takes side by side, and as many again
-# What LLVM is told of a loop: not to write it out turn by turn; this only until it has vectors; to
-# have one vector of turns at a time, or none. Of a function: PURE.
+ABREAST = 64  # bytes of partial sums in a long reduction, with an interleave count of two
+# Loop metadata: no unrolling; unrolling after vectorisation only; no interleaving; no
+# vectorisation. Attributes of a function: PURE.
 WHOLE = '!"llvm.loop.unroll.disable"'
 ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
 NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
 NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
 PURE = "noinline nounwind willreturn memory(none)"
-# `halves` of vectors, as LLVM knows it from the processor's one instruction. It stands where it is
-# called once loops are vectors: written out in a loop of scalars LLVM would take it for two.
+# `halves` of vectors, in the pattern that LLVM selects a single instruction for. It is inlined
+# after vectorisation: in a scalar loop LLVM would not recognise the pattern.
 HALVES = """\
 define hidden <{lanes} x {t}> {name}(<{lanes} x {t}> %x, <{lanes} x {t}> %y)
 alwaysinline nounwind willreturn memory(none) {{
@@ -84,7 +84,7 @@ def assembly(kernel: Kernel) -> str:
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
     """
-    return ModuleText(replace(kernel, body=in_segments(kernel.body))).text()
+    return ModuleText(replace(kernel, body=split_loops(kernel.body))).text()
 
 
 def llvm_type(dtype: np.dtype) -> str:
@@ -105,7 +105,7 @@ def _stored_type(dtype: np.dtype) -> str:
 
 
 def _literal(constant: Constant) -> str:
-    """A literal operand; a float or double is the bits of the double of the same value."""
+    """A literal operand; a float or double is written as the bits of the double."""
     kind, value = kind_of(constant.dtype), constant.value
     if kind == "f":
         return "0x" + struct.pack(">d", value).hex().upper()
@@ -113,18 +113,18 @@ def _literal(constant: Constant) -> str:
 
 
 def _passed_as(x: Operand | Variable | Buffer | Address) -> str:
-    """The type of what stands for a thing: operands are values, the others are in memory."""
+    """The LLVM type of an argument: operands are values, the others are addresses."""
     return llvm_type(x.dtype) if isinstance(x, Scalar | Constant) else "ptr"
 
 
 def taking(of: str, x: str, count: int) -> str:
-    """So many parameters or arguments of a type, which are called x."""
+    """A list of parameters or arguments of one type, named x0, x1 and so on."""
     return "(" + ", ".join(f"{of} %{x}{k}" for k in range(count)) + ")"
 
 
 def abreast(loop: For) -> list[str]:
-    """What is said of a long sum where vectors are short: as many terms abreast as elsewhere, since
-    the more terms come one after another, the more often a number is rounded.
+    """Loop metadata for a long sum where vector registers are few: as many partial sums as
+    elsewhere, since longer chains of additions round more often.
     """
     widest = max((each.value.dtype.itemsize for each in loop.body if isinstance(each, Assign)),
                  default=ABREAST)
@@ -135,38 +135,38 @@ def abreast(loop: For) -> list[str]:
 
 
 class ModuleText:
-    """Prints one kernel: its own function, the loops that are functions, the helpers they call."""
+    """Prints one kernel: its function, the outlined loops, the helpers that they call."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
-        self.printed: dict[str, str] = {}  # the texts of those loops → their names
-        self.known: dict[tuple[For, str], str] = {}  # a loop, how it asks → the name
-        self.saying: set[str] = set()  # those that say whether they were interrupted
+        self.printed: dict[str, str] = {}  # texts of outlined functions → their names
+        self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name
+        self.saying: set[str] = set()  # functions that return whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
         self.sites = sites(kernel)
-        self.most = 0  # things that a call in a table takes
+        self.most = 0  # arguments of a call in a table
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
-        """What prints one function."""
+        """A printer of one function."""
         return FunctionText(self, buffers, lanes)
 
     def text(self) -> str:
-        """The whole: helpers that were used, the function, its metadata."""
-        bodies = stretches(with_tables(self.kernel.body, self.entry), LONG)
+        """The module: helpers in use, the functions, the metadata."""
+        bodies = split_body(with_tables(self.kernel.body, self.entry), LONG)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
-        stretched = [*map(self.stretch, names, bodies, names[1:])]
-        return "\n".join([*self.functions.values(), *stretched, *self.metadata.lines]) + "\n"
+        parts = [*map(self.kernel_part, names, bodies, names[1:])]
+        return "\n".join([*self.functions.values(), *parts, *self.metadata.lines]) + "\n"
 
-    def stretch(self, name: str, body: Sequence[Statement], following: str) -> str:
-        """A part of the kernel, which gives what the rest of it does."""
-        wanted = dict.fromkeys(x for each in walk(body) for x in touched(each))
-        inner = self.printer(wanted)
-        inner.point_at_buffers(self.kernel, wanted)
-        inner.questions = Questions(inner, ASKING)
+    def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
+        """One part of the kernel as a function that tail-calls the next."""
+        buffers = dict.fromkeys(x for each in walk(body) for x in touched(each))
+        inner = self.printer(buffers)
+        inner.point_at_buffers(self.kernel, buffers)
+        inner.polls = SignalPolls(inner, POLL)
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
@@ -174,16 +174,18 @@ class ModuleText:
         return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
     def entry(self, statement: Statement) -> Entry | None:
-        """What stands for a loop in a table, if it is a function of buffers that always ends."""
+        """The entry of a loop in a call table, if its function takes only buffers and never returns
+        early.
+        """
         how = self.outlined.get(statement) if isinstance(statement, For) else None
         buffers = tuple(x for x in how.taken if isinstance(x, Buffer)) if how else ()
         if not how or how.blocks or not buffers or len(buffers) < len(how.taken):
             return None
-        name = self.function(statement, ASKING)  # type: ignore[arg-type]
+        name = self.function(statement, POLL)  # type: ignore[arg-type]
         return None if name in self.saying else Entry(statement, name, buffers)
 
     def table(self, table: Table) -> str:
-        """A call of what makes the calls of a table."""
+        """A call of the interpreter of a call table."""
         self.most = max(self.most, *(len(call.taken) for call in table.calls))
         name = f"@table.{sum(x.startswith('@table') for x in self.functions) + 1}"
         self.functions[name] = f"{name} = internal constant {table_of(table, self.kernel)}"
@@ -191,19 +193,20 @@ class ModuleText:
         return f"call void @calls(ptr %list, ptr {name})"
 
     def function(self, loop: For, ask: str) -> str:
-        """The name of the function that a loop is, which asks for signals by this name."""
+        """The name of an outlined loop's function, which polls for signals with `ask`."""
         first = self.outlined[loop].first or loop
-        if (first, ask) not in self.known:
-            self.known[first, ask] = self.printed_function(first, self.outlined[first], ask)
-        return self.known[first, ask]
+        key = first, ask
+        if key not in self.function_names:
+            self.function_names[key] = self.printed_function(first, self.outlined[first], ask)
+        return self.function_names[key]
 
     def printed_function(self, loop: For, how: Outlined, ask: str) -> str:
-        """Its name, that of another where the texts are equal."""
+        """The name of an outlined function; equal texts share one."""
         inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
-        inner.questions = Questions(inner, ask)
+        inner.polls = SignalPolls(inner, ask)
         inner.is_outlined, inner.is_shared = True, bool(how.blocks)
         for position, thing in enumerate(how.taken):
-            inner.names[thing] = inner.found("%frame", WORD * position, _passed_as(thing))
+            inner.names[thing] = inner.load_field("%frame", WORD * position, _passed_as(thing))
         inner.own(how.private)
         start, stop, turns = loop.start, loop.stop, how.step or loop.turns
         if how.blocks:
@@ -224,10 +227,10 @@ class ModuleText:
         return self.printed[text]
 
     def function_of(self, f: Function) -> tuple[str, str]:
-        """The names of an elementary function of one number, and of vectors of them.
+        """The names of an elementary function, scalar and vectorised.
 
-        That of one number computes zeros beside it. Were it internal, LLVM would drop a parameter
-        that is the same number everywhere: then it would no longer go with the other.
+        The scalar function computes zeros in the other lanes. It is not internal: LLVM would drop a
+        parameter that is the same constant everywhere, and the signatures would no longer match.
         """
         t = llvm_type(f.dtype)
         v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
@@ -245,7 +248,7 @@ class ModuleText:
         return name, vector
 
     def of_one(self, name: str, vector: str, lanes: int, t: str, count: int) -> None:
-        """Define a function of numbers by that of vectors, with zeros beside them."""
+        """Define a scalar function by its vector variant, with zeros in the other lanes."""
         v = f"<{lanes} x {t}>"
         self.functions[name] = "\n".join([
             f"define hidden {t} {name}{taking(t, 'x', count)} {PURE} {{",
@@ -255,7 +258,7 @@ class ModuleText:
             f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
 
     def halves(self, dtype: np.dtype, lanes: int) -> tuple[str, str]:
-        """The names of the operation `halves` as a function of numbers, and of vectors."""
+        """The names of the operation `halves`, scalar and vectorised."""
         t, half = llvm_type(dtype), f"i{4 * dtype.itemsize}"
         name, vector = f"@halves.{t}.{lanes}", f"@halves.{lanes}.{t}"
         if name not in self.functions:
@@ -267,34 +270,34 @@ class ModuleText:
         return name, vector
 
     def block(self, name: str) -> None:
-        """Define what gives a block of a product."""
+        """Define the microkernel of a matrix product."""
         taken, sums, body = block(name)
         buffers = [x for x in (*taken, *sums) if isinstance(x, Buffer)]
         inner = self.printer(buffers, sums[0].size)
         inner.names |= {x: f"%given.{k}" for k, x in enumerate(taken)}
         inner.make_room(sums)
         inner.body(body)
-        given = ", ".join(map(inner.typed, taken))
-        self.functions[name] = inner.text(f"internal void @{name}({given}) noinline optsize")
+        signature = ", ".join(map(inner.typed, taken))
+        self.functions[name] = inner.text(f"internal void @{name}({signature}) noinline optsize")
 
 
 class _Instructions(Arithmetic):
-    """Writes the formulas of instructions.py."""
+    """Emits the formulas of instructions.py."""
 
     in_vectors = False
 
     def plain(self, instruction: str, args: tuple[Operand, ...], dtype: Any) -> Operand:
-        """An instruction as it is, in place of an operation."""
+        """Emit a single LLVM instruction in place of an operation."""
         target = self._define(np.dtype(dtype), 0)
         self._put(0, Let(target, instruction, args), target, target)
         return target
 
 
 class FunctionText:
-    """Prints one function. `lines` is its body so far.
+    """Prints one function; `lines` is its body so far.
 
-    A frame has a slot of eight bytes for each thing that is given, an address or a scalar. Names
-    are numbers in order of their use: equal loops give equal text.
+    A frame has a slot of eight bytes for each argument, an address or a scalar. Names are numbered
+    in order of their use: equal loops give equal text.
     """
 
     def __init__(self, module: ModuleText, buffers: Collection[Buffer], lanes: int = 0) -> None:
@@ -305,16 +308,16 @@ class FunctionText:
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
         self.parallel: tuple[str, ...] = ()
-        self.joined: set[Operand] = set()  # what a reduction assigns, in any order
-        self.questions: Questions | None = None  # those of long loops, where there are any
+        self.joined: set[Operand] = set()  # values that a reduction assigns: reassociable
+        self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
         self.is_outlined = self.is_shared = self.leaves = False
-        self.memory = ""  # which is given back at the end
-        self.alone = 0  # how often the library was told to use one thread
-        # The loops around whose turns come in order, and how many they have made.
+        self.memory = ""  # the private temps, freed at the end
+        self.alone = 0  # how often the library has been limited to one thread
+        # The enclosing serial loops, with their iteration counters.
         self.around: list[tuple[Statement, str]] = []
 
     def text(self, signature: str, result: str = "void") -> str:
-        """What has been printed, as a function that gives a result."""
+        """The function definition."""
         return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
                           "  br label %start", "start:", *self.lines, f"  ret {result}", "}"])
 
@@ -323,42 +326,44 @@ class FunctionText:
         self.lines.append("  " + instruction)
 
     def begin(self, label: str) -> None:
-        """Start a block."""
+        """Start a basic block."""
         self.lines.append(f"{label}:")
 
     def fresh(self, stem: str) -> str:
-        """A number for a label or a helper name, so that it is unique in the function."""
+        """A label or name that is unique in the function."""
         return f"{stem}.{next(self.numbers)}"
 
     def value(self, x: Operand | Variable | Buffer | Address) -> str:
-        """How a thing is written where its type is known."""
+        """A thing as an operand without its type."""
         if isinstance(x, Address):
             return self.address(x.buffer, x.index)
         return _literal(x) if isinstance(x, Constant) else self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
-        """A thing with its type before it."""
+        """A thing as an operand with its type."""
         return f"{_passed_as(x)} {self.value(x)}"
 
-    def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
-        """Load a buffer's address once; temps lie in the workspace, the last pointer."""
+    def point_at_buffers(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
+        """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
+        argument.
+        """
         passed = kernel.inputs + kernel.outputs + kernel.constants
         how = "noinline" if len(passed) > MANY_ARRAYS else "alwaysinline"
         self.module.functions["array"] = ARRAY.replace("HOW", how)
         array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
         self.names |= {buffer: array(position)
-                       for position, buffer in enumerate(passed) if buffer in wanted}
-        temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in wanted}
+                       for position, buffer in enumerate(passed) if buffer in buffers}
+        temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in buffers}
         if temps:
             self.place_temps(array(len(passed)), temps)
 
-    def found(self, memory: str, offset: int, t: str = "ptr") -> str:
-        """What stands so many bytes behind an address, loaded once."""
+    def load_field(self, memory: str, offset: int, t: str = "ptr") -> str:
+        """The field at an offset from an address, loaded once at entry."""
         place = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {offset}")
         return self.at_entry(f"load {t}, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
-        """Temps lie at their offsets in memory, from where its first cache line begins."""
+        """Place temps at their offsets from the first cache line of some memory."""
         last = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {ALIGNMENT - 1}")
         aligned = self.at_entry(f"call ptr @llvm.ptrmask.p0.i64(ptr {last}, i64 {-ALIGNMENT})")
         for temp, offset in offsets.items():
@@ -366,26 +371,26 @@ class FunctionText:
             self.names[temp] = self.at_entry(place)
 
     def make_room(self, buffers: Iterable[Buffer]) -> None:
-        """Place buffers in the memory of a call."""
+        """Allocate buffers on the stack."""
         for x in buffers:
             room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
             self.names[x] = self.at_entry(room)
 
     def at_entry(self, expression: str) -> str:
-        """The name of a value that is computed once, when the function begins."""
+        """The name of a value that is computed in the entry block."""
         name = self.fresh("%once")
         self.entry.append(f"  {name} = {expression}")
         return name
 
     def body(self, statements: Iterable[Statement]) -> None:
-        """Print statements; each kind of statement has its method below."""
+        """Print statements; each kind has a method below."""
         for statement in statements:
             getattr(self, "print_" + type(statement).__name__.lower())(statement)
 
     # Scalars
 
     def define(self, target: Scalar, expression: str) -> None:
-        """Give the target a value."""
+        """Define the target by an expression."""
         self.names[target] = self.fresh("%local")
         self.emit(f"{self.names[target]} = {expression}")
 
@@ -405,7 +410,7 @@ class FunctionText:
             flags="reassoc " if let.target in self.joined else "", **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
-        """An operation as several."""
+        """Expand an operation into several instructions."""
         b = _Instructions()
         b.in_vectors = bool(self.parallel)
         target = [let.target.dtype] if OPS[let.op].result == "target" else []
@@ -414,7 +419,7 @@ class FunctionText:
         self.names[let.target] = self.value(result.value)
 
     def elementary(self, let: Let, f: Function) -> None:
-        """A function written here, or a call of it; of that of vectors, where LLVM makes some."""
+        """Inline an elementary function, or call it in a form that LLVM can vectorise."""
         if f in self.module.called:
             return self.call_of_vectors(let, *self.module.function_of(f), self.module.lanes)
         self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
@@ -422,7 +427,7 @@ class FunctionText:
         self.names[let.target] = self.value(f.result)
 
     def call_of_vectors(self, let: Let, name: str, vector: str, lanes: int) -> None:
-        """A call of a function, for which LLVM may take that of vectors."""
+        """A call of a scalar function with a vector variant that LLVM may choose."""
         call = f"call {llvm_type(let.target.dtype)} {name}({', '.join(map(self.typed, let.args))})"
         variant = f"_ZGV_LLVM_N{lanes}{'v' * len(let.args)}_{name[1:]}({vector[1:]})"
         self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
@@ -440,11 +445,11 @@ class FunctionText:
         return place
 
     def pointer(self, buffer: Buffer) -> str:
-        """The type of the addresses in a buffer."""
+        """The pointer type of a buffer."""
         return "ptr"
 
     def place(self, x: Load | Store) -> str:
-        """Where an element is, and what LLVM may know of that."""
+        """The address of an element with its alignment and alias metadata."""
         notes = self.aliases.access(x.buffer, self.parallel)
         address = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
         return f"{address}, align {x.buffer.dtype.itemsize}{notes}"
@@ -484,16 +489,16 @@ class FunctionText:
             self.turns(loop, loop.start, loop.stop, loop.turns)
 
     def turns(self, loop: For, start: Operand, stop: Operand, count: int | None) -> None:
-        """The turns of a loop from start to stop, with questions between those of a long one."""
-        size = turns_between(loop, count) if self.questions else 0
-        if self.questions and size:
-            self.questions.strips(loop, start, stop, size)
+        """A loop over a range; a long one polls for signals between strips."""
+        size = poll_interval(loop, count) if self.polls else 0
+        if self.polls and size:
+            self.polls.strip_mine(loop, start, stop, size)
         else:
-            self.some_turns(loop, start, stop)
+            self.loop_over_range(loop, start, stop)
 
-    def some_turns(self, loop: For, start: Operand, stop: Operand) -> None:
-        """The turns of a loop from start to stop. If functions are called, those turns come first
-        that fill vectors: LLVM would write the others out, with a call for each element.
+    def loop_over_range(self, loop: For, start: Operand, stop: Operand) -> None:
+        """A loop over a range, without polls. If its body calls vectorisable functions, whole
+        vectors come first and a scalar remainder after: LLVM would unroll the remainder.
         """
         side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
         lanes = self.lanes or self.module.lanes
@@ -514,7 +519,7 @@ class FunctionText:
             self.loop(loop, start, stop, [*(until if whole else []), *abreast(loop)])
 
     def loop(self, loop: For, start: Operand, stop: Operand, facts: Sequence[str]) -> None:
-        """A loop from start to stop as one whose index is a variable."""
+        """A counted loop, as a while loop with its index in a variable."""
         before = self.parallel
         if loop.vectorize == "parallel":
             self.parallel = (*before, self.module.metadata.group(len(before)))
@@ -525,7 +530,7 @@ class FunctionText:
         following, one = Scalar("", INT64), Constant(np.int64(1), INT64)
         self.print_declare(Declare(variable, start))
         self.around += [(loop, self.names[variable])] * (not loop.vectorize)
-        self.as_long_as(While(
+        self.while_loop(While(
             (Read(loop.index, variable), Let(again, "lt", (loop.index, stop))), again,
             (*loop.body, Let(following, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
              Assign(variable, following))), facts)
@@ -533,7 +538,7 @@ class FunctionText:
         del self.around[len(self.around) - (not loop.vectorize):]
 
     def own(self, temps: Sequence[Buffer]) -> None:
-        """Memory for the temps that each thread has for itself; stacks may be very small."""
+        """Allocate the private temps of a thread on the heap; stacks may be very small."""
         if not temps:
             return
         *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
@@ -542,13 +547,13 @@ class FunctionText:
         self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
 
     def free(self) -> None:
-        """Give that memory back."""
+        """Free the private temps."""
         if self.memory:
             self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
 
     def outline(self, loop: For, how: Outlined) -> None:
-        """A loop that is a function of a frame with what it takes, and of a block's number."""
-        ask = "minijax_ask_sharing" if how.blocks or not self.questions else self.questions.name
+        """Call an outlined loop with a frame of its arguments, and a block number."""
+        ask = "minijax_ask_sharing" if how.blocks or not self.polls else self.polls.name
         name = self.module.function(loop, ask)
         says = name in self.module.saying
         frame = self.frame(list(map(self.typed, how.taken)))[0]
@@ -560,34 +565,35 @@ class FunctionText:
         self.emit(f"{status} = {call}")
         self.leave_if(status, loop)
 
-    def frame(self, given: Sequence[str]) -> list[str]:
-        """The addresses of things that are now in memory, a word each, one behind the other."""
-        frame = self.at_entry(f"alloca [{len(given)} x i64]")
-        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(1, len(given))]
+    def frame(self, operands: Sequence[str]) -> list[str]:
+        """Store values in a frame, one word each; returns the addresses of the slots."""
+        n = len(operands)
+        frame = self.at_entry(f"alloca [{n} x i64]")
+        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(1, n)]
         places = [f"ptr {place}" for place in (frame, *map(self.at_entry, words))]
-        for thing, place in zip(given, places, strict=False):
+        for thing, place in zip(operands, places, strict=False):
             self.emit(f"store {thing}, {place}")
         return places
 
-    def call(self, result: str, name: str, *given: str) -> str:
-        """A call of a function, which this declares if it is defined elsewhere."""
-        types = ", ".join(thing.split()[0] for thing in given)
+    def call(self, result: str, name: str, *operands: str) -> str:
+        """A call of a function, declared first if it is defined elsewhere."""
+        types = ", ".join(thing.split()[0] for thing in operands)
         self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
-        return f"call {result} @{name}({', '.join(given)})"
+        return f"call {result} @{name}({', '.join(operands)})"
 
     def print_table(self, table: Table) -> None:
         self.emit(self.module.table(table))
 
     def print_while(self, loop: While) -> None:
-        counter = self.at_entry("alloca i64") if self.questions else ""
+        counter = self.at_entry("alloca i64") if self.polls else ""
         if counter:
             self.emit(f"store i64 0, ptr {counter}")
         self.around += [(loop, counter)] * bool(counter)
-        self.as_long_as(loop, counter=counter)
+        self.while_loop(loop, counter=counter)
         del self.around[len(self.around) - bool(counter):]
 
-    def as_long_as(self, loop: While, facts: Sequence[str] = (), counter: str = "") -> None:
-        """A loop, with questions if its turns are counted."""
+    def while_loop(self, loop: While, facts: Sequence[str] = (), counter: str = "") -> None:
+        """A while loop; it polls for signals if its iterations are counted."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
         self.begin(label)
@@ -595,8 +601,8 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.begin(f"{label}.body")
         self.body(loop.body)
-        if self.questions and counter:
-            self.questions.spend(loop, counter)
+        if self.polls and counter:
+            self.polls.spend(loop, counter)
         self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
         self.begin(f"{label}.end")
 
@@ -617,8 +623,8 @@ class FunctionText:
         self.begin(f"{label}.passed")
 
     def leave_if(self, status: str, loop: Statement, turns: str = "-1") -> None:
-        """Leave the function, if a signal's handler has raised; the kernel says in which loop, and
-        after how many turns.
+        """Return if a signal handler has raised; the kernel's status says in which loop, and the
+        pool after how many iterations.
         """
         label, test, self.leaves = self.fresh("told"), self.fresh("%told"), True
         self.emit(f"{test} = icmp ne i32 {status}, 0")
@@ -635,24 +641,24 @@ class FunctionText:
         self.begin(f"{label}.on")
 
     def leave(self, status: str) -> None:
-        """Return from within, and leave things as they were."""
+        """Return early, after undoing what the function has set up."""
         if self.alone:
             self.emit(self.call("void", ALONE, f"i64 {-self.alone}"))
         self.free()
         self.emit(f"ret {status}")
 
     def print_call(self, call: Call) -> None:
-        given = list(map(self.typed, call.args))
+        operands = list(map(self.typed, call.args))
         if call.external == host.CALL:
             function = self.fresh("%function")
-            self.emit(f"{function} = load ptr, {given[0]}")
-            frame = self.frame(given[1:])[0]
+            self.emit(f"{function} = load ptr, {operands[0]}")
+            frame = self.frame(operands[1:])[0]
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:
             self.alone += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
         if is_library_call(call.external):
-            slots = zip(given, self.frame(given), strict=True)
-            given = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
+            slots = zip(operands, self.frame(operands), strict=True)
+            operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
         elif call.external not in {ALONE, *self.module.functions}:
             self.module.block(call.external)
-        return self.emit(self.call("void", call.external, *given))
+        return self.emit(self.call("void", call.external, *operands))

@@ -18,12 +18,12 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 BODIES = ("condition", "then", "orelse", "body")
-_SPELLED = ("dtype", "shape", "role")  # what others see of a thing that has a name
+_SPELLED = ("dtype", "shape", "role")  # the fields of a named node that other nodes depend on
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 class Node:
-    """What trees are made of: frozen records, each of them equal to itself alone."""
+    """A node of the tree: a frozen record, compared by identity."""
 
     bodies_at: ClassVar[tuple[str, ...]] = ()  # its fields that are bodies
     parts_at: ClassVar[tuple[str, ...]] = ()  # those where operands, variables or buffers may be
@@ -37,7 +37,7 @@ class Node:
 
 
 class Named(Node):
-    """What has a name, in texts."""
+    """A node with a name, for texts."""
 
     name: str
 
@@ -164,7 +164,7 @@ class For(Statement):
 
     @property
     def turns(self) -> int | None:
-        """How many; None if that is not known."""
+        """The trip count; None if it is not known at compile time."""
         if isinstance(self.start, Constant) and isinstance(self.stop, Constant):
             return int(self.stop.value) - int(self.start.value)
         return None
@@ -201,7 +201,9 @@ class Check(Statement):
 
 
 class Launch(Statement):
-    """On a GPU: a body that many blocks of many threads run; `block` and `thread` count them."""
+    """On a GPU: a body that many blocks of many threads run; `block` and `thread` are their
+    numbers.
+    """
 
     block: Scalar
     blocks: int
@@ -211,13 +213,13 @@ class Launch(Statement):
 
 
 class Barrier(Statement):
-    """Each thread of a block waits here for all others; then it sees what they have stored."""
+    """Each thread of a block waits for all others, and then sees what they have stored."""
 
 
 class Shuffle(Statement):
-    """target = the value of the thread of the warp whose place differs in the bits `across`.
+    """target = the value of the thread in the warp whose number differs in the bits `across`.
 
-    `mask` has the bits of the threads that take part: all that are here.
+    `mask` has the bits of the participating threads, which are all active ones.
     """
 
     target: Scalar
@@ -227,10 +229,10 @@ class Shuffle(Statement):
 
 
 class Kernel(Node):
-    """A compiled function's body: it takes arrays, and gives its status.
+    """The body of a compiled function: it takes arrays and returns a status.
 
-    They are inputs, outputs, constants in this order, then one workspace of `workspace_size` bytes
-    and a cache line; each temp lies in it at `offsets[temp]` from where its first line begins.
+    Its arguments are inputs, outputs and constants, then one workspace of `workspace_size` bytes
+    and a cache line. Each temp lies at `offsets[temp]` from the first cache line of the workspace.
     """
 
     name: str
@@ -249,22 +251,22 @@ class Kernel(Node):
         return self.inputs + self.outputs + self.constants + self.temps
 
 
-# -- what every pass asks of a statement -----------------------------------------------------------
+# -- traversal, uses and definitions ---------------------------------------------------------------
 
 
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
-    """The bodies inside of a statement, in their order."""
+    """The bodies of a statement, in order."""
     return tuple(getattr(statement, name) for name in type(statement).bodies_at)
 
 
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
-    """A statement with what a function makes of each of its bodies."""
+    """A statement with a function applied to each of its bodies."""
     parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
     return replace(statement, **parts) if parts else statement
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:
-    """All statements at any depth, each before those inside of it."""
+    """All statements at any depth, in preorder."""
     for statement in body:
         yield statement
         for inner in bodies(statement):
@@ -272,7 +274,7 @@ def walk(body: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def _parts(node: Any) -> Iterator[Any]:
-    """The operands, variables and buffers in a node, those of its bodies aside."""
+    """The operands, variables and buffers of a node, without those of its bodies."""
     for name in type(node).parts_at:
         value = getattr(node, name)
         for each in value if type(value) is tuple else (value,):
@@ -283,8 +285,8 @@ def _parts(node: Any) -> Iterator[Any]:
 
 
 def spelled(node: Node, numbers: dict[Named, int], words: list[Any]) -> None:
-    """Append a node in words, which are the same for nodes that differ in names and notes alone;
-    named things are numbered in their order.
+    """Append the words of a node, equal for nodes that differ in names and notes only; named nodes
+    are numbered in order of their first use.
     """
     words.append(type(node))
     for name in type(node).__match_args__:  # type: ignore[attr-defined]
@@ -305,7 +307,7 @@ def spelled(node: Node, numbers: dict[Named, int], words: list[Any]) -> None:
 
 
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
-    """What a statement itself needs to know, its indices included; no buffers."""
+    """The operands and variables that a statement itself reads, indices included; no buffers."""
     if isinstance(statement, Let):  # which most statements are
         return statement.args
     new = defined(statement)
@@ -313,7 +315,7 @@ def used(statement: Statement) -> tuple[Operand | Variable, ...]:
 
 
 def defined(statement: Statement) -> Scalar | Variable | None:
-    """What a statement gives a name to."""
+    """The scalar or variable that a statement defines."""
     match statement:
         case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x):
             return x
@@ -321,7 +323,7 @@ def defined(statement: Statement) -> Scalar | Variable | None:
 
 
 def renamed(x: Any, names: Mapping[Any, Operand]) -> Any:
-    """A node, or the nodes of a tuple, with other names for some operands."""
+    """A node, or the nodes of a tuple, with some operands replaced."""
     if isinstance(x, tuple):
         return tuple(renamed(each, names) for each in x)
     if isinstance(x, Node) and not isinstance(x, Named | Constant):

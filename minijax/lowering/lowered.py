@@ -1,4 +1,4 @@
-"""A program on its way to text and to machine code.
+"""The stages of a program, from jaxpr to text and to machine code.
 
 Stands on every other module of this folder; only `higher_order.compiled` calls it. Chapters 22–26.
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
@@ -26,26 +26,24 @@ from .simplify import simplify
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program to be compiled; each stage is made when first asked for."""
+    """A program to be compiled; each stage is computed on first use."""
 
     jaxpr: ClosedJaxpr
     name: str
 
     @cached_property
     def simplified(self) -> ClosedJaxpr:
-        """The program without what can be computed or dropped beforehand, keys as words,
-        complex numbers as pairs.
-        """
+        """The simplified program, with keys as words and complex numbers as pairs."""
         return simplify(self.jaxpr)
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The loops."""
+        """The loop tree."""
         return lower_to_kernel(self.jaxpr, self.name)
 
     @cached_property
     def launches(self) -> Kernel:
-        """The loops as a GPU runs them."""
+        """The loop tree scheduled for a GPU."""
         from .targets.launches import scheduled  # which is for GPUs alone
 
         return scheduled(lower_to_kernel(self.jaxpr, self.name, on_gpu=True))
@@ -72,16 +70,16 @@ class Lowered:
 
     @property
     def costs(self) -> Counter[str]:
-        """What a call does."""
+        """The cost of a call."""
         return costs_of(self.kernel.body)
 
     @property
     def memory(self) -> CompiledMemoryStats:
-        """What memory a call takes."""
+        """The memory that a call takes."""
         return memory_of(self.kernel)
 
     def compile(self) -> Callable[..., list[np.ndarray]]:
-        """A call of machine code, which is from the cache on disk where it has been made before."""
+        """A callable of machine code, from the disk cache if possible."""
         gives = list(map(physical_aval, self.jaxpr.out_avals))
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
         program = weakref.ref(self.jaxpr)  # which keeps the executable
@@ -91,7 +89,7 @@ class Lowered:
         return executable.callable_of(code, len(self.jaxpr.in_avals), gives, where)
 
     def compile_for(self, processor: Any) -> Callable[..., list]:
-        """A call of launches on a GPU, of memory there."""
+        """A callable of launches on a GPU, from buffers in its memory."""
         from .targets.programs import Program
 
         return Program(self.launches, processor)

@@ -1,4 +1,4 @@
-"""Where temps lie in the workspace: those that are never needed together share memory.
+"""Buffer assignment: temps whose live ranges do not overlap share memory in the workspace.
 
 Stands on loops.py. Chapter 24. In XLA: buffer assignment.
 """
@@ -12,12 +12,12 @@ from .loops import Buffer, Launch, Statement, bodies, touched, walk
 
 ALIGNMENT = 64  # of a cache line
 
-# From when to when something is needed: moments, of which each statement has a first and a last.
+# A live range: from one program point to another; each statement has a first and a last point.
 Span = tuple[int, int]
 
 
 def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buffer, int], int]:
-    """Offsets of the temps that are used, and the size of the workspace."""
+    """The offsets of the temps in use, and the size of the workspace."""
     spans = _spans(body, itertools.count())
     largest_first = sorted((t for t in temps if t in spans), key=lambda t: -t.nbytes)
     # Of each that has its place: from byte to byte, from moment to moment.
@@ -33,7 +33,7 @@ def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buf
 
 
 def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
-    """Whether two temps share bytes of the workspace; nothing else ever does."""
+    """Whether two temps share bytes of the workspace; no other buffers do."""
     if one.role != "temp" or other.role != "temp":
         return one is other
     first, second = sorted((one, other), key=offsets.__getitem__)
@@ -41,12 +41,12 @@ def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
 
 
 def round_up(n: int) -> int:
-    """To whole cache lines."""
+    """Round up to whole cache lines."""
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
 def _first_gap(low: np.ndarray, high: np.ndarray, nbytes: int) -> int:
-    """Where so many bytes are free between what is taken."""
+    """The first offset with so many free bytes."""
     order = np.argsort(low)
     free = np.maximum.accumulate(np.concatenate([[0], high[order]]))  # from here to the next
     fits = free[:-1] + nbytes <= low[order]
@@ -54,14 +54,14 @@ def _first_gap(low: np.ndarray, high: np.ndarray, nbytes: int) -> int:
 
 
 def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span]:
-    """When each temp is needed: as long as the statements, of the innermost body around all its
-    uses, that hold them: a loop is lived through whole.
+    """The live range of each temp: the statements, of the innermost body around all its uses, that
+    contain them. A loop counts as a whole.
     """
     begins: dict[Buffer, int] = {}
     spans: dict[Buffer, Span] = {}
     for statement in body:
         begin = next(clock)
-        if isinstance(statement, Launch):  # whose blocks are not all at the same place
+        if isinstance(statement, Launch):  # its blocks run concurrently: one program point
             temps = {x for each in walk(statement.body) for x in touched(each) if x.role == "temp"}
             inside = dict.fromkeys(temps, (begin, next(clock)))
         elif inner := bodies(statement):

@@ -1,4 +1,4 @@
-"""What LLVM may know about memory, as metadata: what is apart, which loops are parallel.
+"""Alias and loop metadata for LLVM: which accesses are independent, which loops are parallel.
 
 Stands on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
 """
@@ -12,31 +12,32 @@ from .memory import overlap
 
 
 class Metadata:
-    """The nodes of a module, in numbered lines."""
+    """The numbered metadata nodes of a module."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[str, str] = {}
 
     def add(self, node: str) -> str:
-        """The name of a node, which it may call ITSELF; one that is asked for again is there."""
+        """The name of a node; equal nodes are shared. In its text ITSELF stands for its own name.
+        """
         if node not in self.names:
             name = self.names[node] = f"!{len(self.lines)}"
             self.lines.append(f"{name} = {node.replace('ITSELF', name)}")
         return self.names[node]
 
     def group(self, depth: int) -> str:
-        """What the accesses have in common in a parallel loop that is inside of so many others."""
+        """The access group of a parallel loop inside so many others."""
         return self.add(f"distinct !{{}} ; group {depth}")
 
     def loop(self, facts: Sequence[str]) -> str:
-        """What stands behind the branch that closes a loop, of facts in LLVM's words."""
+        """The loop metadata of a back edge, from properties in LLVM's words."""
         nodes = ", ".join(["ITSELF", *(f"!{{{fact}}}" for fact in facts)])
         return f", !llvm.loop {self.add(f'distinct !{{{nodes}}}')}" if facts else ""
 
 
 class Aliases:
-    """Which of the buffers of a function are apart: all, but for temps that share bytes.
+    """Alias scopes of a function's buffers: all are disjoint, except temps that share bytes.
 
     `offsets` says where in the workspace the temps lie.
     """
@@ -44,19 +45,21 @@ class Aliases:
     def __init__(self, metadata: Metadata, buffers: Iterable[Buffer],
                  offsets: Mapping[Buffer, int]) -> None:
         self.metadata, self.offsets = metadata, offsets
-        self.known: dict[Buffer, str] = {}
-        # One alias scope per buffer that is written; what is only read shares one.
+        self.nodes: dict[Buffer, str] = {}
+        # One alias scope per written buffer; read-only buffers share one.
         domain = metadata.add('!{!"buffers"}')
         names = {x: k if x.role in ("output", "temp") else -1 for k, x in enumerate(buffers)}
         self.scopes = {x: metadata.add(f'!{{!"{k}", {domain}}}') for x, k in names.items()}
 
     def access(self, buffer: Buffer, parallel: Sequence[str]) -> str:
-        """What stands behind a load or store: where it may be, and in which parallel loops."""
-        if buffer not in self.known:
+        """The metadata of a load or store: its alias scopes and the access groups of its parallel
+        loops.
+        """
+        if buffer not in self.nodes:
             own = self.scopes[buffer]
             apart = sorted({scope for other, scope in self.scopes.items()
                             if scope != own and not overlap(buffer, other, self.offsets)})
             others = self.metadata.add(f"!{{{', '.join(apart)}}}")
-            self.known[buffer] = f", !alias.scope !{{{own}}}, !noalias {others}"
+            self.nodes[buffer] = f", !alias.scope !{{{own}}}, !noalias {others}"
         groups = f", !llvm.access.group !{{{', '.join(parallel)}}}" if parallel else ""
-        return self.known[buffer] + groups
+        return self.nodes[buffer] + groups

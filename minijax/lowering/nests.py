@@ -1,4 +1,4 @@
-"""Which loops merge: tasks over the same rows share one loop, as deep as their indices agree.
+"""Loop fusion: tasks over the same rows share one loop, as deep as their indices agree.
 
 Stands on fusion.py. Softmax becomes one loop over rows with three small loops inside.
 Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
@@ -19,9 +19,9 @@ from .fusion import Node
 from .probe import FLAT, Pattern, Term, identity, longer, walked
 
 
-# Rows of a column: fewer, of less work, are written out.
+# Rows of a column, and their cost: shorter reductions are unrolled.
 _FEW, _LITTLE = 9, 100
-# A transposed walk over fewer elements, or fewer lines, stays in the first-level cache anyway.
+# A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
 _BIG, _WIDE = 4096, 16
 
 
@@ -30,8 +30,8 @@ class Nest:
     """A loop over axis `depth` of its tasks; without a size, straight code at that depth.
 
     `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
-    `depth` on as one; a "tiled" one and the last in its chain go in squares. A loop may reduce for
-    some of its tasks; one over `kept` axes does so for whole stretches of them at a time.
+    `depth` on as one; a "tiled" one is tiled with the last loop in its chain. A loop may reduce for
+    some of its tasks; one over `kept` axes does so for whole strips of them at a time.
     """
 
     depth: int
@@ -39,7 +39,7 @@ class Nest:
     tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
-    kept: tuple[int, ...] = ()  # of what is reduced down columns
+    kept: tuple[int, ...] = ()  # the sizes of the axes that reductions down columns keep
 
     @property
     def innermost(self) -> bool:
@@ -48,28 +48,28 @@ class Nest:
 
     @property
     def chain(self) -> list[Nest]:
-        """It and the loops inside, as long as each is all that is in the one around it."""
+        """It and the loops inside, as long as they are perfectly nested."""
         only = self.children[0] if len(self.children) == 1 else self
         return [self] if only is self or only.size is None else [self, *only.chain]
 
     @property
     def turns(self) -> int:
-        """How many it takes."""
+        """The trip count."""
         loops = self.tasks[0].loops[self.depth:]
         return math.prod(self.kept or (loops if self.kind == "flat" else loops[:1]))
 
     @property
     def reduced(self) -> list[Node]:
-        """The tasks that join what its turns give."""
+        """The tasks whose terms this loop reduces."""
         return [task for task in self.tasks if task.rank <= self.depth < len(task.loops)]
 
 
 def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
-    """Group tasks, given in an order that respects their reads, into nests to run in order."""
+    """Group tasks, in an order that respects their dependences, into nests to run in order."""
     makers = {v: task for task in tasks for v in task.outvars}
     nests: list[Nest] = []
     place: dict[Node, int] = {}
-    # where nests are with a task that has this to do with others
+    # for each tie the nests with a task that has it
     ties: defaultdict[Any, dict[int, None]] = defaultdict(dict)
     for task in tasks:
         at = _find_place(task, nests, place, makers, ties, depth)
@@ -91,7 +91,7 @@ def _size(task: Node, depth: int) -> int | None:
 
 def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
                 makers: dict[Var, Node], ties: Mapping[Any, Iterable[int]], depth: int) -> int:
-    """Where the first nest is that a task can join, and that has something to do with it."""
+    """The position of the first nest that a task can join and is related to; else the end."""
     earliest = 0
     for v, patterns in task.reads.items():
         if v in makers:
@@ -116,9 +116,9 @@ def _joins(task: Node, nest: Nest, depth: int) -> bool:
 
 
 def _columns(task: Node, depth: int) -> tuple[int, ...]:
-    """The axes from `depth` on that a reduction keeps, if it walks down them.
+    """The axes from `depth` on that a reduction down columns keeps; else nothing.
 
-    All that is behind its operands lies along these axes at last, or is the same for all of them.
+    All its operands must be contiguous along these axes, or constant.
     """
     axes = [("axis", k) for k in range(depth, task.rank)]
     rows = math.prod(task.loops[task.rank:])
@@ -133,7 +133,7 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
 
 
 def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
-    """Whether at each turn of the loop only what that turn produced is asked for."""
+    """Whether an iteration reads only what the same iteration has produced."""
     if FLAT in patterns:
         return False
     if maker.rank <= depth:
@@ -143,10 +143,10 @@ def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
 
 def _ties(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: int
           ) -> Iterator[Any]:
-    """What two tasks have in common if merging them saves memory traffic: one reads the other, or
-    both read the same rows.
+    """What tasks have in common if fusing them saves memory traffic: one reads the other, or both
+    read the same rows.
 
-    What reads nothing has no traffic: its stores go along in whatever loops it has itself.
+    A task that reads nothing has no traffic to save: it is fused with loops of its own shape.
     """
     if _size(task, depth) is None:
         yield None
@@ -158,14 +158,14 @@ def _ties(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: in
 
 
 def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
-    """What it walks along the loop, and along which axis."""
+    """The values that it reads along the loop, with the axis."""
     here = ("axis", depth)
     return {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
             if FLAT not in patterns and all(p[axis] == here for p in patterns)}
 
 
 def _fill(nest: Nest) -> None:
-    """Decide what is inside a nest."""
+    """Plan the inside of a nest."""
     if nest.size is None:
         return
     made = {v: task for task in nest.tasks for v in task.outvars}
@@ -175,17 +175,18 @@ def _fill(nest: Nest) -> None:
     nest.children = build_nests(nest.tasks, nest.depth + max(len(nest.kept), 1))
     chain = nest.chain
     sizes = [each.turns for each in chain]
-    if (len(chain) > 1 and chain[-1].innermost and turned_reads(nest.depth, chain[-1])
+    if (len(chain) > 1 and chain[-1].innermost and transposed_reads(nest.depth, chain[-1])
             and math.prod(sizes) >= _BIG and min(sizes[0], sizes[-1]) >= _WIDE
             and not any(task.reduces or task.probe.heavy for task in nest.tasks)):
         nest.kind = "tiled"
 
 
 def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
-    """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
+    """Whether one collapsed loop over all remaining axes will do: all reads are contiguous along
+    them.
 
-    What that loop makes itself is asked for as it is: the rest is not there yet, or overwritten.
-    Where an index is computed with, it would have to be divided out of the position.
+    Values that the loop itself produces must be read at the same index. An index that is used in
+    arithmetic would have to be divided out of the linear one.
     """
     depth = nest.depth
     axes = range(depth, len(task.loops))
@@ -195,51 +196,51 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     if any(not _aligned(patterns, made[v], v, axis) for v, patterns in task.reads.items()
            if v in made for axis in axes):
         return False
-    return _lies_so(task, depth, axes)
+    return _is_contiguous(task, depth, axes)
 
 
-def _lies_so(task: Node, depth: int, axes: Sequence[int]) -> bool:
-    """Whether a loop over these axes as one, below others, walks what it reads as it lies, or not
-    at all.
+def _is_contiguous(task: Node, depth: int, axes: Sequence[int]) -> bool:
+    """Whether a collapsed loop over these axes reads each operand contiguously, or at a fixed
+    place.
     """
-    wanted = [(("axis", k), task.loops[k]) for k in axes]
+    axis_terms = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
         for p in patterns - {FLAT}:
             pattern, shape = walked(p, v.aval.shape)
             terms = longer(zip(pattern, shape, strict=True), shape)
             tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
             free = all(kind == "at" for (kind, _), _ in tail)
-            if not free and not tail == terms[-len(wanted):] == wanted:
+            if not free and not tail == terms[-len(axis_terms):] == axis_terms:
                 return False
     return not (task.probe.heavy or task.counts)
 
 
 def rows_beside(tasks: Sequence[Node], depth: int) -> int:
-    """How many rows reductions down the axes from `depth` on can take as one, for vectors to fill.
-    """
+    """How many rows a reduction down columns can take as one, to fill vectors."""
     loops, rank = tasks[0].loops, tasks[0].rank
     turned = [*range(rank, len(loops)), *range(depth, rank)]
     adds = any(task.probe.reduction.op == "add" for task in tasks)  # several rows at a time
-    wanted = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if adds else 1)
-    alone = not wanted or not all(_lies_so(task, depth, turned) for task in tasks)
-    return 1 if alone else math.gcd(math.prod(loops[rank:]), 1 << wanted.bit_length() - 1)
+    rows = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if adds else 1)
+    alone = not rows or not all(_is_contiguous(task, depth, turned) for task in tasks)
+    return 1 if alone else math.gcd(math.prod(loops[rank:]), 1 << rows.bit_length() - 1)
 
 
-def turned_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
-    """What a loop over the last axis reads whose own last axis is that of a loop around."""
+def transposed_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
+    """The reads of a loop over the last axis that are transposed: contiguous along an outer loop.
+    """
     reads = dict.fromkeys((v, p) for task in nest.tasks for v in task.reads for p in task.reads[v])
     return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p)
             and ("axis", nest.depth) in p and longer(p, v.aval.shape)[-1] == ("axis", axis)]
 
 
 def _memory(task: Node) -> list[list[Term]]:
-    """How it walks what it reads, by the axes that are longer than one."""
+    """The patterns of its reads, without axes of length one."""
     return [longer(*walked(p, v.aval.shape)) for v, patterns in task.reads.items()
             for p in patterns if p != FLAT]
 
 
 def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:
-    """Each task with the nests around it, outermost first."""
+    """Each task with its enclosing nests, outermost first."""
     for nest in nests:
         here = (*above, nest)
         if nest.children:

@@ -38,13 +38,13 @@ class Value:
         return self(self.b.unravel(self.b.index(position), self.shape))
 
     def row(self, i: Any) -> Value:
-        """The operand without its leading axis, at position i of it."""
+        """The operand at position i of its leading axis."""
         position = self.b.index(i)
         return Computed(self.b, lambda index: self((position, *index)), self.shape[1:], self.dtype)
 
 
 class Stored(Value):
-    """The elements of a buffer, or of a part of it: below some first indices, at some last ones."""
+    """The elements of a buffer, or of a part of it: with fixed first and last indices."""
 
     buffer: Buffer
 
@@ -66,7 +66,7 @@ class Stored(Value):
 
 
 class Computed(Value):
-    """A function of the index, run where it is asked; each (value, index) only once a scope."""
+    """A function of the index, evaluated where it is used; once for each index in a scope."""
 
     def __init__(self, b: Builder, f: Callable[[tuple[Operand, ...]], Operand],
                  shape: Sequence[int], dtype: np.dtype) -> None:
@@ -76,26 +76,26 @@ class Computed(Value):
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
         key = ("value", self, at)
-        found = self.b.find(key)
-        if found is None:
-            found = self.f(at)
-            self.b.remember(key, found)
-        return found
+        value = self.b.find(key)
+        if value is None:
+            value = self.f(at)
+            self.b.remember(key, value)
+        return value
 
 
 class ProgramBuilder(Builder):
-    """What a lowering rule is given as `b`."""
+    """The builder `b` that lowering rules are given."""
 
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
-        self.others: list[tuple[Any, Any]] = []  # the same, of those that hold several
+        self.others: list[tuple[Any, Any]] = []  # further variables that these hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
-        self.loops: dict[Any, str] = {}  # those of an operation that is loops → its line
+        self.loops: dict[Any, str] = {}  # statements of an opaque operation → its line
 
     def value(self, x: Value | Buffer | Variable) -> Value:
-        """An operand as it is now: the elements of a buffer, what a variable holds."""
+        """An operand for the current elements of a buffer, or the current value of a variable."""
         if isinstance(x, Variable):
             return self.fixed(self.read(x))
         return Stored(self, x) if isinstance(x, Buffer) else x
@@ -105,7 +105,7 @@ class ProgramBuilder(Builder):
         return Computed(self, lambda index: x, (), x.dtype)
 
     def row(self, x: Value | Buffer, i: Any) -> Any:
-        """An operand without its leading axis, at position i; what is stored may be written too."""
+        """The operand at position i of the leading axis; a stored one can be written to."""
         return self.value(x).row(i)
 
     def constant(self, value: np.ndarray) -> Value:
@@ -113,21 +113,21 @@ class ProgramBuilder(Builder):
         value = np.asarray(value)
         if value.ndim == 0:
             return self.fixed(self.const(value[()], value.dtype))
-        found = next((each for each in self.constants if each.value is value), None)
-        if found is None:
-            found = Buffer(f"const{len(self.constants)}", value.dtype, value.shape, "constant",
-                           np.ascontiguousarray(value))
-            self.constants.append(found)
-        return Stored(self, found)
+        buffer = next((each for each in self.constants if each.value is value), None)
+        if buffer is None:
+            buffer = Buffer(f"const{len(self.constants)}", value.dtype, value.shape, "constant",
+                            np.ascontiguousarray(value))
+            self.constants.append(buffer)
+        return Stored(self, buffer)
 
     def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
-        """A place for a value that changes, which begins with x: a variable, or in a buffer."""
+        """A mutable value that starts as x: a variable, or a buffer."""
         if not x.shape:
             return self.variable(x(()))
         return Stored(self, self.materialize(x, into=buffer))
 
     def materialize(self, x: Value | Variable, into: Buffer | None = None) -> Buffer:
-        """A buffer that holds x: `into`, or the one it lives in, or a new one."""
+        """A buffer that holds x: `into`, or its own, or a new one."""
         value = self.value(x)
         if into is not None:
             if into is not value.whole:
@@ -146,15 +146,15 @@ class ProgramBuilder(Builder):
         return buffer
 
     def copy(self, x: Value, target: Stored) -> None:
-        """Evaluate x at every index, into the target."""
+        """Evaluate x at every index, and store it in the target."""
         with self.loop(x.size, vectorize="parallel") as k:
             index = self.unravel(self.index(k), x.shape)
             target.store(index, x(index))
 
     @contextmanager
     def square(self, rows: Any, columns: Any, side: int) -> Iterator[tuple[Operand, Operand]]:
-        """Loops over rows and columns, of which there are at most as many as the sides have: on a
-        GPU all threads of a block take some, and leave out what is not there.
+        """Loops over the rows and columns of a tile, at most `side` of each. On a GPU the loops
+        have full length, for all threads of a block, and mask what is out of range.
         """
         with ExitStack() as stack:
             enter = stack.enter_context
@@ -168,31 +168,31 @@ class ProgramBuilder(Builder):
             yield i, j
 
     def changes_in_loop(self, buffer: Buffer) -> bool:
-        """Whether the innermost loop may write to a buffer; outside of loops, always."""
+        """Whether the innermost loop may write to a buffer; true outside of loops."""
         return self._buffer_depth(buffer) >= self.scopes[-1].loop_depth
 
     def before_loops(self, buffer: Buffer, what: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, once, outside of all loops around that do not change a buffer."""
+        """The result of `make`, hoisted out of all enclosing loops that do not change a buffer."""
         key = ("before loops", buffer, what)
-        found = self.find(key)
-        if found is None:
+        result = self.find(key)
+        if result is None:
             depth = self._buffer_depth(buffer) + 1
             inner, self.scopes[depth:] = self.scopes[depth:], []
-            found = make()
-            self.remember(key, found)
+            result = make()
+            self.remember(key, result)
             self.scopes.extend(inner)
-        return found
+        return result
 
     def address(self, x: Value) -> Any:
-        """What a library call is given for an operand: its buffer, or an address inside one."""
+        """The argument of a library call for an operand: its buffer, or an address inside one."""
         if isinstance(x, Stored) and x.prefix and not x.suffix:
             return Address(x.buffer, (*x.prefix, *[self.index(0)] * x.ndim))
         return self.materialize(x)
 
     @contextmanager
     def threads_of_ours(self, large: bool) -> Iterator[None]:
-        """While it is open the library has no threads of its own: they and ours would be in each
-        other's way. A problem that is not `large` it gives to one thread anyway.
+        """Limit the library to one thread meanwhile: its threads would compete with ours. A problem
+        that is not `large` it runs on one thread anyway.
         """
         if large:
             self.call(ALONE, 1)
@@ -202,9 +202,9 @@ class ProgramBuilder(Builder):
 
     def host_call(self, function: Callable[..., Any], args: Sequence[Value],
                   outputs: Sequence[Buffer] = ()) -> None:
-        """Call a Python function with copies of the operands, here and now; it gives the outputs.
+        """Call a Python function with copies of the operands; it returns the outputs.
 
-        If it raises, the kernel ends: a loop around might otherwise never do so.
+        If it raises, the kernel returns: an enclosing loop might otherwise never end.
         """
         arrays: list[Any] = [*args, *outputs]
         table = self.constant(host.table(function, [(x.shape, x.dtype) for x in arrays],
@@ -216,7 +216,7 @@ class ProgramBuilder(Builder):
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
-        """Say which variable of the jaxpr a scalar or buffer holds; it bears the first one's name.
+        """Record which variable of the jaxpr a scalar or buffer holds; it is named after the first.
         """
         if self.origins.setdefault(thing, variable) is not variable:
             self.others.append((thing, variable))

@@ -1,7 +1,7 @@
-"""Equations in real numbers: complex ones become pairs of them, typed PRNG keys their words.
+"""Equations in real numbers: complex numbers become pairs of reals, typed PRNG keys their words.
 
-Stands on the formulas of `primitives.pairs`; simplify.py asks for each equation. Loops and printers
-see real numbers alone; where a kernel is entered and left, both parts of a complex one are in one
+Stands on the formulas of `primitives.pairs`; simplify.py calls it for each equation. Loops and
+printers see real numbers only. In the kernel's arguments both parts of a complex array are in one
 buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
 """
 
@@ -27,7 +27,7 @@ from .complex_matrices import COMPLEX
 
 
 def parts_of(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """The types of the real values that stand for values of these types."""
+    """The real types that represent values of these types."""
     return [each for aval in avals for each in (
         [aval.update(dtype=real_dtype(aval.dtype))] * 2 if is_complex(aval)
         else [physical_aval(aval)])]
@@ -38,18 +38,18 @@ def parts(x: np.ndarray) -> list[np.ndarray]:
 
 
 def grouped(values: Iterable[Any], avals: Sequence[ShapedArray]) -> list[list[Any]]:
-    """The parts of each value of these types, which stand one after the other."""
+    """The parts of each value of these types, from a flat sequence of parts."""
     rest = iter(values)
     return [[next(rest) for _ in range(1 + is_complex(aval))] for aval in avals]
 
 
 def together(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """The values of these types from their parts."""
+    """The values of these types, joined from their parts."""
     return [Pair(*each) if len(each) > 1 else each[0] for each in grouped(values, avals)]
 
 
 def apart(values: Sequence[Any]) -> list[Any]:
-    """The values, with the parts of a pair one after the other."""
+    """The flat sequence of the values' parts."""
     return [x for z in values for x in (z.parts if isinstance(z, Pair) else (z,))]
 
 
@@ -57,8 +57,8 @@ def apart(values: Sequence[Any]) -> list[Any]:
 
 
 def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation stands for: on keys one of words, on complex numbers, where
-    there is a formula, one of parts.
+    """The program that replaces an equation: on words for keys; on parts for complex numbers, if
+    there is a formula.
     """
     primitive, params, types = eqn.primitive, eqn.params, [x.aval for x in eqn.invars]
     physical = list(map(physical_aval, types))
@@ -74,7 +74,7 @@ def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
-    """What an equation makes of pairs."""
+    """The formula of an equation on pairs."""
     name, params = eqn.primitive.name, eqn.params
     if not any(is_complex(x.aval) for x in (*eqn.invars, *eqn.outvars)):
         return None
@@ -90,13 +90,14 @@ def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
 
 
 def _whole_power(exponent: Atom) -> int | None:
-    """The exponent of a power that XLA takes for a product, or for the quotient of one."""
+    """The exponent of an integer power, which XLA computes by products or as a reciprocal of these.
+    """
     value = exponent.value if isinstance(exponent, Literal) else None
     return next((power for power in (-1, 1, 2, 3) if value == power), None)
 
 
 def _of_part(eqn: JaxprEqn, args: Sequence[Any], k: int) -> Any:
-    """An equation on the real parts, or on the imaginary ones."""
+    """The equation applied to the real parts, or to the imaginary parts."""
     params = dict(eqn.params)
     if params.get("fill_value") is not None:
         params["fill_value"] = parts(np.asarray(params["fill_value"], complex))[k].item()
@@ -109,7 +110,7 @@ COUNTS = ("num_consts", "num_carry", "cond_nconsts", "body_nconsts", "num_keys")
 
 def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxpr], ClosedJaxpr]
              ) -> JaxprEqn:
-    """The equation on real operands, of new variables, with every program inside changed."""
+    """The equation on real operands and new variables, with every nested program rewritten."""
     primitive, params = eqn.primitive, with_programs(eqn.params, change)
     types, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
     if any(map(is_complex, (*types, *outs))):
@@ -129,7 +130,7 @@ def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxp
 
 def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
                    ) -> dict[str, Any]:
-    """The parameters of an equation with every program among them changed."""
+    """The parameters of an equation, with a function applied to every nested program."""
 
     def changed(value: Any) -> Any:
         if type(value) is tuple:
@@ -141,10 +142,11 @@ def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], Closed
 
 def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *values: np.ndarray
               ) -> list[np.ndarray]:
-    """What a function of NumPy arrays makes of complex ones, given and taken as their parts."""
-    found = callback(*(joined(*x) if len(x) > 1 else x[0]
-                       for x in grouped(values, types)))
-    return [part for x in found for part in parts(x)]
+    """Call a function of complex NumPy arrays with joined parts; returns the parts of its results.
+    """
+    results = callback(*(joined(*x) if len(x) > 1 else x[0]
+                         for x in grouped(values, types)))
+    return [part for x in results for part in parts(x)]
 
 
 def _in_numpy(b: Any, outputs: Sequence, operands: Sequence, *, callback: Callable[..., Any],

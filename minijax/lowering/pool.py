@@ -1,4 +1,4 @@
-"""The threads that share long loops: one that is free takes the next block, until none is left.
+"""The thread pool: each free thread takes the next block of a parallel loop, until none is left.
 
 Stands on cpu.py, and on the locks that Python's own threads use. Chapter 26.
 In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).
@@ -14,22 +14,20 @@ from typing import Any
 from . import cpu, host, interrupts
 from .library import thread_setting
 
-# A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
-# `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
-# code, so no thread waits for the interpreter, and a loop inside a `while` is shared as well.
+# A kernel calls `share(part, frame, blocks)`, which runs part(frame, k) for every k below `blocks`,
+# on the calling thread and on workers. All of it is machine code, so no thread waits for the
+# interpreter, and a loop inside a `while` is parallel as well.
 #
-# One loop is shared at a time (`busy`); one that comes second, in a kernel of another thread, waits
-# for the first, which has all cores. (A block holds no shared loop.) `left` counts the blocks down:
-# subtracting one, which processors do in one step, is taking a block. A helper makes itself known
-# in `active` *before* it takes a block, and the caller goes on only when `active` is zero and no
-# block left: then no block is running. A helper that comes too late finds nothing left, or helps
-# with the next loop: it looks for one for a while, and then sleeps on a lock, the bell. Whoever
-# comes to take blocks rings, which wakes one of the sleepers, who comes and rings in turn. The bell
-# remembers one ring that nobody heard.
+# One loop runs in parallel at a time (`busy`); a second one, in a kernel of another thread, waits
+# for it. (A block contains no parallel loop.) A thread takes a block by an atomic decrement of
+# `left`. A worker increments `active` *before* it takes a block. The caller returns when no block
+# is left and `active` is zero: then no block is running. A worker without work spins for a while,
+# and then sleeps on a lock, the bell. A thread that starts to take blocks rings the bell, which
+# wakes one worker, which rings it in turn. The bell remembers one ring without a sleeper.
 #
-# The caller asks for signals (interrupts.py) while it waits and before each block. When a handler
-# has raised, the blocks that are left are taken and not run, and the caller is told. A handler may
-# itself run a kernel: its loops are not shared.
+# The caller polls for signals (interrupts.py) while it waits and before each block. When a handler
+# has raised, the remaining blocks are skipped, and the caller returns a status. A handler may run
+# a kernel itself: its loops run serially.
 SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare i32 @PyThread_acquire_lock_timed(ptr, i64, i32)
@@ -137,9 +135,9 @@ sleep:
 """.replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield").replace(
     "IDENT", interrupts.IDENT)
 
-# BLAS has threads of its own, which would fight with these: while a kernel calls it for much it is
-# told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
-# what was set before, unless the program has asked for another number meanwhile.
+# The threads of BLAS would compete with these, so BLAS is limited to one thread while kernels call
+# it for large problems. The first user (`change` is 1) sets the limit, the last one (-1) restores
+# the setting, unless the program has changed it meanwhile.
 BLAS = """
 declare i32 @minijax_blas_get()
 declare void @minijax_blas_set(i32)
@@ -166,7 +164,7 @@ define void @minijax_blas(i64 %change) nounwind {
 """
 NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 
-SHARING = ("minijax_share", "minijax_blas")  # which ask for the helpers
+SHARING = ("minijax_share", "minijax_blas")  # functions that need the workers
 NAMES = (*SHARING, "minijax_help", "minijax_ask", "minijax_ask_sharing", "minijax_turns",
          "minijax_host")
 LOCKS = ("busy", "bell", "blas_lock")
@@ -175,15 +173,15 @@ LOCKS = ("busy", "bell", "blas_lock")
 _state = {name: ctypes.c_int64() for name in (
     "left", "active", "part", "frame", "blocks", "blas_users", "blas_saved", "caller", "stopped",
     "main", "next", "turns", *LOCKS)}
-_code: list[Any] = []  # the text as machine code, once it is loaded
-asleep = [True]  # not empty until there are helpers; and in a forked child, which has none
+_code: list[Any] = []  # the machine code, once it is loaded
+asleep = [True]  # not empty until there are workers; and in a forked child, which has none
 
 
-def symbols(linked: Callable[..., Any], asked: Set[str] = frozenset(SHARING)) -> Any:
-    """Where the pool's functions are; the first call loads them, and starts the helpers if they are
-    asked for.
+def symbols(linked: Callable[..., Any], names: Set[str] = frozenset(SHARING)) -> Any:
+    """The addresses of the pool's functions. The first call loads them; workers start with the
+    first of the functions that need them.
 
-    May be called only where machine code may be made: within cpu.undisturbed.
+    Call it only within cpu.undisturbed, where native code may be compiled.
     """
     if not _code:
         fields = {f"pool.{name}": ctypes.addressof(x) for name, x in _state.items()}
@@ -193,32 +191,32 @@ def symbols(linked: Callable[..., Any], asked: Set[str] = frozenset(SHARING)) ->
         text += interrupts.TEXT + SHARE + (BLAS if settings else NO_BLAS)
         _state["main"].value = threading.main_thread().ident or 0
         _code.append(linked(lambda: text, NAMES, fields | settings))
-    if not asked.isdisjoint(SHARING):
-        _start_helpers()
+    if not names.isdisjoint(SHARING):
+        _start_workers()
     return _code[0]
 
 
 def turns() -> int:
-    """How many turns the loop had made in which a handler raised; -1: they were not counted."""
+    """The iteration count of the loop in which a handler raised; -1 if it was not counted."""
     return _state["turns"].value
 
 
 def wake() -> None:
-    """Start the helpers of a forked child."""
-    cpu.undisturbed(_start_helpers)
+    """Start the workers of a forked child."""
+    cpu.undisturbed(_start_workers)
 
 
-def wanted() -> int:
-    """How many threads share a loop: MINIJAX_NUM_THREADS, or one for each processor we may use."""
-    given = os.environ.get("MINIJAX_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+def thread_count() -> int:
+    """The number of threads: MINIJAX_NUM_THREADS, or one for each available processor."""
+    setting = os.environ.get("MINIJAX_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
     can_ask = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
 
 
-def _start_helpers() -> None:
-    """Make the locks and the threads, where there are none yet."""
+def _start_workers() -> None:
+    """Create the locks and the worker threads, unless they exist."""
     if not asleep:
         return
     python = ctypes.pythonapi
@@ -228,12 +226,12 @@ def _start_helpers() -> None:
     _state["main"].value = threading.main_thread().ident or 0
     python.PyThread_acquire_lock(ctypes.c_void_p(_state["bell"].value), 1)
     helper = ctypes.CFUNCTYPE(None)(_code[0]["minijax_help"])
-    all(cpu.started(helper) for _ in range(wanted() - 1))  # or as many as the system gives
+    all(cpu.started(helper) for _ in range(thread_count() - 1))  # or as many as the system gives
     asleep.clear()
 
 
 def _forked() -> None:
-    """A child has no helpers, and its only thread is the main one."""
+    """A forked child has no workers, and its only thread is the main one."""
     asleep.append(True)
     _state["main"].value = threading.get_ident()
 

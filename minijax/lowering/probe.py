@@ -1,8 +1,8 @@
-"""What an element rule does: how often, at which indices it asks its operands, and its cost.
+"""The access patterns and the cost of an element rule.
 
-Stands on operands.py. A rule is run once on stand-ins that write down what they are asked, so
-the scheduler needs to know nothing about any primitive. Chapter 23.
-In XLA: HLO cost analysis and the indexing maps of its fusion passes.
+Stands on operands.py. A rule is run once on stand-ins that record at which index they are read, so
+the scheduler needs no knowledge of any primitive. Chapter 23. In XLA: HLO cost analysis and the
+indexing maps of its fusion passes.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function
 
-# One term of a pattern for each axis of the operand: ("axis", k): the index of the k-th loop, of
-# those over the axes of the result and then over what is reduced, if they are longer than one;
-# ("at", n): a constant, always 0 on an axis of length one; ("other", token): anything else. Two
-# patterns have no terms.
+# An access pattern has a term for each axis of the operand. ("axis", k): the index of the k-th
+# loop, over an axis of the result or a reduced axis, if it is longer than one; ("at", n): a
+# constant, always 0 on an axis of length one; ("other", token): anything else. Two patterns have no
+# terms.
 Term = tuple[str, Any]
 Pattern = tuple[Term, ...]
 FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
-OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itself knows
+OPAQUE: Pattern = (("opaque", None),)  # an index that only the rule itself can interpret
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 _UNKNOWN_TRIPS = 16
 _MOST = 4096  # probes that are kept
-_LIBRARY = 1 << 19  # a call is taken for long: one that is not stands in no loop to be shared
+_LIBRARY = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 
 NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
 
@@ -51,13 +51,13 @@ class Probe:
     accesses: list[tuple[int, Pattern, float]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
     counts: bool = False  # computes with its index, as iota does
-    moves: bool = False  # gives an element as it is asked
-    # Of a reduction, one term of which is described here: its axes go on behind the result's.
+    moves: bool = False  # returns an element of an operand unchanged
+    # A reduction, whose one term is described here; its axes follow those of the result.
     reduction: Reduction = NO_REDUCTION
 
 
 def identity(shape: Sequence[int]) -> Pattern:
-    """The pattern of an operand that is asked at the index of a result of the same shape.
+    """The pattern of an operand that is read at the index of a result of the same shape.
 
     >>> identity((5, 1, 4))
     (('axis', 0), ('at', 0), ('axis', 1))
@@ -67,12 +67,12 @@ def identity(shape: Sequence[int]) -> Pattern:
 
 
 def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
-    """Those of the axes that are longer than one."""
+    """The axes that are longer than one."""
     return [t for t, n in zip(terms, shape, strict=True) if n != 1]
 
 
 class View(NamedTuple):
-    """A place along an axis: that of what is asked at a `pattern` of the same numbers in a `shape`.
+    """An index along one axis of a reshaped value, whose elements are read at `pattern` in `shape`.
     """
 
     pattern: Pattern
@@ -81,18 +81,18 @@ class View(NamedTuple):
 
 
 def walked(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
-    """How what lies in memory is walked: at which pattern of which shape."""
+    """The pattern and the shape with which a stored value is traversed."""
     kind, token = pattern[0] if pattern and pattern != FLAT else ("", None)
     return (token.pattern, token.shape) if isinstance(token, View) else (pattern, shape)
 
 
 def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
             operand: Sequence[int]) -> Pattern:
-    """Where an operand is asked, seen from a result that asks what stands between them.
+    """The pattern of an operand as seen from a consumer of its consumer.
 
-    `outer` says where the result asks the middle, `inner` where that asks the operand; the rest
-    are the shapes of the three. Positions are kept only from one shape to itself: a slice has
-    other positions than what it was cut from.
+    `outer` is the pattern in which the result reads the middle, `inner` that in which the middle
+    reads the operand; the others are the three shapes. Linear positions survive only between equal
+    shapes: a slice has other positions than its operand.
 
     >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
     (('axis', 1), ('at', 3))
@@ -118,25 +118,27 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
 
 
 def _is_whole(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
-    """Whether an operand is asked at the position of the result itself."""
+    """Whether an operand is read at the linear position of the result."""
     sizes = longer(operand, operand)
     return sizes == longer(result, result) and longer(pattern, operand) == [*identity(sizes)]
 
 
 def _other(*token: Any) -> Term:
-    """A place of which only this is known: equal tokens ask the same. A hash, as tokens nest."""
+    """A term that is only known to be equal to itself: equal tokens are equal indices. A hash,
+    since tokens nest.
+    """
     return ("other", hash(token))
 
 
 class _Recorder(ProgramBuilder):
-    """A builder whose program is thrown away; it keeps what the operands were asked."""
+    """A builder whose program is discarded; it records how operands are read."""
 
     def __init__(self) -> None:
         super().__init__()
         self.probe, self.answers = Probe(), list[Operand]()
 
     def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
-        """From here on a rule runs, for the element at an index."""
+        """Start recording a rule, for the element at an index."""
         self.axes = {i: axis for axis, i in enumerate(longer(index, shape))}
         self.position = self.ravel(index, shape)
         self.base = len(self.scopes)
@@ -147,21 +149,21 @@ class _Recorder(ProgramBuilder):
         return ("axis", self.axes[x]) if x in self.axes else ("other", x)
 
     def answer(self, x: _StandIn, key: Any, pattern: Pattern) -> Operand:
-        """A scalar standing for the element; counted once for each index."""
+        """A scalar in place of the element; counted once for each index."""
         key = ("asked", x, key)
-        found = self.find(key)
-        if found is None:
+        element = self.find(key)
+        if element is None:
             trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
                               for s in self.scopes[self.base:])
             self.probe.accesses.append((x.argument, pattern, trips))
-            found = self._define(x.dtype, len(self.scopes) - 1)
-            self.answers.append(found)
-            self.remember(key, found)
-        return found
+            element = self._define(x.dtype, len(self.scopes) - 1)
+            self.answers.append(element)
+            self.remember(key, element)
+        return element
 
 
 class _StandIn(Value):
-    """An operand that has the recorder remember how it was asked."""
+    """An operand that records how it is read."""
 
     b: _Recorder
     argument: int
@@ -178,35 +180,35 @@ class _StandIn(Value):
         return self(index)
 
 
-_known: dict[Any, Probe] = {}
-cleared_by(_known.clear)
+_probes: dict[Any, Probe] = {}
+cleared_by(_probes.clear)
 
 
 def note_of(eqn: JaxprEqn) -> str:
-    """The user's line that made an equation, with its place."""
+    """The user's line of an equation."""
     source = eqn.source_info
     return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
 
 
 def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
-    """What an element rule does; `in_types` have a shape and a dtype each.
+    """The access patterns and cost of an element rule; `in_types` have a shape and a dtype each.
 
-    Rules that do the same are run once, unless a place is asked that only this rule knows.
+    Probes are cached, except where a rule reads at an index of its own making.
     """
     types = tuple((t.shape, t.dtype) for t in in_types)
     key = rule, types, tuple(out_shape), tuple(params.items())
     try:
-        found = _known.get(key)
+        probe = _probes.get(key)
     except TypeError:  # a parameter has no hash
         return _probe(rule, types, out_shape, params)
-    if found is None:
-        found = _probe(rule, types, out_shape, params)
-        if all(kind != "other" for _, pattern, _ in found.accesses for kind, _ in pattern):
-            if len(_known) >= _MOST:
-                _known.clear()
-            _known[key] = found
-    return found
+    if probe is None:
+        probe = _probe(rule, types, out_shape, params)
+        if all(kind != "other" for _, pattern, _ in probe.accesses for kind, _ in pattern):
+            if len(_probes) >= _MOST:
+                _probes.clear()
+            _probes[key] = probe
+    return probe
 
 
 def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
@@ -240,7 +242,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
 
 
 def cost_of(body: Sequence[Statement]) -> float:
-    """About how many simple scalar operations one run of a body takes."""
+    """The approximate number of simple scalar operations in one run of a body."""
     total = 0.0
     for statement in body:
         match statement:

@@ -1,4 +1,4 @@
-"""Memory for large results and workspaces: what one leaves behind serves the next.
+"""An allocator for large results and workspaces: freed memory is reused.
 
 Stands on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its CPU client asks the
 system each time.
@@ -12,21 +12,23 @@ from minijax import caches
 
 from .memory import ALIGNMENT
 
-# Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
-# arrays are quicker from NumPy, which keeps their memory itself.
+# New memory from the system costs a page fault every 4 kB, as much as writing it does. Small
+# arrays are quicker from NumPy, which pools them itself.
 LARGE = 1 << 18
-MOST = 1 << 27  # bytes held for later use
+MOST = 1 << 27  # bytes held for reuse
 
 
-# What is held for later use, by its size, that which was given back last at the end. Arrays die
-# anywhere, inside this module too, so nothing is locked: each step is one of Python's dicts or
-# lists, and when threads meet, memory goes back to the system that could have been kept.
+# Free memory by its size, the most recent last. Arrays die anywhere, inside this module too, so
+# there are no locks: each step is an atomic operation of a dict or a list. In a race, memory may go
+# back to the system that could have been kept.
 _idle: dict[int, list[np.ndarray]] = {}
 caches.cleared_by(_idle.clear)
 
 
 def give_back(memory: np.ndarray) -> None:
-    """Keep memory for the next that needs as much; what is too much goes back to the system."""
+    """Keep freed memory for a later array of the same size; beyond the limit it is released to the
+    system.
+    """
     size = memory.nbytes
     for other, rooms in list(_idle.items()):
         while rooms and other != size <= MOST < held() + size:
@@ -38,12 +40,12 @@ def give_back(memory: np.ndarray) -> None:
 
 
 def held() -> int:
-    """How many bytes are held for later use."""
+    """The number of bytes held for reuse."""
     return sum(size * len(rooms) for size, rooms in list(_idle.items()))
 
 
 class _Loan:
-    """What an array's memory belongs to: when the last view of it goes, so does this.
+    """The base of an array in pooled memory; it dies with the array's last view.
 
     NumPy keeps an array's base alive as long as the array, and as long as any view of it.
     """
@@ -61,7 +63,7 @@ class _Loan:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array with undefined elements, like `numpy.empty`; large ones in used memory.
+    """An uninitialised array, like `numpy.empty`; a large one reuses memory.
 
     >>> x = empty((1000, 1000), np.dtype(np.float32))
     >>> x.shape, x.dtype
@@ -71,9 +73,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if nbytes < LARGE:
         return np.empty(shape, dtype)
     step = 1 << max(nbytes.bit_length() - 4, 12)
-    size = -(-nbytes // step) * step + ALIGNMENT  # one of few sizes, so that it is found again
+    size = -(-nbytes // step) * step + ALIGNMENT  # one of few size classes
     try:
-        memory = _idle[size].pop()  # in one step: no other thread gets it too
+        memory = _idle[size].pop()  # atomic: no other thread gets it too
     except (KeyError, IndexError):
         memory = np.empty(size, np.uint8)
     return np.ndarray(shape, dtype, np.asarray(_Loan(memory)))

@@ -1,5 +1,5 @@
-"""What a kernel may call by name, on addresses and int64 numbers: routines of BLAS and LAPACK,
-whose matrices lie by columns, and one of our own, for a block of a product.
+"""External routines of kernels, on addresses and int64 numbers: BLAS and LAPACK, whose matrices are
+column-major, and our microkernel for matrix products.
 
 Stands on builder.py; library.py finds the library's. Chapter 24.
 In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
@@ -20,7 +20,7 @@ LIBRARY = "blas_"  # before the name of a routine
 # letter, or of an int32, whichever integers the library has. The lengths of letters come last, all
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
-BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # of so many rows and columns
+BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # rows x columns
 # Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
 _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
 PRODUCT = rf"product_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
@@ -32,14 +32,14 @@ def is_library_call(external: str) -> bool:
 
 
 def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None) -> str:
-    """The name of a product that gives z: the digits are fewer where a precision lets them be."""
+    """The routine of a product with result z; the name says whether reduced precision will do."""
     fewer = precision is not None and max(each.value for each in precision) < 2
     is_single = {x.name, y.name, z.name} == {"float32"}
     return f"product_{x.name}_{y.name}_{z.name}{'_tf32' * (fewer and is_single)}"
 
 
 def work(call: Call) -> float | None:
-    """About how many simple operations a call takes the time of, where that is known."""
+    """The approximate cost of a call in simple operations, if it is known."""
     match, k = re.fullmatch(BLOCK, call.external), call.args[5:6]
     if match is None:
         return None
@@ -48,11 +48,12 @@ def work(call: Call) -> float | None:
 
 
 def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
-    """A block of a product, of `k` terms each: what it takes, room for its sums, and its loops.
+    """The microkernel of a matrix product with `k` terms: its parameters, its accumulators, its
+    loops.
 
-    A row of y and of the result, of `stop` numbers, is a vector, and the next begins `step` or
-    `below` numbers after it. Rows before `row` and columns before `column` are left as they are;
-    the others are `added` to what is there, if that is not 0. Of halves a number has two terms.
+    A row of y and of the result, of `stop` numbers, is a vector; the next row begins `step` or
+    `below` numbers later. Rows before `row` and columns before `column` are skipped; the others are
+    `added` to the result, if that is not 0. With halves a number holds two terms.
     """
     halves, dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()

@@ -53,13 +53,13 @@ OPS: dict[str, Op] = {}
 
 def _op(name: str, arity: int, meaning: Meaning, result: str = "same",
         **instructions: str | Callable) -> None:
-    """A row. An instruction is written out, or as its word, or as the "@function" that it calls."""
+    """A row of the table. An instruction is a template, a bare word, or "@function" for a call."""
     def written(kind: str, how: str | Callable) -> str | Callable:
         if not isinstance(how, str) or "{" in how:
             return how
         if how.startswith("@"):
-            given = ", ".join(["{s} {x}", "{s} {y}", "{s} {z}"][:arity])
-            return f"call {{t}} {how}.{{m}}({given})"
+            operands = ", ".join(["{s} {x}", "{s} {y}", "{s} {z}"][:arity])
+            return f"call {{t}} {how}.{{m}}({operands})"
         return f"{how} {'{flags}' if kind == 'f' else ''}{{s}} {{x}}, {{y}}"
 
     OPS[name] = Op(name, arity, np.errstate(all="ignore")(meaning), result, {
@@ -82,16 +82,16 @@ def _rem(x: Any, y: Any) -> Any:
 
 def _ordered(ufunc: np.ufunc, of_zeros: Meaning, x: Any, y: Any) -> Any:
     """NumPy's extremum (nan wins), with -0 below +0, which it takes for equal."""
-    found = ufunc(x, y)
+    extremum = ufunc(x, y)
     if x.dtype.kind != "f":
-        return found
-    return np.where((x == 0) & (y == 0), of_zeros(x, y), found)[()]
+        return extremum
+    return np.where((x == 0) & (y == 0), of_zeros(x, y), extremum)[()]
 
 
 def _shifted_right(kind: str, x: Any, y: Any) -> Any:
-    """x >> y of the same bits as signed ("i") or unsigned integers: the sign or zeros fill them up.
+    """x >> y as signed ("i") or unsigned integers, filled with the sign or with zeros.
 
-    As of NumPy's shifts, nothing else is left of a number when y is outside of the width.
+    As in NumPy, a shift by the width or more leaves only the fill.
     """
     word = f"{kind}{x.dtype.itemsize}"
     return np.right_shift(x.view(word), y.view(word)).view(x.dtype)
@@ -111,7 +111,7 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
 
 
 def _halves(x: Any, y: Any) -> Any:
-    """The product of the lower halves of two numbers' bits and that of the upper ones, added up."""
+    """The product of the lower halves plus that of the upper halves."""
     half = 4 * x.dtype.itemsize
     return (x << half >> half) * (y << half >> half) + (x >> half) * (y >> half)
 
@@ -206,24 +206,24 @@ _op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
 
 @cache
 def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: Any = None) -> np.dtype:
-    """The dtype that an operation gives for operands of these dtypes; refuses what it cannot take.
+    """The result dtype of an operation on operands of these dtypes; refuses illegal combinations.
 
     >>> result_dtype("lt", (FLOAT32, FLOAT32))
     dtype('bool')
     """
     op, values = OPS[name], dtypes[1:] if name == "select" else dtypes
     result = {"bool": BOOL, "target": target}.get(op.result, values[-1])
-    known = {*values, target} if op.result == "target" else {*values}
+    involved = {*values, target} if op.result == "target" else {*values}
     legal = (len(dtypes) == op.arity and len(set(values)) == 1 and dtypes[0] in (values[0], BOOL)
-             and all(kind_of(dtype) in op.instructions for dtype in known))
+             and all(kind_of(dtype) in op.instructions for dtype in involved))
     if not legal or name == "bitcast" and target.itemsize != dtypes[0].itemsize:
-        given = ", ".join(map(str, dtypes)) + (f" → {target}" if target is not None else "")
-        raise TypeError(f"scalar operation {name} is not defined for ({given})")
+        signature = ", ".join(map(str, dtypes)) + (f" → {target}" if target is not None else "")
+        raise TypeError(f"scalar operation {name} is not defined for ({signature})")
     return result
 
 
 class Scalars:
-    """How rules write the operations, whoever runs them: a bare number takes its neighbour's dtype.
+    """The scalar operations as methods; a bare number takes the dtype of the other operand.
 
     Narrow numbers are computed in wide ones and rounded once.
     """
@@ -251,7 +251,7 @@ class Scalars:
         return self.min(self.max(x, low), high)
 
     def operand(self, x: Any, dtype: Any) -> Any:
-        """x; a constant of this dtype where it is a bare number."""
+        """x, as a constant of this dtype if it is a bare number."""
         return x if isinstance(x, self.operands) else self.const(x, dtype)
 
     def _alike(self, args: tuple) -> list:
@@ -271,7 +271,7 @@ class Scalars:
         return getattr(self, name)
 
     def operation(self, op: str, args: tuple) -> Any:
-        """An operation of that name on operands and bare numbers."""
+        """The operation with that name on operands and bare numbers."""
         operands = self._alike(args)
         dtype = operands[0].dtype
         if kind_of(dtype) != "n":
@@ -284,7 +284,7 @@ class Scalars:
 
 
 class NumpyScalars(Scalars):
-    """The operations on NumPy arrays, so that elementary functions can be run and tested.
+    """The operations on NumPy arrays, to run and test elementary functions.
 
     >>> s = NumpyScalars()
     >>> s.max(s.mul(np.float32([1, -2]), 3), 0)

@@ -1,4 +1,4 @@
-"""From a jaxpr to loops: evaluates the nests that nests.py planned, at every index.
+"""From a jaxpr to loops: emits the loop nests that nests.py planned.
 
 Stands on nests.py, operands.py and simplify.py. Chapter 23.
 In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
@@ -21,24 +21,24 @@ from .builder import LANES
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
-from .nests import Nest, build_nests, paths, rows_beside, turned_reads
+from .nests import Nest, build_nests, paths, rows_beside, transposed_reads
 from .probe import Pattern, identity, longer, note_of
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
-# Columns at a time, whose sums stay in the first-level cache; but threads share either these
-# stretches or blocks of rows.
+# The width of a strip of columns, whose sums stay in the L1 cache; and the number of strips for
+# threads to share, unless they share blocks of rows.
 WIDTH, _SHARES = 4096, 16
-TILE = 64     # the side of a square: some lines of each row, which are in the cache together,
-PADDED = 65   # where one of a column is not in the place of another
+TILE = 64     # the side of a tile, which stays in the cache,
+PADDED = 65   # padded so that a column does not map to one cache set
 WARP = 32     # the side on a GPU
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
-Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
+Destination = Buffer | Stored | Variable | None  # of an output of a nested program
 
 
-def _stretch(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
-    """Where the k-th stretch of n indices begins, and how many it has: the last may be short."""
+def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
+    """The start and the length of the k-th strip of n indices; the last may be shorter."""
     first = b.mul(k, side)
     return first, b.min(b.sub(n, first), side) if n % side else side
 
@@ -48,12 +48,12 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
 
 
 def _may_change(task: Node, new: Var) -> Sequence[int]:
-    """The places of the operands whose memory an output of a task may be written to."""
+    """The operands whose memory an output of a task may overwrite."""
     return task.eqn.primitive.in_place(task.outvars.index(new), **task.eqn.params)
 
 
 class Run:
-    """One program being emitted."""
+    """The lowering of one program."""
 
     def __init__(self, b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
                  into: Sequence[Destination]) -> None:
@@ -61,12 +61,12 @@ class Run:
         self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
                                               strict=True))
         self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
-        self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
+        self.noted: JaxprEqn | None = None  # the equation whose line is printed already
         self.places: dict[Var, list[Stored]] = {}
-        # What a turn of a loop has made: those beside it ask for that alone, however they say it,
-        # and it is not in memory before the turn ends.
+        # Values of the current iteration: fused tasks read only these, whatever their index is,
+        # since stores come at the end of the iteration.
         self.turn: dict[Var, Operand] = {}
-        self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
+        self.skip: dict[Var, int] = {}  # leading axes without storage: loops around all readers
         self.later: list[tuple[Stored, Stored]] = []
         self.held: dict[Buffer | None, set[Var]] = {}  # the values in each buffer at the beginning
         for v, x in self.env.items():
@@ -75,8 +75,8 @@ class Run:
                 b.freeze(x.buffer)
 
     def run(self) -> list[Value]:
-        wanted = self._with_copies()
-        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in wanted]))
+        destinations = self._with_copies()
+        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in destinations]))
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
@@ -84,7 +84,7 @@ class Run:
         for task in self.paths:
             for v in task.reads:
                 self.readers.setdefault(v, []).append(task)
-        for v, place in wanted:
+        for v, place in destinations:
             self.places.setdefault(v, []).extend(
                 [] if place is None else [self._destination(v, place)])
         self._share_places()
@@ -96,28 +96,29 @@ class Run:
         return results
 
     def _with_copies(self) -> list[tuple[Var, Stored | None]]:
-        """The outputs that loops compute, and where; an equation copies an input or a literal.
+        """The outputs that loops compute, and their destinations; an input or a literal is copied
+        by an equation.
 
-        Copies of what is going to be overwritten are made before that, copies over it after.
+        Copies from memory that will be overwritten come first, copies into it last.
         """
         first: list[JaxprEqn] = []
         last: list[JaxprEqn] = []
-        wanted: list[tuple[Var, Stored | None]] = []
+        destinations: list[tuple[Var, Stored | None]] = []
         for out, into in zip(self.jaxpr.outvars, self.into, strict=True):
             place = into if isinstance(into, Stored) else None
             if isinstance(out, Var) and out not in self.env:
-                wanted.append((out, place))
+                destinations.append((out, place))
             elif place is not None and self.read(out).buffer is not place.buffer:
-                wanted.append((Var(out.aval), place))
-                copy = JaxprEqn((out,), (wanted[-1][0],), copy_p, {})
+                destinations.append((Var(out.aval), place))
+                copy = JaxprEqn((out,), (destinations[-1][0],), copy_p, {})
                 (last if place.buffer in self.held else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
-        return wanted
+        return destinations
 
     # -- places --------------------------------------------------------------------------------
 
     def _share_places(self) -> None:
-        """Let a rule that changes its operands do so in place, if the old values are not read."""
+        """Let a rule update its operands in place, if their old values are dead."""
         for writer in reversed(self.paths):
             for new in writer.outvars:
                 for old in (writer.eqn.invars[k] for k in _may_change(writer, new)):
@@ -129,14 +130,14 @@ class Run:
                             break
 
     def _whole_place(self, v: Var) -> Stored:
-        """A place that holds all of an output in one buffer of its own."""
+        """A destination with all of an output in one buffer of its own."""
         places = self.places.setdefault(v, [])
         if not any(place.whole for place in places):
             places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
         return next(place for place in places if place.whole)
 
     def _destination(self, v: Var, place: Stored) -> Stored:
-        """Where loops store an output: in its place, or first elsewhere."""
+        """Where loops store an output: directly, or in a temp that is copied at the end."""
         if self._safe_in_place(v, self.held.get(place.buffer, set())):
             return place
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
@@ -144,9 +145,8 @@ class Run:
         return temp
 
     def _safe_in_place(self, new: Var, held: set[Var]) -> bool:
-        """Whether everything that reads these values has done so when a new one takes their place.
-        """
-        # Each reader must be done, or beside the writer in one turn, or be the update itself.
+        """Whether all readers of these values are done when a new value overwrites them."""
+        # Each reader must be done, or read in the writer's iteration, or be the update itself.
         writer = self.makers[new]
         leaf, changes = self.paths[writer][-1], _may_change(writer, new)
         reads = {k for k, x in enumerate(writer.eqn.invars) if x in held}
@@ -161,13 +161,13 @@ class Run:
         return True
 
     def _before(self, task: Node, writer: Node) -> bool:
-        """Whether a task is done before another begins."""
+        """Whether a task ends before another begins."""
         return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
 
     # -- values --------------------------------------------------------------------------------
 
     def _define_values(self) -> None:
-        """An operand for every variable: stored, or computed where it is asked."""
+        """An operand for every variable: stored, or computed where it is used."""
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
                 if v in self.makers and not self.makers[v].opaque:
@@ -176,7 +176,9 @@ class Run:
                                        v.aval.shape, v.aval.dtype)
 
     def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
-        """From memory, if it has a place: what reads it comes later, or in its turn of a loop."""
+        """An element from memory, if it is stored: its readers come later, or are in the same
+        iteration.
+        """
         v = eqn.outvars[k]
         if v in self.turn:
             return self.turn[v]
@@ -187,15 +189,17 @@ class Run:
         return self.places[v][0](self.at(v, index))
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
-        """Where an element lies in the places of a value."""
+        """The index of an element in the storage of a value."""
         skip = self.skip.get(v, 0)
         return longer(index, v.aval.shape)[skip:] if skip else index
 
     def _find_room(self, v: Var, readers: Sequence[Node]) -> None:
-        """Where nothing is said, a temp as small as the readers' loops allow, or none."""
+        """Allocate a temp without the axes of the loops shared with its readers; no temp if they
+        share all.
+        """
         if self.places.get(v):
             return
-        # An output without a place of its own is read when all loops have ended.
+        # An output without a destination is read after all loops.
         path, outside = self.paths[self.makers[v]], v in self.places
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
@@ -207,7 +211,7 @@ class Run:
             self.places[v] = [Stored(self.b, buffer)]
 
     def in_memory(self, atom: Atom) -> Value:
-        """The operand of a variable or literal; what has been stored whole, as its buffer."""
+        """The operand of a variable or literal; for a value that is stored whole, its buffer."""
         x = self.read(atom)
         if x.shape and x.buffer is None and isinstance(atom, Var) and not self.skip.get(atom):
             return next(iter(self.places.get(atom, [])), x)
@@ -216,16 +220,18 @@ class Run:
     # -- loops ---------------------------------------------------------------------------------
 
     def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> Terms:
-        """Emit a nest below the loops whose indices are `prefix`; what these reduce is returned.
+        """Emit a nest inside the loops with indices `prefix`; returns the terms of their
+        reductions.
 
-        `alone`: not the whole body of a loop, so its lines stand over it and not over the loop.
+        `alone`: not the whole body of a loop, so comments stand over the statement, not over the
+        loop.
         """
         terms: Terms = {}
         match nest.kind:
             case "opaque":
                 self._emit_opaque(nest.tasks[0])
             case "tiled":
-                self._squares(nest, prefix)
+                self._tiles(nest, prefix)
             case _ if nest.kept:
                 self._columns(nest, prefix)
             case _ if nest.size is None:
@@ -239,7 +245,7 @@ class Run:
         return terms
 
     def _loop(self, nest: Nest, prefix: tuple[Operand, ...]) -> Terms:
-        """A loop over straight code or other nests, which may join terms of theirs to totals."""
+        """A loop over straight code or nests; their terms may be reduced."""
         def turn(k: Operand) -> Terms:
             if nest.kind == "flat":
                 return self.leaf(nest.tasks, (*prefix, *self.b.unravel(k, loops)))
@@ -264,18 +270,18 @@ class Run:
         return terms
 
     def _columns(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
-        """What lies side by side in reductions, and what stands between them, in stretches."""
+        """Reductions down columns, and element-wise code between them, in strips of columns."""
         b, kept, n = self.b, nest.kept, nest.turns
         rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
         share = max(n // _SHARES // LANES, 1) * LANES
         size = n if n <= min(WIDTH, 2 * rows) or b.on_gpu else min(share, WIDTH, n)
 
-        def stretch(_: Operand, start: Operand, width: int) -> None:
+        def strip(_: Operand, start: Operand, width: int) -> None:
             def at(j: Operand) -> tuple[Operand, ...]:
                 return *prefix, *b.unravel(b.add(start, j), kept)
 
             def columns(tasks: list[Node], extents: tuple[int, ...]) -> list:
-                """What reductions make of their rows, of narrow ones of several side by side."""
+                """The totals of reductions over rows; several narrow rows are taken as one."""
                 def terms(k: Operand, j: Operand) -> list[Operand]:
                     index = *at(j), *b.unravel(k, extents)
                     if beside > 1:
@@ -299,13 +305,13 @@ class Run:
                         totals = {task: b.at(x, j) for task, x in zip(tasks, sums, strict=False)}
                         self.leaf(tasks, at(b.index(j)), totals=totals)
 
-        b.in_blocks(n, size, stretch)
+        b.in_blocks(n, size, strip)
 
-    def _squares(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
-        """A loop and the last one inside of it, one square of their indices after the other: down a
-        column each step touches a new cache line, which a square uses whole while it is near.
+    def _tiles(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """A tiled transpose: down a column each access touches another cache line, which a tile
+        uses whole while it is cached.
 
-        What is asked for with these two the other way round is copied first, by lines of its own.
+        Operands that are read transposed are copied to a tile first, in the order of their lines.
         """
         b, chain, env = self.b, nest.chain, self.env
         turns = [each.turns for each in chain]
@@ -314,25 +320,25 @@ class Run:
         with b.loop(math.prod(squares), vectorize="apart") as t:
             p, *middle, q = map(b.actual, b.unravel(b.index(t), squares))
             (first, rows), (start, columns) = (
-                _stretch(b, p, turns[0], side), _stretch(b, q, turns[-1], side))
+                _strip(b, p, turns[0], side), _strip(b, q, turns[-1], side))
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
 
-            def asked(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
+            def element_index(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
                 return b.within([loops[x] if kind == "axis" else x for kind, x in pattern],
                                 v.aval.shape)
 
             tiles = {}
-            for v, pattern in turned_reads(nest.depth, chain[-1]):
+            for v, pattern in transposed_reads(nest.depth, chain[-1]):
                 tile = tiles[v, pattern] = b.temp((side, padded), v.aval.dtype, "tile")
                 with b.square(columns, rows, side) as (j, i):
-                    b.store(tile, (j, i), env[v](asked(v, pattern, at(i, j))))
+                    b.store(tile, (j, i), env[v](element_index(v, pattern, at(i, j))))
             self.env = env | {v: Computed(b, env[v], env[v].shape, env[v].dtype) for v, _ in tiles}
             with b.square(rows, columns, side) as (i, j):
                 loops = at(i, j)
                 for (v, pattern), tile in tiles.items():
-                    key = ("value", self.env[v], asked(v, pattern, loops))
+                    key = ("value", self.env[v], element_index(v, pattern, loops))
                     b.remember(key, b.load(tile, (j, i)))
                 for child in chain[-1].children:
                     self.emit(child, loops, alone=False)
@@ -340,9 +346,9 @@ class Run:
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
              totals: Mapping[Node, Operand] = {}) -> Terms:
-        """Compute every task at one index, then store: what they read may change.
+        """Compute every task at one index, then store: stores may overwrite what tasks read.
 
-        Of a reduction it is one term, which is returned; or else what the total of all gives.
+        For a reduction it returns one term; with the total in `totals` it finishes the reduction.
         """
         terms, stores = {}, []
         for task in tasks:
@@ -352,10 +358,10 @@ class Run:
                     _, _, extents, term, _ = self.apply(task.eqn, at)
                     terms[task] = term(*self.whole(index[task.rank:], extents))
                     continue
-                found = self.evaluate(task.eqn, at, totals.get(task))
-            for v, x in zip(task.outvars, found, strict=True):
+                results = self.evaluate(task.eqn, at, totals.get(task))
+            for v, x in zip(task.outvars, results, strict=True):
                 self.turn[v] = x
-                self.b.remember(("value", self.env[v], at), x)  # for the next that asks
+                self.b.remember(("value", self.env[v], at), x)  # for fused readers
                 stores += [(place, self.at(v, at), x) for place in self.places.get(v, [])]
         self.turn.clear()
         for place, where, x in stores:
@@ -363,13 +369,13 @@ class Run:
         return terms
 
     def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
-        """The index in the turns of some loops: over an axis of length one there is none."""
+        """The index of an element from the indices of loops: axes of length one have no loop."""
         turns = iter(loops)
         return tuple(next(turns) if n != 1 else self.b.index(0) for n in shape)
 
     @contextmanager
     def _noting(self, task: Node) -> Iterator[None]:
-        """Put the user's line over the first statement that is emitted meanwhile."""
+        """Attach the user's line to the first statement that is emitted meanwhile."""
         statements = self.b.scopes[-1].statements
         before = len(statements)
         self.noted = task.eqn
@@ -379,35 +385,35 @@ class Run:
             self.b.lines.setdefault(statements[before], note_of(task.eqn))
 
     def apply(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> Any:
-        """What an equation's rule gives for one element."""
+        """The result of an equation's rule for one element."""
         if eqn is not self.noted:
             self.b.note(note_of(eqn))
         return eqn.primitive.element(self.b, index, *map(self.read, eqn.invars), **eqn.params)
 
     def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...], total: Operand | None = None
                  ) -> list[Operand]:
-        """One element of each output of an equation; once for each index in a scope.
+        """One element of each output of an equation, cached for each index in a scope.
 
-        `total` is what a reduction's terms give, where it is known.
+        `total` is the total of a reduction's terms, if it is known.
         """
         key = ("equation", self, eqn, index)
-        found = self.b.find(key)
-        if found is not None:
-            return found
+        elements = self.b.find(key)
+        if elements is not None:
+            return elements
         result = self.apply(eqn, index)
         if isinstance(result, Reduction):
             if total is None:
                 total = self.b.accumulate(result.op, result.extents, result.term)
             result = result.finish(total)
-        found = list(result) if isinstance(result, list | tuple) else [result]
-        found = [self.b.actual(self.b.index(x)) for x in found]
-        for v, x in zip(eqn.outvars, found, strict=True):
+        elements = list(result) if isinstance(result, list | tuple) else [result]
+        elements = [self.b.actual(self.b.index(x)) for x in elements]
+        for v, x in zip(eqn.outvars, elements, strict=True):
             if x.dtype != v.aval.dtype:
                 raise TypeError(f"the element rule of '{eqn.primitive.name}' gives {x.dtype} "
                                 f"for {v.aval.str_short(True)}")
             self.b.origin(x, v)
-        self.b.remember(key, found)
-        return found
+        self.b.remember(key, elements)
+        return elements
 
     def read(self, atom: Atom) -> Value:
         """The operand of a variable or literal."""
@@ -420,7 +426,7 @@ class Run:
     def _emit_opaque(self, task: Node) -> None:
         eqn, b = task.eqn, self.b
         values = [self.in_memory(atom) for atom in eqn.invars]
-        given = [b.materialize(x) for x in values] if task.kind == "library" else values
+        operands = [b.materialize(x) for x in values] if task.kind == "library" else values
         anywhere = getattr(task.rule, "anywhere", False)
         outputs = [self.places[v][0] if anywhere and self.places.get(v) else self._whole_place(v)
                    for v in eqn.outvars]
@@ -429,7 +435,7 @@ class Run:
             b.touch(out.buffer)  # it may hold the operand that the rule is going to change
         begun = len(b.scopes[-1].statements)
         with self._noting(task):
-            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], given,
+            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
                       **eqn.params)
         for statement in b.scopes[-1].statements[begun:]:
             b.loops.setdefault(statement, note_of(eqn))
@@ -443,7 +449,7 @@ class Run:
     # -- cells ---------------------------------------------------------------------------------
 
     def _write_cells(self, results: Sequence[Value]) -> None:
-        """Change the cells at last, scalars and arrays, when all their new values are known."""
+        """Update the mutable cells at the end, when all new values are computed."""
         scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
                    if isinstance(variable, Variable)]
         for variable, x in scalars:
@@ -454,14 +460,14 @@ class Run:
 
 
 class NestingBuilder(ProgramBuilder):
-    """The builder that also lowers programs inside of a program."""
+    """The builder that also lowers nested programs."""
 
     def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
               into: Sequence[Destination] | None = None) -> list[Value]:
         """Lower a nested program here.
 
-        `into` says for each output where it goes: a buffer, a view, a cell, or None for a
-        place of the builder's choice. All cells change together, after everything is read.
+        `into` has a destination for each output: a buffer, a view, a cell, or None for one of the
+        builder's choice. All cells change together, after everything is read.
         """
         closed = simplify(closed)
         consts = [self.constant(buffer_of(c)) for c in closed.consts]
@@ -491,11 +497,10 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Ker
 
 
 def _passed(b: NestingBuilder, role: str, avals: Sequence[ShapedArray]) -> list[Stored]:
-    """What is passed to a kernel, or by it: of complex numbers both parts, which lie side by side.
-    """
-    found = []
+    """The arguments of a kernel, inputs or outputs; the parts of a complex array share a buffer."""
+    arguments = []
     for k, aval in enumerate(map(physical_aval, avals)):
         shape, parts = ((*aval.shape, 2), [(0,), (1,)]) if is_complex(aval) else (aval.shape, [()])
         buffer = Buffer(f"{role.removesuffix('put')}{k}", real_dtype(aval.dtype), shape, role)
-        found += [Stored(b, buffer, suffix=part) for part in parts]
-    return found
+        arguments += [Stored(b, buffer, suffix=part) for part in parts]
+    return arguments

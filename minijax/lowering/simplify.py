@@ -1,7 +1,7 @@
-"""A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped;
-complex numbers become pairs of reals, and keys words.
+"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code; complex
+numbers become pairs of reals, and keys words.
 
-Stands on pairs.py, steps.py, turned.py, accumulated.py: an equation, loops, products, sums.
+Stands on pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
@@ -17,10 +17,10 @@ from minijax.jaxpr import (
     without_dead_equations,
 )
 
-from .accumulated import with_part_added
 from .pairs import grouped, in_parts, parts, parts_of, program_of
-from .steps import with_products_outside
-from .turned import turn_products
+from .scan_hoisting import hoist_products
+from .sparse_accumulation import as_scatter_add
+from .transpose_folding import fold_transposes
 
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
@@ -41,7 +41,7 @@ def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 class _Simplifier:
-    """Rewrites one program from top to bottom; for a complex number stand both of its parts."""
+    """Rewrites one program from top to bottom; a complex number becomes two atoms."""
 
     def __init__(self) -> None:
         self.env: dict[Var, Sequence[Atom]] = {}
@@ -56,14 +56,14 @@ class _Simplifier:
         inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
         self.sums.update(inputs)
         outs = self.enter(closed, inputs)
-        kept = turn_products(remove_dead_equations(closed.jaxpr.replace(
+        kept = fold_transposes(remove_dead_equations(closed.jaxpr.replace(
             constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
             eqns=self.eqns)))
         consts = tuple(x for _, x in self.consts.values())
         return without_dead_equations(ClosedJaxpr(kept, consts))
 
     def enter(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> Sequence[Atom]:
-        """Walk a program whose inputs are `args`; what stands for its outputs."""
+        """Inline a program whose inputs are `args`; returns the atoms of its outputs."""
         jaxpr = closed.jaxpr
         # A program called twice has each variable twice: the latest call counts.
         self._define(jaxpr.invars, args)
@@ -78,7 +78,7 @@ class _Simplifier:
         self.env.update(zip(variables, grouped(atoms, [v.aval for v in variables]), strict=True))
 
     def _atoms(self, atoms: Iterable[Atom]) -> tuple[Atom, ...]:
-        """What stands for them."""
+        """The atoms that replace these atoms."""
         return tuple(part for x in atoms for part in (
             self.env[x] if isinstance(x, Var) else self._constant(x.value, x.aval)))
 
@@ -92,15 +92,16 @@ class _Simplifier:
         return [self.consts.setdefault((id(value), aval), (Var(aval), value))[0]]
 
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
-        """What stands for the outputs of an equation, which is kept where it is the first."""
+        """The atoms that replace the outputs of an equation; the first of equal equations is kept.
+        """
         args = self._atoms(eqn.invars)
         called = eqn.params.get(CALLS.get(eqn.primitive.name, "")) or program_of(eqn)
         if called is None:
             eqn = in_parts(eqn, args, simplify)
-            called = with_products_outside(eqn)
+            called = hoist_products(eqn)
         if called is not None:
             return self.enter(called, args)
-        if added := with_part_added(eqn, self.sums, self.makers):
+        if added := as_scatter_add(eqn, self.sums, self.makers):
             total = self.enter(*added)
             self.sums.update(total)
             return total
@@ -116,7 +117,7 @@ class _Simplifier:
 
 
 def buffer_of(value: Any) -> np.ndarray:
-    """The numbers of a constant, which may be an array of ours or of NumPy."""
+    """The NumPy array of a constant, which may be an array of ours or of NumPy."""
     return np.asarray(getattr(value, "_buffer", value))
 
 
@@ -126,9 +127,9 @@ def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
 
 
 def _fold(eqn: JaxprEqn) -> list[Literal] | None:
-    """The results of an equation on literals, where they are scalars.
+    """The literal results of an equation on literals, if they are scalars.
 
-    Not of a call of Python, which no `element` computes: its branch may never run.
+    Python callbacks, which have no `element`, are not folded: their branch may never run.
     """
     literals = [x for x in eqn.invars if isinstance(x, Literal)]
     results = [v.aval for v in eqn.outvars]
@@ -143,7 +144,9 @@ def _fold(eqn: JaxprEqn) -> list[Literal] | None:
 
 
 def _equation_key(eqn: JaxprEqn) -> Hashable:
-    """What two equations share when they compute the same; nothing, if that cannot be compared."""
+    """A key that is equal for equations that compute the same; unique where parameters cannot be
+    compared.
+    """
     key = (eqn.primitive, *map(_atom_key, eqn.invars), *(v.aval for v in eqn.outvars),
            _frozen(tuple(sorted(eqn.params.items()))))
     try:
@@ -159,7 +162,9 @@ def _atom_key(x: Atom) -> Hashable:
 
 
 def _frozen(value: Any) -> Hashable:
-    """A parameter, from which others differ that only compare equal: 1 and True, 0.0 and -0.0."""
+    """A key for a parameter that distinguishes values that merely compare equal: 1 and True, 0.0
+    and -0.0.
+    """
     if isinstance(value, tuple):
         return tuple(map(_frozen, value))
     return (type(value), value.hex() if isinstance(value, float) else value)

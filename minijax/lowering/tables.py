@@ -1,6 +1,6 @@
-"""Long runs of calls as tables: LLVM's time grows with instructions, and not with numbers.
+"""Call tables: long runs of calls become data, since LLVM's time grows with instructions only.
 
-Stands on outlined.py; llvm.py prints them. Chapter 24. In XLA: the thunks of its CPU backend.
+Stands on outlining.py; llvm.py prints them. Chapter 24. In XLA: the thunks of its CPU backend.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from .loops import Buffer, Kernel, Statement
 from .memory import ALIGNMENT
 
-RUN = 8  # calls, of which a table is shorter than the instructions
+RUN = 8  # calls: a table of so many is shorter than the instructions
 
 
 class Entry(NamedTuple):
-    """A call of a loop that is a function: its name, and the buffers that it takes."""
+    """A call of an outlined loop: the function's name and its buffers."""
 
     loop: Statement
     name: str
@@ -29,18 +29,19 @@ class Table(Statement):
 
 def with_tables(body: Sequence[Statement], entry: Callable[[Statement], Entry | None]
                 ) -> list[Statement]:
-    """A body whose long runs of calls are tables; `entry` gives what stands there for a statement.
+    """A body with each long run of calls replaced by a table; `entry` gives the call for a
+    statement.
     """
-    found: list[Statement] = []
+    rewritten: list[Statement] = []
     for is_call, run in groupby([(x, entry(x)) for x in body], lambda pair: pair[1] is not None):
         statements, entries = zip(*run, strict=True)
-        found += [Table(entries)] if is_call and len(entries) >= RUN else statements
-    return found
+        rewritten += [Table(entries)] if is_call and len(entries) >= RUN else statements
+    return rewritten
 
 
 def table_of(table: Table, kernel: Kernel) -> str:
-    """The words of a table: for each call its function, how much that takes, and where this is: a
-    position among what the kernel is passed, or, below zero, an offset in the workspace.
+    """The words of a table. Each call has its function, its number of arguments and their places: a
+    position among the kernel's arguments, or, below zero, an offset in the workspace.
     """
     passed = kernel.inputs + kernel.outputs + kernel.constants
     places = {x: k for k, x in enumerate(passed)} | {
@@ -51,7 +52,7 @@ def table_of(table: Table, kernel: Kernel) -> str:
 
 
 def calls_of(kernel: Kernel, most: int) -> str:
-    """The function that makes the calls of a table, each of no more than so many things."""
+    """The function that interprets a table, with at most so many arguments in a call."""
     workspace = len(kernel.inputs + kernel.outputs + kernel.constants)
     memory = f"""\
   %workspace = call ptr @array(ptr %list, i64 {workspace})

@@ -1,4 +1,4 @@
-"""The loop tree as Python that people read, and that runs: against NumPy buffers, scalar by scalar.
+"""The loop tree as readable Python, which also runs: on NumPy buffers, scalar by scalar.
 
 Stands on loops.py and printing.py; names are those of the printed jaxpr, and CALLS are what it may
 call. Chapter 24.
@@ -32,8 +32,8 @@ _OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not
               "shl": "<<", "shr_logical u": ">>", "shr_arithmetic i": ">>", "and": "&", "xor": "^",
               "or": "|", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-# The names that a text calls: NumPy's words where that of an operation is Python's already, and
-# each dtype converts what it is called with.
+# The names that a text calls: NumPy's names for operations whose own names are Python's, and
+# dtypes for conversions.
 NUMPYS = {"min": "minimum", "max": "maximum"}
 CONVERTERS = ["bool", *(dtype.name for dtype in dtypes.FLOATS + dtypes.SIGNED + dtypes.UNSIGNED)]
 CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
@@ -41,7 +41,7 @@ CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
 
 
 def plain(expression: str) -> str:
-    """An expression without the parentheses that it can do without.
+    """An expression without redundant parentheses.
 
     >>> plain("(a) - ((b) * (c))"), plain("(a) - ((b) - (c))")
     ('a - b * c', 'a - (b - c)')
@@ -81,7 +81,7 @@ class KernelText:
         every = list(walk(kernel.body))
         self.counts = Counter(x for each in every for x in used(each))
         self.note_lines = kernel.notes.get("lines", {})
-        # What has not been written and goes where its only reader is.
+        # Pending expressions, each to be printed inside its only reader.
         self.pending: dict[Any, str] = {}
         self.lines: list[str] = []
         self.indent = 0
@@ -120,7 +120,7 @@ class KernelText:
     # -- names ---------------------------------------------------------------------------------
 
     def named(self, thing: Any) -> str:
-        """The name of a thing, chosen when it is first asked for."""
+        """The name of a thing, chosen on first use."""
         thing = self.finals.get(thing, thing)
         if thing not in self.names:
             wish = self.jaxpr_names.of(self.origins[thing]) if thing in self.origins else "_"
@@ -130,7 +130,7 @@ class KernelText:
         return self.names[thing]
 
     def unused(self, *wishes: str) -> str:
-        """The first wished name that is free, or the very first with a number."""
+        """The first free name of some, or the first one with a number."""
         counter = self.numbers.setdefault(wishes[0], itertools.count(2))  # those before are taken
         numbered = (f"{wishes[0]}{number}" for number in counter)
         name = next(x for x in itertools.chain(wishes, numbered) if x not in self.taken)
@@ -143,7 +143,7 @@ class KernelText:
         self.lines.append("    " * self.indent + line)
 
     def note(self, note: str) -> None:
-        """Comments, except those that hold here already."""
+        """Print comments, except those that an enclosing body has."""
         lines = [x for x in dict.fromkeys(note.split("\n")) if x and x not in self.notes]
         for line in lines:
             self.write(f"# {line}")
@@ -158,7 +158,7 @@ class KernelText:
 
     def inner(self, header: str, statements: Sequence[Statement], first: Sequence[str] = ()
               ) -> None:
-        """A body below its header and its first lines."""
+        """An indented body after its header and first lines."""
         self.write(header)
         begin = len(self.lines)
         self.indent += 1
@@ -189,7 +189,7 @@ class KernelText:
         return f"{self.named(buffer)}{flat}[{self.operands(index) or '()'}]"
 
     def define(self, target: Scalar, expression: str) -> None:
-        """Keep the expression for its reader, or write it down under a name."""
+        """Keep the expression pending for its only reader, or assign it to a name."""
         self.pending[target] = expression
         if self.counts[target] > 1 or len(expression) > _WIDTH:
             self.name(target)
@@ -197,18 +197,18 @@ class KernelText:
             del self.pending[target]
 
     def name(self, target: Scalar) -> None:
-        """Write down what is pending under a name."""
+        """Assign a pending expression to a name."""
         self.write(f"{self.named(target)} = {self.pending.pop(target)}")
 
     def flush(self, changed: Buffer | Variable | None = None) -> None:
-        """Write down what is pending (and speaks of what has changed, if that is given)."""
+        """Assign what is pending to names, or only what depends on what has changed."""
         name = "" if changed is None else self.named(changed)
         for target, text in list(self.pending.items()):
             if name in text and (not name or re.search(rf"\b{name}\b", text)):
                 self.name(target)
 
     def shorten(self, operands: Sequence[Any]) -> None:
-        """Give names to the longest parts of an expression that would be too long."""
+        """Assign the longest parts of an expression that is too long to names."""
         pending = (x for x in operands if x in self.pending)
         parts = sorted(pending, key=lambda x: -len(self.pending[x]))
         while parts and sum(len(self.pending[x]) + 4 for x in parts) > _WIDTH - 12:
@@ -217,7 +217,7 @@ class KernelText:
     # -- statements ----------------------------------------------------------------------------
 
     def print(self, statement: Statement) -> None:
-        """Each kind of statement has its method below."""
+        """Print a statement; each kind has a method below."""
         getattr(self, "print_" + type(statement).__name__.lower())(statement)
 
     def print_let(self, let: Let) -> None:
@@ -282,7 +282,7 @@ class KernelText:
         self.taken.discard(name)
 
     def print_launch(self, launch: Launch) -> None:
-        """Blocks and threads as two loops, which run in any order, and side by side."""
+        """Blocks and threads as two loops, whose iterations are unordered."""
         self.flush()
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}

@@ -53,12 +53,12 @@ def _steps(dtype: np.dtype) -> list[list[float]]:
 
 
 def _step(size: Fraction, quarters: int, places: tuple[int, ...]) -> list[float]:
-    """A float, and by how much it is more than some quarter turns: parts of so many places."""
-    excess, found = size - quarters / TWO_OVER_PI, [float(size)]
+    """A float and its excess over some quarter turns, in parts of so many binary digits."""
+    excess, parts = size - quarters / TWO_OVER_PI, [float(size)]
     for place in places:
-        found.append(round(excess * 2**place) / 2**place)
-        excess -= Fraction(found[-1])
-    return found
+        parts.append(round(excess * 2**place) / 2**place)
+        excess -= Fraction(parts[-1])
+    return parts
 
 
 def _reduced(x: Any, steps: Sequence[list[float]]) -> tuple[Any, Any, Any]:

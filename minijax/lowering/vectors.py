@@ -1,4 +1,4 @@
-"""Elementary functions in machine code: written where they stand, or called, a vector at a time.
+"""Elementary functions in machine code: inlined, or called in a vectorised variant.
 
 Stands on builder.py; llvm.py prints with it. A program with many of them would otherwise take
 longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
@@ -19,7 +19,7 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .loops import OPS, Buffer, For, Let, Operand, Scalar, Statement, walk
 
-FEW = 150  # operations: so many are written where they stand, with no call around them
+FEW = 150  # operations of an elementary function that are inlined
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,9 @@ def function(name: str, dtype: np.dtype) -> Function:
 
 
 def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, ...]]:
-    """A function of vectors, as loops over buffers of their elements, the result in the last.
+    """A vectorised function, as loops over the elements of buffers; the last buffer is the result.
 
-    The rare case is computed only if one of the elements asks for it.
+    The rare case is computed only if an element needs it.
     """
     b = Builder()
     *xs, y = (Buffer("", f.dtype, (lanes,), "output") for _ in (*f.parameters, "result"))
@@ -70,8 +70,8 @@ def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, 
 
 
 def called_in(body: Iterable[Statement]) -> set[Function]:
-    """The elementary functions of a program that are called: those that stand there often, and
-    those with a rare case, which is a branch.
+    """The elementary functions that a program calls: those with many uses, and those with a rare
+    case, which is a branch.
     """
     counts = Counter(function(each.op, each.target.dtype) for each in walk(body)
                      if isinstance(each, Let) and each.op in FORMULAS)
@@ -80,11 +80,11 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
 
 
 def calls(loop: For, called: Collection[Function]) -> bool:
-    """Whether each turn of a loop calls functions."""
+    """Whether the body of a loop calls such functions."""
     return any(isinstance(each, Let) and each.op in FORMULAS
                and function(each.op, each.target.dtype) in called for each in loop.body)
 
 
 def lanes_of(called: Collection[Function]) -> int:
-    """How many elements functions take: as many of the widest as a vector register has."""
+    """The vector length of the functions: a register full of the widest dtype."""
     return vector_registers()[1] // max((f.dtype.itemsize for f in called), default=1)

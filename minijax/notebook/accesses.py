@@ -16,7 +16,7 @@ from minijax.lowering.loops import Launch, Load, Statement, Store, walk
 from minijax.lowering.schedule import lower_to_kernel
 from minijax.lowering.targets import programs
 from minijax.lowering.targets.launches import scheduled
-from minijax.lowering.targets.team import WARP
+from minijax.lowering.targets.thread_block import WARP
 from minijax.notebook import drawing
 from minijax.notebook.show import Shown, picture
 

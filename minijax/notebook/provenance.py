@@ -23,7 +23,7 @@ from minijax.lowering.loops import (
     walk,
 )
 from minijax.lowering.lowered import Lowered
-from minijax.lowering.outlined import Outlined
+from minijax.lowering.outlining import Outlined
 from minijax.lowering.tables import Table
 from minijax.lowering.pairs import with_programs
 from minijax.lowering.text import KernelText

@@ -1,4 +1,4 @@
-"""The traps that JAX leaves silent, made loud: one file for each, and a switch for all of them.
+"""Checks for the traps that JAX leaves silent: one module for each, and a switch for all of them.
 
 `checking` says which check looks at what; it is loaded, and the checks with it, when a flag is
 first on.  `findings` says where a finding goes.

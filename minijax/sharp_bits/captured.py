@@ -1,7 +1,8 @@
-"""What a function sees besides its arguments: a snapshot of it, to be compared with a later one.
+"""Snapshots of what a function reads besides its arguments, to be compared with later ones.
 
-Stands on `core`.  Globals that its code names, closures, defaults, what these refer to, and the
-same of the user's functions among them.  Chapter 12, *Pure functions*.  JAX has no counterpart.
+Stands on `core`. Covers the globals that its code names, closures, defaults, the objects that these
+refer to, and the same for the user's functions among them. Chapter 12, *Pure functions*. JAX has no
+counterpart.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-MOST_PARTS = 500        # items of a list; of the others only which objects they are
+MOST_PARTS = 500        # items of a list; the others are compared by identity
 WHOLE_BYTES = 1 << 24   # of a larger NumPy array only a part is looked at
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 
 
 @caches.remembered(maxsize=4096)
 def is_own(filename: str) -> bool:
-    """Return whether a file is the user's: neither this package's, nor a library's, nor Python's.
+    """Return whether a file is the user's: not of this package, a library or Python.
 
     >>> is_own("model.py"), is_own(functools.__file__)
     (True, False)
@@ -72,19 +73,19 @@ class Place(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """The last attribute that it names; empty where it names none."""
+        """The last attribute in the path; empty if there is none."""
         return next((step[1:] for step in reversed(self.path) if step.startswith(".")), "")
 
     @property
     def last_name(self) -> str:
-        """The last name in it that stands in the code: of an attribute, else of the root."""
+        """The last name that stands in the code: the last attribute, or else the root."""
         return self.attribute or self.root
 
 
 # ── The walk ─────────────────────────────────────────────────────────────────────────────────
 
 class Snapshot:
-    """All that a function sees besides its arguments, by place.
+    """All that a function reads besides its arguments, by place.
 
     >>> seen = []
     >>> def f(x):
@@ -114,23 +115,24 @@ class Snapshot:
             waiting.extend((part, value, names) for part, value in _parts(x, place, names))
 
     def changes(self, later: Snapshot) -> list[Change]:
-        """What differs in a later snapshot; of a thing and its parts, the thing."""
-        found: list[Change] = []
+        """The differences to a later snapshot; if an object and its parts differ, only the object.
+        """
+        changes: list[Change] = []
         for place in {**self.contents, **later.contents}:
             old, new = self.contents.get(place), later.contents.get(place)
             same = old is not None and new is not None and old.token == new.token
-            if not same and not any(place.is_inside(change.place) for change in found):
-                found.append(Change(place, old, new, later.has_new_tracer(place, self)))
-        return found
+            if not same and not any(place.is_inside(change.place) for change in changes):
+                changes.append(Change(place, old, new, later.has_new_tracer(place, self)))
+        return changes
 
     def has_new_tracer(self, place: Place, earlier: Snapshot) -> bool:
-        """Whether a tracer is at a place, or inside, that was not there in an earlier snapshot."""
+        """Whether there is a tracer at or below a place that an earlier snapshot lacks."""
         return any(part.what == "tracer" and part != earlier.contents.get(where)
                    for where, part in self.contents.items() if where.is_inside(place))
 
 
 class Change(NamedTuple):
-    """A place where two snapshots differ; `old` or `new` is None where there was nothing."""
+    """A difference between two snapshots; `old` or `new` is None where the place did not exist."""
 
     place: Place
     old: Content | None
@@ -142,7 +144,7 @@ class Change(NamedTuple):
         return (self.new or self.old).what  # type: ignore[union-attr]
 
     def texts(self, nothing: str) -> list[str]:
-        """The old value and the new one, short."""
+        """Short texts of the old and the new value."""
         return [part.text if part else nothing for part in (self.old, self.new)]
 
 
@@ -155,7 +157,7 @@ def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @caches.remembered(maxsize=4096)
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """The names that a function's code, and that of functions inside it, looks up."""
+    """The names that the code of a function looks up, nested functions included."""
     return frozenset(name for part in _with_nested(code) for name in part.co_names)
 
 
@@ -163,9 +165,9 @@ Part = tuple[Place | None, Any]
 
 
 def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]:
-    """What is to be looked at in an object, and how a program names it.
+    """The parts of an object to be visited, with their places.
 
-    `names` are those in the code that led here: of modules and classes only these are looked at.
+    `names` are those in the code that led here: in modules and classes only these are visited.
     """
     here = place or Place("attribute", "self")  # of an object that is called
     if isinstance(x, types.FunctionType):
@@ -191,10 +193,10 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
 
 def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
     if is_own(fun.__code__.co_filename):
-        known = sorted(names_in(fun.__code__) & fun.__globals__.keys())
+        names = sorted(names_in(fun.__code__) & fun.__globals__.keys())
         for kind, variables in (
                 ("closure variable", closure(fun)), ("default argument", defaults(fun)),
-                ("global", ((name, fun.__globals__[name]) for name in known))):
+                ("global", ((name, fun.__globals__[name]) for name in names))):
             yield from ((Place(kind, name), value) for name, value in variables)
     else:
         yield from ((None, value) for _, value in closure(fun) if callable(value))
@@ -203,21 +205,21 @@ def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
 
 
 def closure(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables that a function closes over, as far as something is bound to them."""
+    """The bound closure variables of a function."""
     for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):
             yield name, cell.cell_contents
 
 
 def defaults(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """The arguments that a function has defaults for, and these."""
+    """The arguments with defaults, and these."""
     names, values = fun.__code__.co_varnames[:fun.__code__.co_argcount], fun.__defaults__ or ()
     yield from zip(names[len(names) - len(values):], values, strict=True)
     yield from (fun.__kwdefaults__ or {}).items()
 
 
 def _parts_of_namespace(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:
-    """Of a module or class of the user's, what the code names; the methods of a class, all."""
+    """The names of a user's module or class that the code mentions; all methods of a class."""
     if x is random:
         yield here, random._inst
     elif x is np.random or x is np and "random" in names:
@@ -260,7 +262,7 @@ def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[P
 
 
 def attributes(x: Any) -> Iterator[tuple[str, Any]]:
-    """What an object has by name; no `__getattr__` of the user's is asked."""
+    """The attributes of an object, without running a user's `__getattr__`."""
     with contextlib.suppress(AttributeError):
         yield from list(object.__getattribute__(x, "__dict__").items())
     for base in type(x).__mro__:
@@ -270,10 +272,10 @@ def attributes(x: Any) -> Iterator[tuple[str, Any]]:
                     yield name, slot.__get__(x)
 
 
-# ── What an object is at a moment, its parts apart: those are looked at by themselves ─────────
+# ── The state of an object, without its parts ─────────────────────────────────────────────────
 
 class Content(NamedTuple):
-    """What was found at a place; equal tokens mean that nothing has changed."""
+    """The state of an object at a place; equal tokens mean no change."""
 
     token: Hashable
     what: str   # "list", "iterator", "number", …
@@ -282,7 +284,7 @@ class Content(NamedTuple):
 
 
 def content(x: Any) -> Content:
-    """What an object is, its parts apart: those are looked at by themselves."""
+    """The state of an object without its parts, which have places of their own."""
     what, token = _what_and_token(x)
     shown = x.gi_frame if isinstance(x, types.GeneratorType) else x
     return Content(token, what, _short(x, what), id(shown))
@@ -314,7 +316,9 @@ def _what_and_token(x: Any) -> tuple[str, Hashable]:
 
 
 def plain_keys(x: Any) -> Sequence:
-    """The keys of a dict that are written in programs, strings and whole numbers; all of a list."""
+    """The keys of a dict that can be written in a program, strings and whole numbers; or all
+    indices of a list.
+    """
     if isinstance(x, dict):
         return tuple(key for key in x if type(key) in (str, int))
     return range(len(x))
@@ -332,7 +336,7 @@ def _random_state(x: Any) -> Hashable:
 
 
 def _iterator_state(x: Any, depth: int = 0) -> Hashable:
-    """How far an iterator is; what runs Python code is not asked."""
+    """The position of an iterator, if it can be read without running Python code."""
     if isinstance(x, types.GeneratorType):
         return x.gi_frame and (x.gi_frame.f_lasti, repr(sorted(x.gi_frame.f_locals)))
     if type(x).__module__ not in ("builtins", "itertools") or depth > 5:

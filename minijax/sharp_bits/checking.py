@@ -1,4 +1,4 @@
-"""A check is an interpretation: evaluation that looks at what it is told of, as the flags say.
+"""Checks as an interpreter: evaluation with a check around each event that its flags name.
 
 Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
@@ -22,7 +22,7 @@ PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
 PROFILE = (config.profiling,)
 TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
-# Which check looks at what, and under which flags.  Of two the first is outside.
+# The checks of each event, with their flags; the first is the outermost.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
                   (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
@@ -42,12 +42,12 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
-# Those that would miss what a call does if it went straight to compiled code.
+# Flags whose checks need to see calls that would otherwise go straight to compiled code.
 LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 
 class CheckingTrace(EvalTrace):
-    """Evaluation under the checks whose flags are on in this thread."""
+    """Evaluation under the checks that are enabled in this thread."""
 
     @property
     def goes_straight(self) -> bool:  # type: ignore[override]
@@ -78,5 +78,5 @@ def _looking_at(moment: str) -> list[Callable]:
 
 
 def begin() -> None:
-    """Have every trace end in a `CheckingTrace` from now on."""
+    """Replace the base of every trace by a `CheckingTrace` from now on."""
     core.base_trace.__class__ = CheckingTrace

@@ -1,4 +1,4 @@
-"""What a check found, in which round of a loop, and where it goes: raised, warned of, collected.
+"""Findings of checks, with the iteration they occurred in: raised, warned of, or collected.
 
 Stands on `config`, `context`, `errors`, `source_info`.  Each check's own file says when there is
 a finding.  JAX has no counterpart.
@@ -62,7 +62,7 @@ class Finding:
 
 def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
             by: object = None) -> Finding:
-    """A finding at a line of the user's: `source`, or else the line that is running now."""
+    """A finding at a user's line: `source`, or else the line that is running."""
     source = source or source_info.user_frame()
     if source is None:
         return Finding(kind, message, fix=fix, by=by)
@@ -70,7 +70,7 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
 
 
 def quoted(source: SourceInfo | None) -> str | None:
-    """A line of the user's as an error shows it: its place, and its text where that is known."""
+    """A user's line as in an error: its place, and its text if it is known."""
     if source is None:
         return None
     return f"{source.summary}: {source.text}" if source.text else source.summary
@@ -87,11 +87,11 @@ def is_collecting() -> bool:
 
 
 def has_collected(kind: str) -> bool:
-    """Whether there is a finding of a kind among those collected."""
-    return any(found.kind == kind for found in _collected.get() or ())
+    """Whether a finding of a kind has been collected."""
+    return any(each.kind == kind for each in _collected.get() or ())
 
 
-def report(found: Finding, error: Exception | None = None) -> None:
+def report(finding: Finding, error: Exception | None = None) -> None:
     """Collect a finding; or else raise `error`, or warn where there is none.
 
     The error bears the finding as its attribute `finding`.
@@ -99,20 +99,20 @@ def report(found: Finding, error: Exception | None = None) -> None:
     collected = _collected.get()
     if collected is not None:
         # a loop that steps into it a thousand times is one finding
-        known = any(other == found or (found.by is not None and other.by == found.by)
-                    for other in collected)
-        if not known:
-            collected.append(found)
+        is_repeated = any(other == finding or (finding.by is not None and other.by == finding.by)
+                          for other in collected)
+        if not is_repeated:
+            collected.append(finding)
     elif error is None:
-        errors.warn(f"{found.message} {found.fix}".rstrip(), errors.SharpBitWarning)
+        errors.warn(f"{finding.message} {finding.fix}".rstrip(), errors.SharpBitWarning)
     else:
-        error.finding = found  # type: ignore[attr-defined]
+        error.finding = finding  # type: ignore[attr-defined]
         raise error
 
 
 def refuse(kind: str, message: str, fix: str, error: type[Exception], source: SourceInfo | None,
            by: object = None) -> None:
-    """Collect, or raise an error of, what happened at a line of the user's.
+    """Collect a finding at a user's line, or raise an error of it.
 
     Args:
       by: whose findings are one: an equation's, which finds it while the program runs, or a line's.
@@ -161,7 +161,7 @@ class Step(NamedTuple):
     kind: str  # "scan", "while_loop", "vmap"
     number: int  # from 0
     of: int | None = None  # how many there are, where that is known
-    others: tuple[int, ...] = ()  # which of them are like it
+    others: tuple[int, ...] = ()  # the numbers of the steps like it
 
     def __str__(self) -> str:
         if self.kind == "vmap":
@@ -179,7 +179,7 @@ current_steps: contextvars.ContextVar[tuple[Step, ...]] = contextvars.ContextVar
 
 def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = None,
             **kwargs: Any) -> T:
-    """`f(*args, **kwargs)`, with the step known to checks that ask where we are.
+    """`f(*args, **kwargs)`, with the step recorded for checks inside.
 
     Args:
       outside: how many of the steps we are in are around this one; None: all of them.

@@ -1,4 +1,4 @@
-"""What flags of JAX forbid while a program runs: numbers that come in unasked, and tracing anew.
+"""JAX's guard flags at run time: implicit transfers, and tracing again.
 
 Stands on `core`, `config`.  Here all memory is the host's; the guard minds where JAX on the CPU
 does: a Python number or a NumPy array that becomes an array.  In JAX: `jax/_src/config.py`.
@@ -23,19 +23,19 @@ _explicit: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_explic
 
 
 def explicitly(transfer: Callable[..., T], *args: Any) -> T:
-    """`transfer(*args)`, which was asked for by name."""
+    """`transfer(*args)`, as an explicit transfer."""
     return with_values({_explicit: True}, transfer, *args)
 
 
 def comes_in(x: Any, dtype: np.dtype) -> None:
-    """Mind NumPy data that becomes an array; while a function is traced, it becomes a constant."""
+    """Check an implicit transfer of NumPy data; during tracing it becomes a constant."""
     if core.current_trace.get() is core.base_trace:
         _mind(ShapedArray(np.shape(x), dtype))
 
 
 def evaluated(evaluate: Callable[..., T], primitive: Primitive, args: Sequence[Any],
               params: Params) -> T:
-    """The outputs of an operation; numbers among its operands come in with it."""
+    """The outputs of an operation; numbers among its operands are implicit transfers."""
     for x in args:
         if x.is_literal:
             _mind(x.aval)
@@ -58,7 +58,7 @@ def _mind(aval: ShapedArray) -> None:
 
 def traced_anew(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
                 debug_info: DebugInfo | None) -> T:
-    """Refuse to trace a function of the user's."""
+    """Refuse to trace a user's function, if the flag forbids it."""
     if isinstance(fun, FlatFunction):
         whose = debug_info.func_src_info if debug_info is not None else fun.fun
         raise errors.with_cure(

@@ -1,8 +1,8 @@
-"""Random keys that are consumed twice: each key bears a name, which follows it wherever it goes.
+"""Random keys that are consumed twice: each key has a number, which follows it through the program.
 
-A *shadow* is the buffer of a key array with a key's name in place of its words.  What moves keys
-about moves shadows too, by running on them; so no list of primitives is needed.
-Stands on `core`, `jaxpr`.  Chapter 16.  In JAX: `jax/experimental/key_reuse/_core.py`.
+A *shadow* is the buffer of a key array, with a key's number in place of its words. Primitives that
+move keys move shadows too, by running on them; so no list of primitives is needed. Stands on
+`core`, `jaxpr`. Chapter 16. In JAX: `jax/experimental/key_reuse/_core.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
-LONG = 32  # turns of a loop over keys that are followed one by one
+LONG = 32  # iterations of a loop over keys that are followed one by one
 
 FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
 
@@ -34,7 +34,7 @@ FIX = "Split the key before each use: `key, part = random.split(key)`, then draw
 # ── Names ────────────────────────────────────────────────────────────────────────────────────
 
 class Names:
-    """Which keys there are, and where each was consumed.  Name 0 is of no key in particular."""
+    """The key numbers in use, and where each key was consumed. Number 0 is no particular key."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -45,7 +45,7 @@ class Names:
         self.uses: dict[Use, int] = {}
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:
-        """A shadow of keys that were not seen before."""
+        """A shadow with new key numbers."""
         size = int(np.prod(words_shape))
         first, self.count = self.count, self.count + size // 2
         while self.count > len(self.consumed):
@@ -53,7 +53,7 @@ class Names:
         return np.arange(2 * first, 2 * first + size, dtype=np.uint32).reshape(words_shape)
 
     def consume(self, shadow: Shadow, use: Use) -> None:
-        """Note that keys are consumed, once each; report those that were before."""
+        """Record that keys are consumed, once each; report those that were consumed before."""
         names = np.unique(shadow // 2)
         names = names[names > 0]
         before = self.consumed[names]
@@ -63,7 +63,7 @@ class Names:
         self.consumed[names[before == 0]] = self.uses.setdefault(use, len(self.uses) + 1)
 
     def consume_rows(self, shadow: Shadow, use: Use) -> None:
-        """The same for keys that are consumed one row after the other."""
+        """Record that keys are consumed one row after the other."""
         rows = np.repeat(np.arange(len(shadow)), shadow[0].size)
         _, first, same = np.unique(shadow // 2, return_index=True, return_inverse=True)
         again = rows[first][same.ravel()] != rows
@@ -71,15 +71,15 @@ class Names:
         self.consume(shadow.ravel()[again], use)
 
     def report(self, first: Use, second: Use) -> None:
-        """Tell of two uses of a key, with their lines."""
+        """Report two uses of a key, with their lines."""
         story = "its numbers were drawn before."
         if first and second:
             story = f"it was consumed at\n  {_place(first)}\nand is consumed again"
             story = f"{'it is consumed again and again' if first == second else story} at\n"
             story += f"  {_place(second)}"
         message = f"Previously-consumed key passed to a random function: {story}"
-        found = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
-        report(found, errors.KeyReuseError(f"{message}\n{FIX}"))
+        reuse = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
+        report(reuse, errors.KeyReuseError(f"{message}\n{FIX}"))
 
 
 def _place(use: Use) -> str:
@@ -89,8 +89,8 @@ def _place(use: Use) -> str:
 
 
 names = Names()
-# The shadows of arrays that exist, by the identity of their numbers, which copies have in common;
-# an entry goes when these do.
+# The shadows of live arrays, by the identity of their buffers, which copies share; an entry dies
+# with its buffer.
 _shadows: dict[int, tuple[weakref.ref, Shadow]] = {}
 
 
@@ -102,7 +102,7 @@ def _attach(x: ArrayImpl, shadow: Shadow) -> None:
 
 @dataclass(eq=False)
 class Operand:
-    """A value as far as it matters here.
+    """A value with the keys that it holds.
 
     Args:
       aval: its type.
@@ -116,7 +116,7 @@ class Operand:
 
     @staticmethod
     def of(x: ArrayImpl) -> Operand:
-        """The operand for an array, with the names that its keys have already."""
+        """The operand for an array, with its known key numbers."""
         holder = x._holder()
         entry = _shadows.get(id(holder))
         return Operand(x.aval, entry[1] if entry and entry[0]() is holder else None, x)
@@ -126,7 +126,7 @@ class Operand:
         return self.shadow is not None or core.has_key_dtype(self.aval)
 
     def named(self) -> Shadow:
-        """The names of its keys: new ones at the first time."""
+        """The shadow of its keys; new numbers on first use."""
         if self.shadow is None:
             self.shadow = names.fresh(core.physical_aval(self.aval).shape)
             if self.array is not None:
@@ -138,27 +138,29 @@ class Operand:
 
 def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl]:
-    """What the primitive gives; keys that it consumes must not have been consumed before.
+    """The outputs of a primitive; keys that it consumes must not have been consumed before.
 
     Raises:
       KeyReuseError: naming both uses.
     """
     if primitive.calls_python(params) or not _concerns_keys(primitive, args, params):
         return evaluate(primitive, args, params)
-    # what evaluation does inside is no use of its own
+    # operations inside of it are no uses of their own
     outs = as_before(evaluate, primitive, args, params)
     frame = source_info.user_frame()
     with names.lock:
-        found = _follow(primitive, params, [Operand.of(x) for x in args], [x.aval for x in outs],
-                        (frame,) if frame else ())
-        for x, operand in zip(outs, found, strict=True):
+        operands = _follow(primitive, params, [Operand.of(x) for x in args], [x.aval for x in outs],
+                           (frame,) if frame else ())
+        for x, operand in zip(outs, operands, strict=True):
             if operand.holds_keys and (operand.shadow is not None or operand.array is not None):
                 _attach(x, operand.named())
     return outs
 
 
 def as_before(run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """`run(*args, **kwargs)`, which consumes the keys that it consumed before, or one around it."""
+    """`run(*args, **kwargs)`, without recording that keys are consumed: they were before, or an
+    operation around it consumes them.
+    """
     with config.debug_key_reuse(False):
         return run(*args, **kwargs)
 
@@ -183,41 +185,43 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
             out_avals: Sequence[ShapedArray], where: Use) -> list[Operand]:
-    """The outputs of an equation, with their keys; notes the keys that it consumes."""
-    known: list[Operand] = []  # the first of them; the others hold no key that was seen before
+    """The outputs of an equation with their keys; records the keys that it consumes."""
+    outputs: list[Operand] = []  # the others hold no known key
     if any(subjaxprs(params)):
-        known = _BRANCHING.get(primitive.name, _call)(params, operands, where)
+        outputs = _BRANCHING.get(primitive.name, _call)(params, operands, where)
     elif primitive.consumes_key:
         names.consume(operands[0].named(), where)
     elif primitive.name in _SAME_WORDS:
-        known = [Operand(out_avals[0], _whole_keys(operands[0].named()))]
+        outputs = [Operand(out_avals[0], _whole_keys(operands[0].named()))]
     elif not primitive.handles_keys and any(x.holds_keys for x in operands):
-        known = _moved(primitive, params, operands)
-    return [*known, *map(Operand, out_avals[len(known):])]
+        outputs = _moved(primitive, params, operands)
+    return [*outputs, *map(Operand, out_avals[len(outputs):])]
 
 
 def _whole_keys(shadow: Shadow) -> Shadow:
-    """The same where both words are of one key; where words were mixed, no key in particular."""
+    """The shadow where both words are of one key; 0 where words of several are mixed."""
     first, second = shadow[..., :1], shadow[..., 1:]
     return np.where((first % 2 == 0) & (second == first + 1), shadow, np.uint32(0))
 
 
 def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> list[Operand]:
-    """Where keys end up: the primitive, run on their shadows; nothing where that is not known."""
+    """The shadows after a primitive that moves keys, by running it on shadows; empty if that is
+    unknown.
+    """
     shadows = [x.named() if x.holds_keys else None for x in operands]
-    given = [x.array if shadow is None else ArrayImpl(shadow, x.aval)
-             for x, shadow in zip(operands, shadows, strict=True)]
-    if any(x is None for x in given) or not _moves_only(primitive, params, operands):
+    inputs = [x.array if shadow is None else ArrayImpl(shadow, x.aval)
+              for x, shadow in zip(operands, shadows, strict=True)]
+    if any(x is None for x in inputs) or not _moves_only(primitive, params, operands):
         return []
-    outs = as_before(primitive.evaluate, given, params)
+    outs = as_before(primitive.evaluate, inputs, params)
     words = np.concatenate([shadow.ravel() for shadow in shadows if shadow is not None])
-    # what fills a gap is no key of ours
+    # fill values are no keys of ours
     return [Operand(out.aval, np.where(np.isin(out._buffer, words), out._buffer, np.uint32(0))
                     if out._buffer.dtype == np.uint32 else None) for out in outs]
 
 
 def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> bool:
-    """Whether the primitive takes elements as they are: then it would take typed keys, too."""
+    """Whether the primitive only moves elements: then it accepts typed keys, too."""
     key = core.dtypes.key_dtype("threefry2x32")
     try:
         primitive.type_of([x.aval if x.shadow is None else x.aval.update(dtype=key)
@@ -230,7 +234,7 @@ def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
 def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    """Follow keys through a program; `where` are the lines from which it was called."""
+    """Propagate keys through a program; `where` are the lines from which it was called."""
     if not _mentions_keys(closed) and not any(x.holds_keys for x in operands):
         return list(map(Operand, closed.out_avals))
     jaxpr = closed.jaxpr
@@ -261,14 +265,14 @@ _ROWS = ("dynamic_slice", "gather")
 
 
 def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    if params.get("differentiated"):  # what a backward pass computes again is no second use
+    if params.get("differentiated"):  # recomputation in a backward pass is no second use
         return []
     (closed,) = subjaxprs(params)
     return _run(closed, operands, where)
 
 
 def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    """One branch of them runs: a key may be consumed in each, and then is."""
+    """One branch runs: each may consume a key, which is consumed afterwards."""
     before, after, results = names.consumed, [], []
     for branch in params["branches"]:
         names.consumed = before.copy()
@@ -280,7 +284,7 @@ def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Opera
 
 
 def _either(outs: Sequence[Operand]) -> Operand:
-    """What one of several programs gives: the keys they agree on, otherwise others."""
+    """The join of several programs' outputs: the keys that they agree on, otherwise new ones."""
     first, *rest = outs
     same = all(x is first or (first.shadow is not None and x.shadow is not None
                               and np.array_equal(first.shadow, x.shadow)) for x in rest)
@@ -288,7 +292,9 @@ def _either(outs: Sequence[Operand]) -> Operand:
 
 
 def _turns(carry: Sequence[Operand]) -> int:
-    """How often to go round a loop: keys that take turns come back after as many as there are."""
+    """The number of iterations to follow: keys that rotate in the state return after as many as
+    there are.
+    """
     keys = sum(x.named().size // 2 for x in carry if x.holds_keys)
     return 1 + min(max(keys, 1), 8)
 

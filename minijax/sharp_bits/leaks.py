@@ -1,4 +1,4 @@
-"""Leaked tracers: what still holds a tracer when its transformation ends, and by which way.
+"""Leaked tracers: which references keep a tracer alive after its transformation has ended.
 
 Stands on `core`, `findings` and the garbage collector, which knows of (nearly) every reference.
 Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tracers`,
@@ -24,8 +24,8 @@ from minijax.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
-# Who may hold a tracer: other tracers and their traces (which are looked at themselves), and
-# equations, whose derivative rules may be functions that close over one.
+# Types that may refer to a tracer: tracers and traces (which are checked themselves), and
+# equations, whose derivative rules may close over one.
 MAY_HOLD = (Tracer, Trace, jaxpr.JaxprEqn)
 
 # The levels entered since the innermost transformation that is being checked began.
@@ -34,7 +34,7 @@ _levels: contextvars.ContextVar[list[weakref.ref[Level]] | None] = contextvars.C
 
 
 def watch(level: Level) -> None:
-    """Have a new level looked at when the transformation that made it ends."""
+    """Schedule a check of a new level for the end of its transformation."""
     level.is_watched = True
     levels = _levels.get()
     if levels is not None:
@@ -42,7 +42,7 @@ def watch(level: Level) -> None:
 
 
 def checked(enter: Callable, *args: Any, **kwargs: Any) -> Any:
-    """``enter(*args, **kwargs)``; a finding when a tracer of a level made meanwhile is left.
+    """``enter(*args, **kwargs)``; a finding if a tracer of a level created meanwhile survives.
 
     Raises:
       TracerLeakError: unless findings are collected.
@@ -55,14 +55,14 @@ def checked(enter: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def _check(ref: weakref.ref[Level]) -> None:
-    """Report the tracers of a level that ended, where anything but ourselves holds them.
+    """Report the tracers of an ended level that user objects keep alive.
 
-    A level is held by its tracers and its trace alone: nearly always it is gone by now.
+    Only its tracers and its trace hold a level, so it is nearly always gone by now.
     """
     leaks = _leaks(ref)
     if not all(leak.is_certain for leak in leaks):
-        gc.unfreeze()  # what a program has frozen, the collector does not look into
-        gc.collect()   # and what only refers to itself, a recursive function say, holds nothing
+        gc.unfreeze()  # the collector does not traverse frozen objects
+        gc.collect()   # cycles without outside references, as of a recursive function, do not count
         leaks = _leaks(ref)
     level = ref()
     if not leaks or level is None:
@@ -77,7 +77,7 @@ def _check(ref: weakref.ref[Level]) -> None:
 
 
 class Leak(NamedTuple):
-    """One tracer that is left: what is said of it, and where it was made."""
+    """A surviving tracer: the report, and where it was created."""
 
     text: str
     is_certain: bool
@@ -91,8 +91,8 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
         return []
     heap = Heap()
     heap.holders(left)
-    found = [leak for x in left if (leak := _leak(x, heap)) is not None]
-    return sorted(found, key=lambda leak: leak.text.count(" <- "))  # what is held directly first
+    leaks = [leak for x in left if (leak := _leak(x, heap)) is not None]
+    return sorted(leaks, key=lambda leak: leak.text.count(" <- "))  # the shortest chains first
 
 
 def _tracers_of(ref: weakref.ref[Level]) -> Ours:
@@ -101,7 +101,7 @@ def _tracers_of(ref: weakref.ref[Level]) -> Ours:
 
 
 def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
-    """What keeps a tracer alive in words; None where nothing of the user's does."""
+    """The reference chain of a tracer, in words; None if no user object holds it."""
     chain = chain_of_holders(tracer, heap)
     if chain is None:
         return None
@@ -124,11 +124,11 @@ UNSEEN = ("something that Python's garbage collector does not look into, such as
 
 
 class Ours(tuple):
-    """Objects that are being looked at: they are not counted as held by it."""
+    """Objects under examination, which do not count as referring to themselves."""
 
 
 class Heap:
-    """What refers to what, as Python's garbage collector knows it, and the functions that run.
+    """The reference graph as the garbage collector knows it, and the running functions.
 
     A pass over the heap is slow, so each object's holders are looked up once.
     """
@@ -140,18 +140,18 @@ class Heap:
         self._holders: dict[int, Ours] = {}
 
     def holders(self, objects: Ours) -> Ours:
-        """For each object all that refers to it, found in one pass."""
+        """The referrers of each object, in one pass over the heap."""
         new = Ours(x for x in objects if id(x) not in self._holders)
-        found: dict[int, list[Any]] = {id(x): [] for x in new}
+        holders: dict[int, list[Any]] = {id(x): [] for x in new}
         for holder, held in self._holding(new):
             for x in held:
-                if id(x) in found:
-                    found[id(x)].append(holder)
-        self._holders.update((key, Ours(some)) for key, some in found.items())
+                if id(x) in holders:
+                    holders[id(x)].append(holder)
+        self._holders.update((key, Ours(some)) for key, some in holders.items())
         return Ours(self._holders[id(x)] for x in objects)
 
     def _holding(self, objects: Ours) -> Iterator[tuple[Any, Iterable[Any]]]:
-        """What may refer to some of these, and all that each of them refers to."""
+        """The objects that may refer to some of these, with all their referents."""
         for x in gc.get_referrers(*objects) if objects else ():
             is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
             if not (type(x) is Ours or id(x) in self._snapshots or is_internal_frame):
@@ -160,7 +160,7 @@ class Heap:
 
 
 def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
-    """The shortest way from an object out to a variable that keeps it alive.
+    """The shortest reference chain from an object to a variable that keeps it alive.
 
     Args:
       x: the object.
@@ -176,10 +176,10 @@ def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
         for way in ring:
             if _is_namespace(way[-1]) or any(way[-1] is frame for frame in heap.running):
                 return _in_words(way), True
-        found = heap.holders(Ours(way[-1] for way in ring))
+        holders_of_ends = heap.holders(Ours(way[-1] for way in ring))
         fresh = []
-        for way, holders in zip(ring, found, strict=True):
-            end = end if holders or end else way  # held, by what the collector does not see
+        for way, holders in zip(ring, holders_of_ends, strict=True):
+            end = end if holders or end else way  # held by a reference unknown to the collector
             for holder in holders:
                 if isinstance(holder, MAY_HOLD):
                     excused = True
@@ -202,7 +202,7 @@ def _is_namespace(x: Any) -> bool:
 # ── In words ─────────────────────────────────────────────────────────────────────────────────
 
 def _in_words(way: tuple) -> list[str]:
-    """One phrase for each holder, from the object outwards; several objects may be one phrase."""
+    """A phrase for each referrer, from the object outwards; several objects may share one."""
     phrases: list[str] = []
     while len(way) > 1:
         phrase, count = next(_phrases(*way[:4]), (_without_name(way[1]), 1))
@@ -213,10 +213,10 @@ def _in_words(way: tuple) -> list[str]:
 
 
 def _phrases(held: Any, *holders: Any) -> Iterator[tuple[str, int]]:
-    """How one of the next holders names an object, and how many steps of the way that tells.
+    """The phrase for the next referrer, and how many objects of the chain it covers.
 
-    What is a part of an object to a program lies in a dict of it, or in a tuple of cells: so the
-    furthest that names it comes first.
+    A named part of an object lies in its dict, or in a tuple of cells; so the outermost object that
+    has a name for it comes first.
     """
     if not _is_ours(holders[0]):
         for count in range(len(holders), 0, -1):
@@ -225,7 +225,7 @@ def _phrases(held: Any, *holders: Any) -> Iterator[tuple[str, int]]:
 
 
 def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
-    """The parts of an object by their names, and how one is told."""
+    """The named parts of an object, with the phrase for each."""
     if _is_namespace(x):
         yield f"`{{}}`, a global of the module `{x['__name__']}`", x.items()
     elif isinstance(x, dict):
@@ -246,7 +246,7 @@ def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
 
 
 def _without_name(x: Any) -> str:
-    """How a holder is told that has no name for what it holds."""
+    """The phrase for a referrer without a name for what it holds."""
     if isinstance(x, types.CellType):
         return "a variable of a function"
     return "" if _is_ours(x) else _a(x)

@@ -1,8 +1,8 @@
-"""A nan or an infinity, found at the operation that makes it: eager, compiled, batched, in a loop.
+"""NaN and infinity checks: a bad number is reported at the operation that makes it.
 
-Compiled code is looked at from outside.  Where its outputs are bad the program is run by its
-equations, and followed back from the output to the equation where the bad number came up.
-Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
+Compiled code is checked by its outputs. If they are bad, its program is run by equations, and
+traced back to the equation that made the bad number. Stands on `jaxpr`, `findings`, `origins`.
+Chapter 19, *NaNs*. In JAX: `jax/_src/dispatch.py`.
 """
 
 import contextvars
@@ -25,18 +25,18 @@ from minijax.source_info import SourceInfo
 
 T = TypeVar("T")
 
-# What happens when something bad is found: it is told to the user; or it ends the run with
-# `_Found`, for whoever is looking for its origin; or nobody looks.
+# The mode of a run: bad numbers are reported; or `_OriginsFound` ends the run, in a search for
+# their origin; or nothing is checked.
 REPORT, FIND, OFF = "report", "find", "off"
 
 
 class _Look(NamedTuple):
-    """How the program that runs now is looked at."""
+    """How the running program is checked."""
 
     mode: str = REPORT
-    wanted: Sequence[SourceInfo | None] | None = None  # the only lines still of interest, if any
-    noticed: list[str] | None = None  # while nobody looks: the bad outputs that came by
-    again: bool = False  # it has run before, in earnest, and consumed its random keys then
+    sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported, if given
+    noticed: list[str] | None = None  # the kinds of bad outputs while unchecked
+    again: bool = False  # a repeated run, whose random keys are consumed already
 
 
 _REPORTING = _Look()
@@ -44,47 +44,47 @@ _look: contextvars.ContextVar[_Look] = contextvars.ContextVar("minijax_nans", de
 
 
 def _looking(how: dict[str, Any], f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """`f(*args, **kwargs)`, looked at as before but for what `how` says."""
+    """`f(*args, **kwargs)`, checked as before except for the settings in `how`."""
     return with_values({_look: _look.get()._replace(**how)}, f, *args, **kwargs)
 
 
-class _Found(Exception):
-    """Ends a run in mode `FIND`."""
+class _OriginsFound(Exception):
+    """Ends a run in mode `FIND`, with the origins."""
 
     def __init__(self, origins: list[Origin]):
         self.origins = origins
 
 
 def _kinds() -> list[str]:
-    """What to look for, of "nan" and "inf"."""
+    """The enabled kinds of bad numbers, of "nan" and "inf"."""
     return [kind for kind, (flag, _) in KINDS.items() if flag.value]
 
 
-def _found_in(values: Sequence[Any]) -> list[str]:
-    """What of that is among some values."""
+def _kinds_in(values: Sequence[Any]) -> list[str]:
+    """The enabled kinds of bad numbers among some values."""
     return [kind for kind in _kinds() if is_bad(values, kind)]
 
 
 def _only_what_is_made() -> bool:
-    """Whether bad numbers may be handed on, as those of a program that uses them as data.
+    """Whether bad numbers may be passed on, as in a program that uses them as data.
 
-    JAX raises for each operation that has a nan among its outputs, and so does `debug_nans`.
-    Under the one switch for all checks a correct program must give no alarm.
+    JAX raises for each operation with a nan among its outputs, and so does `debug_nans`. Under the
+    switch for all checks a correct program must raise no alarm.
     """
     return bool(sharp_bits.value)
 
 
 def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """`f(*args, **kwargs)`, at whose operations nobody looks."""
+    """`f(*args, **kwargs)`, unchecked."""
     return _looking({"mode": OFF, "noticed": None}, f, *args, **kwargs)
 
 
 def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
-    """Where something bad first comes up in a run of `f`: each independent place."""
+    """The independent origins of bad numbers in a run of `f`."""
     try:
         _looking({"mode": FIND, "again": True}, f, *args, **kwargs)
-    except _Found as found:
-        return found.origins
+    except _OriginsFound as search:
+        return search.origins
     return []
 
 
@@ -92,8 +92,8 @@ def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
 
 def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list:
-    """The outputs of an operation on numbers, after a look at them."""
-    if primitive.calls_python(params):  # whose operations come by here one by one
+    """The outputs of an operation on numbers, checked."""
+    if primitive.calls_python(params):  # its operations are checked one by one
         return evaluate(primitive, args, params)
     run: Callable = primitive.evaluate if _look.get().again else partial(evaluate, primitive)
     outs = _unseen(run, args, params)  # which may be a program
@@ -101,19 +101,19 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     if mode != OFF:
         look(primitive, args, params, outs)
     elif noticed is not None:
-        noticed += _found_in(outs)
+        noticed += _kinds_in(outs)
     return outs
 
 
 def _is_program(primitive: Primitive) -> bool:
-    """Whether an operation has programs inside, which it runs."""
+    """Whether an operation runs programs inside."""
     return primitive.split is not None
 
 
 def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
          ) -> None:
-    """Report what is bad among the outputs of an operation."""
-    for kind in _found_in(outs):
+    """Report bad numbers among the outputs of an operation."""
+    for kind in _kinds_in(outs):
         if _is_program(primitive):
             _tell(_find(primitive.rule("impl"), *[x._buffer for x in args], **params))
         elif (not _only_what_is_made() or _is_made(primitive, args, params, kind)
@@ -122,9 +122,9 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
 
 
 def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
-    """Whether an operation whose output is bad made it, and was not just handed it.
+    """Whether an operation made a bad output, and did not merely pass it on.
 
-    What is asked: would the output be bad if the operands were not?
+    The test: would the output be bad if the operands were not?
     """
     return not _is_asked_for(args, params, kind) and is_bad(
         _without(primitive, args, params, kind, range(len(args))), kind)
@@ -132,29 +132,30 @@ def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, ki
 
 def _without(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
              places: Collection[int]) -> list:
-    """The outputs of an operation if the operands at these places were good."""
+    """The outputs of an operation with the operands at these positions made good."""
     clean = [without_bad(x, kind) if i in places else x for i, x in enumerate(args)]
     return _unseen(primitive.evaluate, clean, params)
 
 
 def _is_asked_for(args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
-    """Whether a bad number is no accident: the maximum of nothing, a filling with nans."""
+    """Whether a bad number is intended: the maximum of nothing, a fill value of nan."""
     return not any(x.size for x in args) or any(
         isinstance(p, float | np.inexact) and KINDS[kind][1](p) for p in params.values())
 
 
 def _tell(origins: list[Origin]) -> None:
-    """Report origins, unless a search for them, or for others, is under way."""
-    mode, wanted, *_ = _look.get()
+    """Report origins, unless a search for them, or for others, is running."""
+    mode, sources, *_ = _look.get()
     if origins and mode == FIND:
-        raise _Found(origins)
-    for kind, source, found in origins:
-        if wanted is None or source in wanted:
-            _report(found, errors.NonFiniteError(found.message, quoted(source), found.fix), kind)
+        raise _OriginsFound(origins)
+    for kind, source, finding in origins:
+        if sources is None or source in sources:
+            error = errors.NonFiniteError(finding.message, quoted(source), finding.fix)
+            _report(finding, error, kind)
 
 
 def whole_functions_running() -> int:
-    """How many functions are running, one called by the other, that are one operation to users.
+    """The number of nested running functions that users see as one operation.
 
     >>> whole_functions_running()
     0
@@ -163,20 +164,21 @@ def whole_functions_running() -> int:
                for frame in frames_inside())
 
 
-def _report(found: Finding, error: errors.NonFiniteError, kind: str, settled: int = 0) -> None:
-    """Report what was found; but first each function of the package around it has a say in it."""
+def _report(finding: Finding, error: errors.NonFiniteError, kind: str, settled: int = 0) -> None:
+    """Report a finding; but first each function of the package around it may settle it."""
     if whole_functions_running() > settled:
-        error.settle = partial(_settle, found, error, kind)
+        error.settle = partial(_settle, finding, error, kind)
         raise error
     error.settle = None
-    report(found, error)
+    report(finding, error)
 
 
-def _settle(found: Finding, error: errors.NonFiniteError, kind: str, fun: Callable, args: tuple,
+def _settle(finding: Finding, error: errors.NonFiniteError, kind: str, fun: Callable, args: tuple,
             kwargs: dict) -> tuple | None:
-    """What a function of the package returns, in a tuple; None where the error in it stands.
+    """The result of a function of the package, in a tuple; None if the error in it stands.
 
-    What a bad number inside it was chosen away from, or stands for a bad argument, is its affair.
+    The function may select another value in place of a bad number, or a bad argument may account
+    for it.
     """
     def is_good(tree: Any) -> bool:
         return not any(is_bad(tree_util.tree_leaves(tree), each) for each in (kind, "nan"))
@@ -191,7 +193,7 @@ def _settle(found: Finding, error: errors.NonFiniteError, kind: str, fun: Callab
         if is_good(again(*clean_args, **clean_kwargs)):
             return (result,)
     try:
-        _report(found, error, kind, settled=1)
+        _report(finding, error, kind, settled=1)
     except errors.NonFiniteError:
         return None
     return (result,)
@@ -201,7 +203,7 @@ def _settle(found: Finding, error: errors.NonFiniteError, kind: str, fun: Callab
 
 def interpreted(interpret: Callable, closed: ClosedJaxpr, args: Sequence[ArrayImpl],
                 compiled: Callable[[], list[ArrayImpl]]) -> list[ArrayImpl]:
-    """What a program returns for these arguments; in mode `FIND`, where a bad output came up.
+    """The outputs of a program; in mode `FIND`, raises the origins of bad ones.
 
     Args:
       interpret: runs it equation by equation.
@@ -211,13 +213,13 @@ def interpreted(interpret: Callable, closed: ClosedJaxpr, args: Sequence[ArrayIm
     if _look.get().mode != FIND:
         return interpret(closed, args, compiled)
     outs = _unseen(compiled)
-    for kind in _found_in(outs):
+    for kind in _kinds_in(outs):
         core.run_with(core.base_trace, _blame, closed, args, kind)
     return outs
 
 
 def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
-    """Look at the equations of a program where its bad outputs came up."""
+    """Check the equations of a program that made its bad outputs."""
     read = _unseen(all_values, closed.jaxpr, closed.consts, args).__getitem__
     origins: list[Origin] = []
     for eqn in _makers(closed.jaxpr, read, kind):
@@ -227,7 +229,8 @@ def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
 
 
 def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprEqn]:
-    """The equations that made what is bad in the outputs; where it came in, those that took it."""
+    """The equations that made the bad numbers of the outputs; for a bad input, those that read it.
+    """
     made_by: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     pending: list[tuple[Atom, np.ndarray]] = [
         (v, bad_places(read(v), kind)) for v in jaxpr.outvars if is_bad([read(v)], kind)]
@@ -250,7 +253,9 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
 
 def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, places: np.ndarray
             ) -> list[int]:
-    """The operands that handed on what is bad at these places of an output; none: it was made."""
+    """The operands that pass on the bad numbers at these positions of an output; none if the
+    operation made them.
+    """
     def remains(good: Collection[int]) -> np.ndarray:
         outs = _without(eqn.primitive, args, eqn.params, kind, good)
         return bad_places(outs[number], kind) & places
@@ -258,12 +263,12 @@ def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, pl
     suspects = [i for i, x in enumerate(args) if is_bad([x], kind)]
     if not _is_asked_for(args, eqn.params, kind) and remains(suspects).any():
         return []
-    # several, any one of which would do
+    # several, each of which suffices
     return [i for i in suspects if (places & ~remains([i])).any()] or suspects
 
 
 def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Of the bad places of an operand, those that matter for these places of the output."""
+    """The bad positions of an operand that matter for these positions of the output."""
     if bad.shape == places.shape and (bad & places).any():
         return bad & places
     return bad
@@ -272,50 +277,48 @@ def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
 # ── Functions that are compiled, and can be run as Python ────────────────────────────────────
 
 def called(call: Callable[..., T], python: Callable[[], Any], function: str | None) -> T:
-    """What a compiled function returns; where that is bad, its Python is run to show the line.
+    """The result of a compiled function; if it is bad, its Python is run to find the line.
 
     The arguments are those of `higher_order.compiled.called`.
     """
     compiled = partial(call, python, function)
-    mode, wanted, *_ = _look.get()
+    mode, sources, *_ = _look.get()
     if mode == OFF:
         return compiled()
-    noticed: list[str] = []  # among what is kept for the derivative, too
+    noticed: list[str] = []  # of residuals, too
     result = _looking({"mode": OFF, "noticed": noticed}, compiled)
-    shown = _found_in(tree_util.tree_leaves(result))
+    shown = _kinds_in(tree_util.tree_leaves(result))
     for kind in dict.fromkeys((*shown, *noticed)):
         origins = _find(compiled)
         if mode == FIND:
             _tell(origins)
         elif not origins and kind in shown and not _only_what_is_made():
             _announce(kind, function, came_in=True)
-        elif origins and (wanted is None or any(o.source in wanted for o in origins)):
+        elif origins and (sources is None or any(o.source in sources for o in origins)):
             _announce(kind, function)
             _run_again(python, origins)
     return result
 
 
 def called_back(function: Callable[..., T], *arrays: Any) -> T:
-    """What a Python function that compiled code calls returns: it is looked at, whatever is done
-    to the code.
-    """
-    how = {} if _look.get().again else {"mode": REPORT, "wanted": None}
+    """The result of a Python callback of compiled code, which is always checked."""
+    how = {} if _look.get().again else {"mode": REPORT, "sources": None}
     return _looking(how, function, *arrays)
 
 
 def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
-    """Run the Python of what was compiled, so that the error comes from the user's own line."""
+    """Run the Python of a compiled function, so that the error comes from the user's line."""
     try:
         with config.debug_recompiles(False):
-            _looking({"wanted": [o.source for o in origins], "again": True}, python)
-    except Exception as error:  # what else Python does that is not traced is not the question here
+            _looking({"sources": [o.source for o in origins], "again": True}, python)
+    except Exception as error:  # other errors of the Python run do not matter here
         if isinstance(error, errors.NonFiniteError):
             raise
     _tell(origins)
 
 
 def _announce(kind: str, function: str | None, came_in: bool = False) -> None:
-    is_first = _look.get().wanted is None  # of those that are jitted inside nothing is said
+    is_first = _look.get().sources is None  # nested jitted functions are silent
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
@@ -327,16 +330,15 @@ def _announce(kind: str, function: str | None, came_in: bool = False) -> None:
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────
 
 def entered(level: core.Level) -> None:
-    """Have a new level remember how many of the steps are around it."""
+    """Record for a new level how many of the current steps are around it."""
     level.steps_outside = len(current_steps.get())
 
 
 def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values: Sequence[Any],
             dims: Sequence[int | None], params: Params) -> tuple[list, list]:
-    """What a batching rule returns; where that is bad, the operation on one example at a time.
+    """The result of a batching rule; if it is bad, the operation is run on one example at a time.
 
-    So a finding names the example, and what a batch computes for the branches that an example
-    does not take gives none.
+    So a finding names the example; and branches that an example does not take give none.
 
     Args:
       rule: applies the batching rule: a method of the `BatchTrace`.
@@ -366,10 +368,10 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
 
 
 def _bad_examples(outs: Sequence[Any], dims: Sequence[int | None], kind: str) -> list[int]:
-    """Which examples are bad."""
-    found: set[int] = set()
+    """The indices of the bad examples."""
+    examples: set[int] = set()
     for x, dim in zip(outs, dims, strict=True):
         bad = bad_places(x, kind)
         others = tuple(d for d in range(bad.ndim) if d != dim)  # all, if it is for all examples
-        found.update(np.flatnonzero(bad.any(axis=others)).tolist())
-    return sorted(found)
+        examples.update(np.flatnonzero(bad.any(axis=others)).tolist())
+    return sorted(examples)

@@ -1,4 +1,4 @@
-"""Which numbers are bad, and what there is to say of the operation that made them.
+"""Bad numbers, and descriptions of the operations that made them.
 
 Stands on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
 """
@@ -27,7 +27,7 @@ FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed 
 # ── Which numbers are bad ────────────────────────────────────────────────────────────────────
 
 def bad_places(x: Any, kind: str) -> np.ndarray:
-    """Where a value is bad, or the numbers behind a tracer are: booleans of its shape.
+    """Where a value, or the value behind a tracer, is bad: booleans of its shape.
 
     >>> bad_places(core.as_value(np.float32([1, np.nan])), "nan")
     array([False,  True])
@@ -43,13 +43,13 @@ def bad_places(x: Any, kind: str) -> np.ndarray:
 
 
 def is_bad(values: Sequence[Any], kind: str) -> bool:
-    """Whether any of some values is bad anywhere."""
+    """Whether any of some values has a bad element."""
     return any(bad_places(x, kind).any() for x in values
                if isinstance(x, core.Array | np.ndarray | np.generic))
 
 
 def without_bad(x: Any, kind: str) -> Any:
-    """The same array with ones in place of its bad numbers; what is no array stays."""
+    """The array with ones in place of bad numbers; other values are unchanged."""
     if isinstance(x, np.ndarray | np.generic | float | complex):
         x = core.as_value(x)
     bad = bad_places(x, kind) if isinstance(x, ArrayImpl) else np.zeros((), bool)
@@ -61,31 +61,33 @@ def without_bad(x: Any, kind: str) -> Any:
 # ── Of which derivative it is ──────────────────────────────────────────────────────────────────
 
 def is_new_in_the_backward_pass(kind: str) -> bool:
-    """Whether a step of a backward pass is running that was given good cotangents.
+    """Whether a step of a backward pass is running with good cotangents.
 
-    A bad factor to them was made by the derivative of a function that is itself good, and seen
-    nowhere; unless it comes from what has been collected before.
+    A bad factor in it was then made by the derivative of a function that is itself good; unless it
+    comes from what has been collected before.
     """
-    found = _innermost("pull_through")
-    if found is None or _innermost("backward_pass.<locals>.accumulate") is not None:
+    variables = _innermost("pull_through")
+    if variables is None or _innermost("backward_pass.<locals>.accumulate") is not None:
         return False
-    return not (is_bad(found["cotangents"], kind) or has_collected(KINDS[kind][0].name))
+    return not (is_bad(variables["cotangents"], kind) or has_collected(KINDS[kind][0].name))
 
 
 def derivative_of(primitive: Primitive) -> str | None:
-    """The operation whose derivative rule is running, where that is another than `primitive`."""
-    found = _innermost("JVPTrace.process_primitive")
-    return None if found is None or found["primitive"] is primitive else found["primitive"].name
+    """The operation whose derivative rule is running, if it is not `primitive` itself."""
+    variables = _innermost("JVPTrace.process_primitive")
+    if variables is None or variables["primitive"] is primitive:
+        return None
+    return variables["primitive"].name
 
 
 def _innermost(function: str) -> Mapping[str, Any] | None:
-    """The variables of a function of the package that is running; the innermost call of it."""
+    """The local variables of the innermost running call of a function of the package."""
     return next((frame.f_locals for frame in frames_inside()
                  if frame.f_code.co_qualname == function), None)
 
 
 def frames_inside() -> Iterator[FrameType]:
-    """The frames of the package that are running, from the innermost out to the user's line."""
+    """The running frames of the package, from the innermost out to the user's line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not tracebacks.is_user_frame(frame):
         yield frame
@@ -95,7 +97,7 @@ def frames_inside() -> Iterator[FrameType]:
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
 
 class Origin(NamedTuple):
-    """The operation that made a bad number: the number's kind, the line, and what is said of it."""
+    """An operation that made a bad number: the kind, the line, and the finding."""
 
     kind: str
     source: source_info.SourceInfo | None
@@ -104,7 +106,7 @@ class Origin(NamedTuple):
 
 def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any]
            ) -> Origin:
-    """What there is to say of an operation that is running, of which an output is bad."""
+    """The description of a running operation with a bad output."""
     flag, source = KINDS[kind][0], core.current_source.get() or source_info.user_frame()
     is_backward, outer = source is not None and source.backward, derivative_of(primitive)
     where = ", in the backward pass" if is_backward else (
@@ -119,7 +121,7 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
 
 def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl],
                   outs: Sequence[Any]) -> str:
-    """The operands, in short: their numbers where the output is bad."""
+    """Short texts of the operands: their elements where the output is bad."""
     out = next(x for x in outs if bad_places(x, kind).any())
     is_elementwise = callable(primitive.element)
     bad = bad_places(out, kind)
@@ -137,7 +139,7 @@ def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl]
 
 
 def _short(x: ArrayImpl) -> str:
-    """An array in a few characters: itself if small, or its range."""
+    """A short text of an array: itself if small, or its range."""
     text, dtype = x.aval.str_long(), x.dtype
     if x.size <= 4 and not core.has_key_dtype(x.aval):
         return "[" * (x.ndim > 0) + ", ".join(map(_number, x._buffer.flat)) + "]" * (x.ndim > 0)

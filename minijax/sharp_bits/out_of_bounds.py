@@ -1,4 +1,4 @@
-"""What lies outside: an index of its array, a value of its new dtype; what is said of one.
+"""Values out of range: an index for its array, a number for its new dtype.
 
 Stands on `findings` and `primitives/checks.py`, which looks, under `config.debug_out_of_bounds` and
 `config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
@@ -22,7 +22,7 @@ from minijax.source_info import SourceInfo, user_frame
 # ── An index outside of its array ────────────────────────────────────────────────────────────
 
 _WINDOW = "Keep the whole window inside: start <= size - width."
-# For every kind of access: what is done in place of an error, and what to do about it.
+# For every kind of access: what happens without a check, and the fix.
 KINDS = {
     "read": (
         "the nearest element is read",
@@ -68,7 +68,7 @@ class Access(Report):
         return self.shape[self.axis]
 
     def __call__(self, index: np.integer, *_: Any) -> None:
-        """Raise, or collect, what is wrong with an index outside.
+        """Raise or collect a finding for an index out of bounds.
 
         Raises:
           OutOfBoundsError: unless findings are collected.
@@ -78,7 +78,7 @@ class Access(Report):
                errors.OutOfBoundsError, self.source, by=self)
 
     def refusal(self, index: int) -> str:
-        """What is wrong with an index, as NumPy says it.
+        """The message for an index, in NumPy's words.
 
         >>> Access("read", (5,), axis=0).refusal(7)
         'index 7 is out of bounds for axis 0 with size 5'
@@ -94,7 +94,7 @@ class Access(Report):
 
 def check(kind: str, shape: tuple[int, ...], places: Iterable[tuple[Any, int, int]],
           **details: bool) -> None:
-    """Have it told when an index of a program lies outside of its axis.
+    """Check the indices of a program at run time.
 
     Args:
       places: each index, an integer or an array of integers; its axis, and how much of that is
@@ -120,7 +120,8 @@ _FIT = ("Bring the values into the range of the new dtype first (jnp.clip, jnp.n
 
 
 class Range(NamedTuple):
-    """The values of one dtype that another can hold; of a float's also nans, unless `finite`."""
+    """The values of one dtype that another can hold; also nans of a float dtype, unless `finite`.
+    """
 
     low: Number
     high: Number
@@ -128,7 +129,7 @@ class Range(NamedTuple):
 
 
 def range_held(old: Any, new: Any) -> Range | None:
-    """Which values of a dtype another holds, rounding aside; None where it holds them all.
+    """The values of a dtype that another can hold, apart from rounding; None if it holds them all.
 
     >>> range_held(np.dtype("int32"), np.dtype("uint8"))
     Range(low=0, high=255, finite=True)
@@ -176,7 +177,7 @@ def _above(bound: int, dtype: Any) -> float:
 
 @dataclass(frozen=True)
 class Cast(Report):
-    """One cast of a program: called with a value that does not fit.
+    """A cast in a program; called with a value that does not fit.
 
     Args:
       old, new: the dtypes.
@@ -188,21 +189,21 @@ class Cast(Report):
     source: SourceInfo | None = None
 
     def __call__(self, value: np.generic, *_: Any) -> None:
-        """Raise, or collect, what becomes of a value that does not fit.
+        """Raise or collect a finding for a value that does not fit.
 
         Raises:
           UnsafeCastError: unless findings are collected.
         """
-        [found] = numpy_scalars().convert(np.array([value]), self.new)
+        [converted] = numpy_scalars().convert(np.array([value]), self.new)
         message = (f"{self.new.name} cannot hold the {self.old.name} {value}. Unchecked, the "
-                   f"cast gives {found}.")
+                   f"cast gives {converted}.")
         refuse("debug_unsafe_casts", message, _FIT, errors.UnsafeCastError, self.source, by=self)
 
 
 def check_cast(x: Any, dtype: Any, numbers: bool = False) -> None:
-    """Have it told when a value does not fit into another dtype; of NumPy's, at once.
+    """Check at run time that values fit into another dtype; for NumPy arrays at once.
 
-    Python's `numbers` NumPy checks by itself where it makes arrays of them, not where it casts.
+    Python `numbers` NumPy checks by itself where it makes arrays of them, but not in casts.
     """
     x = as_value(x) if numbers else x
     if dtype is None or not isinstance(x, Array | np.ndarray | np.generic):

@@ -1,8 +1,8 @@
-"""Functions that are not pure: what they did while they were traced, and will not do again.
+"""Impure functions: the side effects of tracing, which compiled code will not repeat.
 
-Stands on `captured` (what changed), on Python's profiling hook, which is told of every call on this
-thread (prints, clocks, draws, and writes into containers), and on its bytecode (which line it was).
-Chapter 12, *Pure functions*.  JAX has no counterpart.
+Stands on `captured` (what changed), on Python's profiling hook, which sees every call in this
+thread (prints, clocks, random draws, container methods), and on bytecode (the line of a write).
+Chapter 12, *Pure functions*. JAX has no counterpart.
 """
 
 import builtins
@@ -32,7 +32,7 @@ from minijax.stage import FlatFunction
 
 def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
             debug_info: DebugInfo | None) -> jaxpr.ClosedJaxpr:
-    """The program of a user's function; a finding for each thing that it did besides.
+    """The program of a user's function; a finding for each side effect.
 
     Args:
       stage: traces a function: ``(fun, in_avals, debug_info) -> program``.
@@ -49,7 +49,7 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
     after = Snapshot(fun.fun)
     changes = before.changes(after) + happenings.advanced(before)
     if any(map(_may_be_harmless, changes)):
-        # what is computed once and kept is found there by the second trace, which keeps nothing
+        # a second trace reads what the first has cached, and changes nothing
         stage(fun, in_avals, debug_info)
         again = [change.place for change in after.changes(Snapshot(fun.fun))]
         changes = [change for change in changes if any(map(change.place.overlaps, again))]
@@ -66,21 +66,21 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
 
 
 def _name(info: DebugInfo | None, codes: list[CodeType]) -> str:
-    """The user's function; a loop may have one of ours around it."""
+    """The name of the user's function; a loop may wrap it in one of ours."""
     if info is not None and not errors.is_internal(info.func_filename or ""):
         return info.func_name
     return codes[0].co_name if codes else "the function"
 
 
 def _may_be_harmless(change: Change) -> bool:
-    """Whether a change may be one that another trace would not repeat."""
+    """Whether a change may be one that another trace would not repeat, such as filling a cache."""
     certain = ("number", "NumPy array", "iterator", "random generator")
     return not (change.brings_tracer or change.what in certain and change.old is not None
                 and change.old.what == change.what)
 
 
 def _words_for(name: str, change: Change) -> tuple[str, str]:
-    """Message and fix for something that a traced function changed."""
+    """The message and the fix for a change by a traced function."""
     place, what = change.place, change.what
     once = f"while `{name}` is traced, and not when its compiled code runs"
     if what == "iterator":
@@ -107,22 +107,22 @@ def _report(message: str, fix: str, source: SourceInfo | None, by: object = None
 _seen_by: weakref.WeakKeyDictionary[Any, Snapshot] = weakref.WeakKeyDictionary()
 
 
-def check_current(traced: Any, given: Any) -> None:
-    """Note what a new trace saw; a finding when an old one would be another program by now.
+def check_current(traced: Any, arguments: Any) -> None:
+    """Record what a new trace read; a finding if an old trace would give another program by now.
 
     Args:
       traced: what was traced: has `program` and `debug_info`.
-      given: the arguments of a call, with the user's function of them, which can be traced anew.
+      arguments: those of a call, with the user's function of them, which can be traced anew.
 
     Raises:
       ImpureFunctionError: when the program would be another one; unless findings are collected.
     """
-    fun = given.fun
+    fun = arguments.fun
     now, before = Snapshot(fun), _seen_by.get(traced)
     changes = before.changes(now) if before else []
     if changes:
-        with config.debug_purity(False):  # what it does besides was found the first time
-            again = given.trace()
+        with config.debug_purity(False):  # side effects were reported the first time
+            again = arguments.trace()
         if _form(again.program) != _form(traced.program):
             for change in changes:
                 _report(*_words_for_stale(traced.debug_info.func_name, change),
@@ -141,11 +141,11 @@ def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
 
 
 def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
-    """A program as data that can be compared: its text, and the numbers of its constants."""
+    """A comparable form of a program: its text, and the values of its constants."""
     def numbers(closed: jaxpr.ClosedJaxpr) -> Iterator[Any]:
         for x in closed.consts:
-            known = x._concrete() if isinstance(x, Array) else None
-            yield id(x) if known is None else (known.aval, known._buffer.tobytes())
+            concrete = x._concrete() if isinstance(x, Array) else None
+            yield id(x) if concrete is None else (concrete.aval, concrete._buffer.tobytes())
         for eqn in closed.eqns:
             for inner in jaxpr.subjaxprs(eqn.params):
                 yield from numbers(inner)
@@ -157,7 +157,7 @@ def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
 T = TypeVar("T")
 Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
 
-# Functions that do something: what they will not do when the compiled code runs; what to do.
+# Functions with side effects: what compiled code will not repeat, and the fix.
 _OUTSIDE = "Call it outside, and pass what was read as an argument."
 _EFFECTS: dict[Any, tuple[str, str]] = {
     builtins.print: ("print", "Use jax.debug.print, which prints at each call."),
@@ -170,13 +170,13 @@ _LOG = logging.Logger._log.__code__
 
 
 class _Hook:
-    """The profiling hook of this thread, as `with_values` sets it."""
+    """The profiling hook of this thread, set through `with_values`."""
 
     get, set = staticmethod(sys.getprofile), staticmethod(sys.setprofile)
 
 
 class Happenings:
-    """Runs a function and notes what the user's code in it does that will not happen again.
+    """Runs a function and records the side effects of the user's code.
 
     Attributes:
       seen: message, fix and line of each call that has an effect or reads a clock.
@@ -191,7 +191,7 @@ class Happenings:
         self.executed: dict[CodeType, None] = {}
 
     def run(self, fun: Callable[..., T], *args: Any) -> T:
-        """``fun(*args)``, watched.  Another profiler that is at work is left alone."""
+        """``fun(*args)``, recorded. Another active profiler is left alone."""
         outer = sys.getprofile()
         around = getattr(outer, "__self__", None)
         if outer is not None and not isinstance(around, Happenings):
@@ -204,12 +204,12 @@ class Happenings:
                 around.writes.update(self.writes)
 
     def advanced(self, before: Snapshot) -> list[Change]:
-        """The generators that went on, which may look as they did."""
+        """The generators that were resumed, although they may look unchanged."""
         return [Change(place, old, old, False) for place, old in before.contents.items()
                 if old.what == "iterator" and old.number in self.writes]
 
     def line_of(self, change: Change) -> SourceInfo | None:
-        """The line that called the method which made a change, where it was a method."""
+        """The line that called the method which made a change, if a method did."""
         return self.writes.get(change.new.number) if change.new else None
 
     def _notice(self, frame: FrameType, event: str, arg: Any) -> None:
@@ -250,7 +250,7 @@ class Happenings:
         self.seen.append((message, fix, source_of(frame)))
 
 
-# ── On which line a function's code reads, or writes, what a place names ─────────────────────
+# ── The line on which a function reads or writes a place ──────────────────────────────────────
 
 WRITES_NAME = ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF")
 WRITES_ATTRIBUTE = ("STORE_ATTR", "DELETE_ATTR")
@@ -260,7 +260,7 @@ READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST", *READS_ATTRIBUTE
 
 
 def write_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
-    """The line that writes to a place; the first that mentions it where none is seen to write."""
+    """The line that writes to a place; else the first line that mentions it."""
     name, writes = place.last_name, WRITES_ATTRIBUTE if place.attribute else WRITES_NAME
     return (_line(codes, name, writes) or _line(codes, name, READS, WRITES_ITEM)
             or read_line(codes, place))
@@ -274,7 +274,7 @@ def read_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
 
 def _line(codes: Iterable[CodeType], name: str, operations: tuple[str, ...],
           besides: tuple[str, ...] = ("",)) -> SourceInfo | None:
-    """The first line that does one of some operations to a name, and one of others besides."""
+    """The first line with one of some operations on a name, and with one of others too."""
     for code in codes:
         lines = defaultdict(list)
         for i in dis.get_instructions(code):

@@ -1,4 +1,4 @@
-"""Why a call of a jitted function had to be traced, and whether that happens again and again.
+"""Explains cache misses of jitted functions, and warns of repeated ones.
 
 A call is compared with the one before it that differs least.  Stands on `core`, `tree_util`.
 Chapter 08, *jit*.  In JAX: `explain_tracing_cache_miss` of `jax/_src/pjit.py`.
@@ -38,7 +38,7 @@ FIXES = {
 
 
 class Difference(NamedTuple):
-    """One thing that is another than in an earlier call."""
+    """One difference to an earlier call."""
 
     kind: str
     what: str
@@ -51,26 +51,26 @@ ENDED = Difference("closure", "what the function closes over", "another value",
                    "one of a transformation that has ended")
 
 
-def missed(given: Any, key: Any, known: Collection[Any]) -> None:
-    """Say why a call must be traced, to the log or as a warning, whichever flag is on.
+def missed(arguments: Any, key: Any, earlier: Collection[Any]) -> None:
+    """Explain why a call must be traced, in the log or as a warning, as the flags say.
 
     Args:
-      given: the call's arguments, and the jitted function.
+      arguments: the call's arguments, and the jitted function.
       key: the call's key in the table of traces.
-      known: the keys of this function's earlier traces, oldest first.
+      earlier: the keys of this function's earlier traces, oldest first.
     """
-    name, code = source_info.identify(given.whole)
+    name, code = source_info.identify(arguments.whole)
     if code is None or errors.is_internal(code.co_filename):
         return
-    before = [old for old in list(known) if old.part == key.part]
+    before = [old for old in list(earlier) if old.part == key.part]
     history = _history_of(code)
     differences: list[Difference] = []
     if before:
-        differences = min((list(_differences(key, old, given)) for old in reversed(before)),
+        differences = min((list(_differences(key, old, arguments)) for old in reversed(before)),
                           key=len) or [ENDED]
         repeated = history.counts(differences)
     else:
-        repeated = history.sees(given.whole, bool(known))
+        repeated = history.sees(arguments.whole, bool(earlier))
     place = source_info.SourceInfo(code, code.co_firstlineno)
     if config.explain_cache_misses.value:
         logger.warning(_explanation(f"{name} defined at {place.file}:{place.line}", history,
@@ -85,16 +85,17 @@ def missed(given: Any, key: Any, known: Collection[Any]) -> None:
 # ── What happened before ─────────────────────────────────────────────────────────────────────
 
 class History:
-    """What is remembered of all functions that share one piece of code."""
+    """The record of all functions that share one code object."""
 
     def __init__(self) -> None:
         self.functions: list[Callable[[], Any]] = []
         self.causes: collections.Counter[tuple[str, str]] = collections.Counter()
 
     def sees(self, fun: Callable, other_object: bool) -> tuple[str, str] | None:
-        """Note a function traced for the first time; a warning where the last ones are gone.
+        """Record a function that is traced for the first time; a warning if its predecessors are
+        gone.
 
-        Functions that are kept (one for each model, say) are no mistake: they will be called.
+        Functions that are kept alive (one for each model, say) are no mistake: they will be called.
         """
         kind = "object" if other_object else "function"
         gone = sum(ref() is None for ref in self.functions)
@@ -107,7 +108,7 @@ class History:
         return kind, what
 
     def counts(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
-        """Note why a known function is traced again; a warning when it is once too often."""
+        """Record why a known function is traced again; a warning beyond the limit."""
         self.causes.update((each.kind, each.what) for each in differences)
         for kind, what, now, before in differences:
             if self.causes[kind, what] == ALLOWED:
@@ -117,7 +118,7 @@ class History:
 
 # By identity: equal code at the same line of two programs is not the same.
 _histories: dict[caches.SameObject, History] = {}
-caches.cleared_by(_histories.clear)  # clearing what was traced is a wish to have it traced anew
+caches.cleared_by(_histories.clear)  # after clearing caches, tracing again is intended
 
 
 def _history_of(code: Any) -> History:
@@ -130,13 +131,13 @@ def _history_of(code: Any) -> History:
 
 # ── What is different ────────────────────────────────────────────────────────────────────────
 
-def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
-    whole = source_info.describe(given.whole, [0] * len(given.all), {}, "jit").arg_names
+def _differences(now: Any, before: Any, arguments: Any) -> Iterator[Difference]:
+    whole = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit").arg_names
     if now.tree != before.tree:
-        dynamic = [name for i, name in enumerate(whole) if i not in given.places]
+        dynamic = [name for i, name in enumerate(whole) if i not in arguments.places]
         yield from _tree_differences(now.tree, before.tree, dynamic)
     else:
-        for name, new, old in zip(given.info.arg_names, now.avals, before.avals, strict=True):
+        for name, new, old in zip(arguments.info.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
     yield from _static_differences(dict(now.static), dict(before.static), whole)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
@@ -176,13 +177,13 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
         if new != old:
             name = arguments[place] if isinstance(place, int) else place
             yield Difference("static value", f"the value of the static argument {name}", *(
-                "not given" if given is None else repr(given[1]) for given in (new, old)))
+                "not given" if static is None else repr(static[1]) for static in (new, old)))
 
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
 
 def _explanation(where: str, history: History, differences: Sequence[Difference]) -> str:
-    """The reason for a miss, as JAX's log has it."""
+    """The explanation of a miss, as in JAX's log."""
     frame = source_info.user_frame()
     miss = f"TRACING CACHE MISS at {frame.place if frame else 'an unknown line'}:\n"
     if differences:

@@ -1,4 +1,4 @@
-"""64-bit NumPy data that loses what it says as it becomes 32 bits wide on its way in.
+"""64-bit NumPy data that loses information when it becomes 32 bits wide.
 
 Rounding alone is no mistake, for nearly every float64 is rounded: see `what_is_lost`.
 Stands on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
@@ -32,19 +32,19 @@ def check(x: Any, dtype: np.dtype) -> None:
     """
     if not isinstance(x, np.ndarray | np.generic):
         return
-    given = np.asarray(x)
-    if given.dtype == dtype or given.dtype.itemsize < 8 or not given.size:
+    array = np.asarray(x)
+    if array.dtype == dtype or array.dtype.itemsize < 8 or not array.size:
         return
-    lost = what_is_lost(given, dtype)
+    lost = what_is_lost(array, dtype)
     if lost is not None:
         kind, how = lost
-        shape = f" of shape {given.shape}" if given.ndim else ""
-        message = f"{given.dtype} data{shape} becomes {dtype}, {how}."
+        shape = f" of shape {array.shape}" if array.ndim else ""
+        message = f"{array.dtype} data{shape} becomes {dtype}, {how}."
         report(finding("debug_dtype_truncation", message, FIXES[kind]))
 
 
 def what_is_lost(x: np.ndarray, dtype: np.dtype) -> tuple[str, str] | None:
-    """What data loses besides the last digits of its numbers; None where nothing.
+    """The information that data loses besides its last digits; None if there is none.
 
     - Whole numbers: any that does not fit, as it would become another one.
     - Floats that become infinite; or all of them zero.
@@ -81,7 +81,7 @@ def _floats(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
 
 
 def _differences(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
-    """Whether most of the way that the data goes up and down is lost."""
+    """Whether most of the data's total variation is lost."""
     with np.errstate(all="ignore"):
         steps = np.abs(np.diff(x))
         matters = np.isfinite(steps) & (steps > NOISE * np.abs(x[1:]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from minijax.lowering import builder, digest, memory, nests, schedule, simplify, turned
+from minijax.lowering import builder, digest, memory, nests, schedule, simplify, transpose_folding
 
 
 @contextmanager
@@ -80,7 +80,7 @@ MISTAKES = {
     "a dropped dependency": instead(nests, "_find_place", without_one_read),
     "a loop merged with what it reads elsewhere": instead(nests, "_aligned", always),
     "the last row of the tiles": instead(
-        schedule, "_stretch", lambda right: lambda b, k, n: right(b, k, n - 1)),
+        schedule, "_strip", lambda right: lambda b, k, n: right(b, k, n - 1)),
     "a load before the store": instead(builder.Builder, "touch", still_frozen),
     "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
     "equal but for a parameter": instead(
@@ -94,5 +94,5 @@ MISTAKES = {
     "a temp as small as its maker's loop allows": instead(
         schedule, "_common", lambda right: lambda maker, reader: maker),
     "a product with its axes in another order": instead(
-        turned, "sorted", lambda right: lambda axes: axes),
+        transpose_folding, "sorted", lambda right: lambda axes: axes),
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering.targets import team
+from minijax.lowering.targets import thread_block
 from minijax.primitives import analytic
 from tests.generated import grammar, planted
 from tests.generated.programs import Input, Line, Program, Rejected, Writer, generate
@@ -91,9 +91,9 @@ def test_the_place_of_a_planted_mistake_is_there(name):
 
 
 def test_launches_without_barriers_are_found(monkeypatch):
-    def wait(self):
+    def barrier(self):
         self.stored, self.loaded = set(), set()
-    monkeypatch.setattr(team.Team, "wait", wait)
+    monkeypatch.setattr(thread_block.ThreadBlock, "barrier", barrier)
     found = (check(generate(seed, "gpu"), "gpu") for seed in range(100))
     difference = next(each for each in found if each is not None)
     assert difference.kind == "raises" and "a race for" in difference.text

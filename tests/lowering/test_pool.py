@@ -12,7 +12,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.lowering import cache, cpu, interrupts, library, pool
-from minijax.lowering.outlined import shared_loops
+from minijax.lowering.outlining import shared_loops
 
 N = 1 << 18
 
@@ -62,7 +62,7 @@ NUMBERED = """if True:
     found = [jax.jit(f)(*args) for f, args in PROGRAMS.values()] + [
         jax.jit(f)(x) for f in (jax.nn.softmax, lambda x: jnp.cumsum(x, 0).T, lambda x: x @ x.T)]
     print(hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in found)).hexdigest())
-    while _thread._count() != pool.wanted() - 1:  # those that compiled end
+    while _thread._count() != pool.thread_count() - 1:  # those that compiled end
         time.sleep(0.01)
 """
 
@@ -183,7 +183,7 @@ SMALL_STACK = """if True:
     import numpy as np
     import minijax as jax
     import minijax.numpy as jnp
-    from minijax.lowering import outlined
+    from minijax.lowering import outlining
 
     wide = np.random.default_rng(0).normal(size=(200, 20_000)).astype(np.float32)
     square = wide[:100, :100]
@@ -192,7 +192,7 @@ SMALL_STACK = """if True:
         (lambda x: jnp.linalg.eigh(x + x.T)[0], square), (lambda xs: xs[0] + xs[-1], list(wide)),
         (lambda x: (jax.debug.callback(lambda y: None, x), x + 1)[1], square)]
     kernel = jax.jit(jax.nn.softmax).lower(wide)._lowered.kernel
-    assert any(how.private for how in outlined.shared_loops(kernel).values())
+    assert any(how.private for how in outlining.shared_loops(kernel).values())
     known = [(jax.jit(f), x) for f, x in programs]
     expected = [jax.tree.leaves(f(x)) for f, x in known]
     found = []
@@ -219,9 +219,9 @@ def test_kernels_run_in_threads_with_a_small_stack(strikes):
 
 def test_the_number_of_threads_can_be_given(monkeypatch):
     monkeypatch.setenv("MINIJAX_NUM_THREADS", "3")
-    assert pool.wanted() == 3
+    assert pool.thread_count() == 3
     monkeypatch.setenv("MINIJAX_NUM_THREADS", "many")
-    assert pool.wanted() >= 1
+    assert pool.thread_count() >= 1
 
 
 def test_the_text_uses_the_fields_that_there_are():

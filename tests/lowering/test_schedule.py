@@ -9,7 +9,7 @@ from minijax.jaxpr import eval_jaxpr
 from minijax.lowering.builder import block_of
 from minijax.lowering.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.lowering.lowered import Lowered
-from minijax.lowering.outlined import shared_loops
+from minijax.lowering.outlining import shared_loops
 from tests.running_text import run_text
 
 F32 = np.float32

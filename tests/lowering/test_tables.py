@@ -8,7 +8,7 @@ import pytest
 
 import minijax
 from minijax.lowering import tables
-from tests.lowering.test_outlined import X, assembly, functions, in_a_loop, longest, network
+from tests.lowering.test_outlining import X, assembly, functions, in_a_loop, longest, network
 
 
 def step(lib, params, slopes):

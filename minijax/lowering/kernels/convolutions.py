@@ -1,4 +1,4 @@
-"""How long convolutions are computed: as products, one for each image, or each place.
+"""Long convolutions as matrix products, one for each image, or one for each window position.
 
 The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
 In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
@@ -19,8 +19,8 @@ from minijax.primitives.slots import nest
 from ..operands import Computed
 from .products import INLINE, Matrices, collected, computed, multiply, parts_of, summed_in
 
-NEAR = 1 << 18  # bytes of windows that are multiplied while they are in the cache
-FEW = 4  # outputs: too few for a block, each is summed for itself
+NEAR = 1 << 18  # bytes of windows that stay in the cache for a product
+FEW = 4  # outputs: too few for a block, each is a sum of its own
 
 
 def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Callable[..., Any],
@@ -42,9 +42,9 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
               dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
               padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
               feature_group_count: int, **_: Any) -> None:
-    """Products for each image and group: of the windows at some places with the weights.
+    """A product for each image and group: windows (im2col) with weights.
 
-    Where features are neighbours, windows are rows; where places are, they are columns.
+    If features are contiguous, windows are rows; if positions are, they are columns.
     """
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     rank, last = len(sizes.slid), lhs_spec[1] == len(x.shape) - 1
@@ -96,9 +96,7 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
 
 
 def near_each_other(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
-    """How many places, of the first axis a part, have windows of a size that fit into the cache,
-    and how many such parts there are.
-    """
+    """The number of positions whose windows fit into the cache, and the number of such parts."""
     if not places:
         return (1,), 1
     n, *others = places
@@ -111,9 +109,9 @@ def by_places(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
               dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
               padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
               feature_group_count: int, **_: Any) -> None:
-    """One product for each place and group: of the windows there, of all images, with the weights.
+    """A product for each window position and group: the windows of all images with weights.
 
-    So is the derivative by weights: it has few places, and each window is nearly an image.
+    Good for the derivative by the weights: it has few positions, with windows as large as images.
     """
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     rank, last = len(sizes.slid), lhs_spec[0] == len(x.shape) - 1
@@ -155,13 +153,13 @@ def by_places(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
 
 def along(b: Any, place: Sequence[Any], offset: Sequence[Any], strides: Sequence[int],
           dilation: Sequence[int]) -> list[Any]:
-    """Where in the array the element of a window is, along each axis that windows slide along."""
+    """The array index of a window's element, along each spatial axis."""
     return [b.add(b.mul(i, stride), b.mul(k, apart))
             for i, k, stride, apart in zip(place, offset, strides, dilation, strict=True)]
 
 
 def raveled(b: Any, index: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The number of a place, row by row."""
+    """The row-major number of a position."""
     flat = b.index(0)
     for i, size in zip(index, shape, strict=True):
         flat = b.add(b.mul(flat, size), i)
@@ -169,7 +167,7 @@ def raveled(b: Any, index: Sequence[Any], shape: Sequence[int]) -> Any:
 
 
 def placed(spec: Axes, *values: Any) -> tuple:
-    """An index from values in the order of `spec`."""
+    """An index with its values reordered as in `spec`."""
     index: list[Any] = [None] * len(spec)
     for axis, value in zip(spec, values, strict=True):
         index[axis] = value
@@ -178,7 +176,7 @@ def placed(spec: Axes, *values: Any) -> tuple:
 
 def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],
                dtype: np.dtype, pad: Callable) -> Any:
-    """The array with zeros around it and between its elements; itself, where there are none."""
+    """The array padded and dilated with zeros; the array itself if nothing is to be done."""
     config = [(0, 0, 0)] * len(spec)
     for axis, (before, after), base in zip(spec[2:], padding, dilation, strict=True):
         config[axis] = (before, after, base - 1)
@@ -194,7 +192,7 @@ def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence
 
 
 def arranged(b: Any, w: Any, spec: Axes, sizes: Any, last: bool, dtype: np.dtype) -> Any:
-    """The weights of each group as a matrix, whose terms come as those of the windows do."""
+    """The weights of each group as a matrix, with terms in the order of the windows."""
     inner = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)
     shape = ((sizes.groups, *inner, sizes.outputs) if last
              else (sizes.groups, sizes.outputs, *inner))

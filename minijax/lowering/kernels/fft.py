@@ -1,8 +1,8 @@
-"""Fourier transforms by Stockham: radix by radix between two halves of scratch.
+"""Fourier transforms by Stockham's algorithm: radix by radix between two halves of scratch.
 
-Columns are transformed side by side, and short rows too, woven. A length with a large prime factor
-is a convolution (Bluestein), a long one a matrix.  Chapter 24, *Loops and Numba*.
-In JAX: XLA's call of DUCC on the CPU.
+Columns, and short rows too after interleaving, are transformed side by side. A length with a large
+prime factor becomes a convolution (Bluestein), a long row a matrix (four-step). Chapter 24, *Loops
+and Numba*. In JAX: XLA's call of DUCC on the CPU.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from minijax.primitives.slots import nest
 
 from .. import cpu
 
-COLUMNS = 16  # that are transformed side by side
-WOVEN = 4  # rows that are, if both halves of what is between their steps
-CACHED = 1 << 15  # take no more bytes
+COLUMNS = 16  # columns that are transformed side by side
+WOVEN = 4  # rows that are interleaved, if both halves of their scratch take at most
+CACHED = 1 << 15  # so many bytes
 
 Complex = tuple[Any, Any]
 Turns = Callable[[int], contextlib.AbstractContextManager[list[tuple[Any, Any]]]]
@@ -37,14 +37,14 @@ def write(parts: Sequence, at: tuple, z: Complex) -> None:
 
 
 def scratch(b: Any, shape: tuple[int, ...], dtype: Any) -> list:
-    """Room for complex numbers."""
+    """A temp for complex numbers."""
     return [b.value(b.temp(shape, dtype)) for _ in range(2)]
 
 
 # ── The rules ────────────────────────────────────────────────────────────────────────────────
 
 class Rows(NamedTuple):
-    """Rows in memory or in formulas: what loads and stores their numbers."""
+    """How the numbers of rows are loaded and stored: in memory, or by formulas."""
 
     load: Callable[..., Complex]
     store: Callable[..., None]
@@ -70,24 +70,24 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
 
 
 def of_real(b: Any, outputs: list, operands: list) -> None:
-    """The first half of the transform of real rows: of their pairs as complex numbers, unfolded."""
+    """Transform real rows: as half as many complex numbers, followed by an unfolding."""
     [x], half = operands, operands[0].shape[-1] // 2
     table = b.constant(roots(2 * half, x.dtype)[:, :half + 1])
     with nest(b, x.shape[:-1], "parallel") as row:
-        found = scratch(b, (half,), x.dtype)
+        spectrum = scratch(b, (half,), x.dtype)
 
         def pair(i: Any, j: Any) -> Complex:
             at = b.mul(b.index(i), 2)
             return x((*row, at)), x((*row, b.add(at, 1)))
 
         def unfolded(k: Any) -> Complex:
-            z, other = read(found, (k,)), read(found, (b.sub(half, k),))
+            z, other = read(spectrum, (k,)), read(spectrum, (b.sub(half, k),))
             even = b.mul(b.add(z[0], other[0]), .5), b.mul(b.sub(z[1], other[1]), .5)
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
             return _each(b.add, even, times(b, odd, (table((0, k)), table((1, k)))))
 
-        _woven(b, half, 1, x.dtype, pair, lambda i, j, z: write(found, (i,), z))
-        total, other = read(found, (0,))
+        _woven(b, half, 1, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
+        total, other = read(spectrum, (0,))
         write(outputs, (*row, 0), (b.add(total, other), 0))
         write(outputs, (*row, half), (b.sub(total, other), 0))
         with b.loop(half, 1, vectorize="parallel") as k:
@@ -95,7 +95,7 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
 
 
 def to_real(b: Any, outputs: list, operands: list) -> None:
-    """The inverse, but for a factor: of half a spectrum that is folded, the numbers as pairs."""
+    """The inverse without its factor: the spectrum is folded into half as many complex numbers."""
     [out], [x, y] = outputs, operands
     half = x.shape[-1] - 1
     table = b.constant(roots(2 * half, x.dtype)[:, :half])
@@ -104,7 +104,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
             i = b.index(i)
             here, there = (*row, i), (*row, b.sub(half, i))
             re, other = x(here), x(there)
-            # What stands at the ends counts as real.
+            # The imaginary parts of the first and the last element are ignored.
             im, below = (b.select(b.eq(i, 0), b.const(0, x.dtype), y(at)) for at in (here, there))
             turned = times(b, (b.sub(re, other), b.add(im, below)),
                            (table((0, i)), b.neg(table((1, i)))))
@@ -118,7 +118,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
 
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
-    """Each of many rows of n numbers."""
+    """Transform many rows of n numbers."""
     if not goes_in_steps(n):
         _by_convolution(b, rows, n, of, dtype)
     elif n > LONGEST:
@@ -144,10 +144,10 @@ def _in_columns(b: Any, rows: tuple[int, ...], count: int, take: Callable) -> No
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
 
 def radices(n: int, most: int = 8) -> list[int]:
-    """In what steps a row is transformed: eights or fours, what is left of twos, odd primes.
+    """The radices of a transform: eights or fours, remaining twos, odd primes.
 
-    The first step stores with strides, of which vectors make up to eight; all others in stretches
-    as long as what has been done, so that what is small comes late. (Measured.)
+    The first step stores with strides, and vectors make up to eight of them; later steps store runs
+    as long as the finished transforms, so small radices come late. (Measured.)
 
     >>> radices(96), radices(240), radices(250), radices(1024)
     ([4, 8, 3], [8, 6, 5], [5, 5, 5, 2], [4, 8, 8, 4])
@@ -169,7 +169,7 @@ def radices(n: int, most: int = 8) -> list[int]:
 
 
 def _has_whole_vectors(n: int) -> bool:
-    """Whether after each step of a row what has been done fills vectors.
+    """Whether the finished transforms fill vectors after each step.
 
     >>> [_has_whole_vectors(n) for n in (7, 240, 250, 1000)]
     [True, True, False, True]
@@ -178,7 +178,7 @@ def _has_whole_vectors(n: int) -> bool:
 
 
 def smooth_above(n: int) -> int:
-    """The least product of twos and at most one three or five that is not below n."""
+    """The least number at or above n whose factors are twos and at most one three or five."""
     return min(k << max(0, math.ceil(math.log2(n / k))) for k in (1, 3, 5))
 
 
@@ -191,7 +191,8 @@ def roots(n: int, dtype: Any) -> np.ndarray:
 # ── Transforms side by side ──────────────────────────────────────────────────────────────────
 
 def _beside(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """Columns: n numbers of each of `width`, from ``load(i, j)`` to ``store(i, j, z)``."""
+    """Transform columns: n numbers of each of `width`, from ``load(i, j)`` to ``store(i, j, z)``.
+    """
     @contextlib.contextmanager
     def turns(count: int) -> Iterator:
         with b.loop(count) as i, b.loop(width, vectorize="parallel") as j:
@@ -200,7 +201,7 @@ def _beside(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Calla
 
 
 def _woven(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """Rows: a first step weaves them, so that they are columns; the last unweaves them."""
+    """Transform rows as columns: the first step interleaves them, the last deinterleaves."""
     @contextlib.contextmanager
     def turns(count: int) -> Iterator:
         copies = count == n  # which are whole but for few: no second time is worth it
@@ -211,11 +212,12 @@ def _woven(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callab
 
 def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
                 ends: Turns, weave: bool = False) -> None:
-    """Transforms of n numbers, `width` of them side by side; `ends`: turns of first and last step.
+    """Transforms of n numbers, `width` side by side; `ends`: the loops of the first and the last
+    step.
 
-    After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th one
-    that was given.  A step turns r of the transforms and joins them to one.  The transforms lie
-    side by side, what is left of all; of a single row, once they are long, their numbers do.
+    After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th
+    input. A step combines r of them, after their twiddle factors. Transforms lie side by side;
+    those of a single row, once they are long, one after the other.
     """
     few = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
     steps = [1] * weave + (radices(n, 4 if few else 8) or [1])
@@ -249,22 +251,21 @@ def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: C
 
 
 def _goes_along(stride: int, r: int) -> bool:
-    """Whether the numbers of a transform lie side by side after a step, and not those of all
-    transforms: they fill a vector, or are shuffled easily.
+    """Whether transforms are contiguous after a step: they fill a vector, or are easily shuffled.
     """
     return stride * r >= 8 or stride * r in (2, 4)
 
 
 @contextlib.contextmanager
 def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
-    """A loop in whole vectors, the last two of which overlap: its turns may be taken twice."""
+    """A loop in whole vectors, the last two of which overlap: iterations may repeat."""
     most = cpu.vector_registers()[1] // dtype.itemsize
     lanes = next((lanes for lanes in (most, most // 2) if lanes < n), 0)
     if b.on_gpu or not lanes or n % lanes == 0:
         with b.loop(n, vectorize="parallel") as i:
             yield i
         return
-    with b.loop(-(-n // lanes)) as i:  # its turns write what others have written
+    with b.loop(-(-n // lanes)) as i:  # not parallel: iterations overlap
         first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
         with b.loop(lanes, vectorize="parallel") as j:
             yield b.add(first, b.index(j))
@@ -272,23 +273,23 @@ def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
 
 def _step(b: Any, sizes: tuple[int, ...], turn: tuple, along: tuple[bool, bool], table: Any,
           load: Callable, store: Callable) -> None:
-    """A transform of r times as many numbers, of r transforms."""
+    """A butterfly step: a transform of r times the length, from r transforms."""
     (r, stride, left), (s, p, c) = sizes, map(b.index, turn)
 
-    def given(j: int) -> Any:
+    def load_index(j: int) -> Any:
         if along[0]:
             return b.add(b.mul(b.add(p, j * left), stride), s)
         return b.add(b.mul(s, left * r), b.add(p, j * left))
 
-    def found(j: int) -> Any:
+    def store_index(j: int) -> Any:
         if along[1]:
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
         return b.add(b.mul(b.add(s, j * stride), left), p)
-    zs = [load(given(j), c) for j in range(r)]
+    zs = [load(load_index(j), c) for j in range(r)]
     turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and stride > 1 else z
               for j, z in enumerate(zs)]
     for j, z in enumerate(small(b, turned)):
-        store(found(j), c, z)
+        store(store_index(j), c, z)
 
 
 def times(b: Any, z: Complex, w: Complex) -> Complex:
@@ -313,7 +314,7 @@ def _each(f: Callable, z: Complex, w: Complex) -> Complex:
 
 
 def _by_root(b: Any, z: Complex, k: int, n: int) -> Complex:
-    """Times ``exp(-2πik/n)``, for k below n / 2."""
+    """A twiddle factor: times ``exp(-2πik/n)``, for k below n / 2."""
     x, y = z
     if 4 * k == n:
         return y, b.neg(x)
@@ -328,13 +329,13 @@ def _by_root(b: Any, z: Complex, k: int, n: int) -> Complex:
 
 
 def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
-    """An odd number of numbers: sums and differences of those that mirror each other."""
+    """An odd length: sums and differences of the pairs that mirror each other."""
     n, first = len(zs), zs[0]
     sums = [_each(b.add, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
     gaps = [_each(b.sub, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
-    found = {0: first}
+    outputs = {0: first}
     for z in sums:
-        found[0] = _each(b.add, found[0], z)
+        outputs[0] = _each(b.add, outputs[0], z)
     for j in range(1, n // 2 + 1):
         even, odd = first, (b.const(0, first[0].dtype),) * 2
         for k, (z, w) in enumerate(zip(sums, gaps, strict=True), 1):
@@ -343,15 +344,16 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
             even = b.fma(z[0], cos, even[0]), b.fma(z[1], cos, even[1])
             odd = (b.mul(w[0], sin), b.mul(w[1], sin)) if k == 1 else (
                 b.fma(w[0], sin, odd[0]), b.fma(w[1], sin, odd[1]))
-        found[j] = b.add(even[0], odd[1]), b.sub(even[1], odd[0])
-        found[n - j] = b.sub(even[0], odd[1]), b.add(even[1], odd[0])
-    return [found[j] for j in range(n)]
+        outputs[j] = b.add(even[0], odd[1]), b.sub(even[1], odd[0])
+        outputs[n - j] = b.sub(even[0], odd[1]), b.add(even[1], odd[0])
+    return [outputs[j] for j in range(n)]
 
 
 # ── Long rows ────────────────────────────────────────────────────────────────────────────────
 
 def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
-    """A row as a matrix: its columns; each number turned by its place; its rows, stored as columns.
+    """The four-step transform: a row as a matrix; its columns; twiddle factors; its rows, stored as
+    columns.
     """
     below = _divisor(n)
     above = n // below
@@ -384,7 +386,7 @@ def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> 
 
 
 def _divisor(n: int) -> int:
-    """The divisor next to the root."""
+    """The divisor nearest to the square root."""
     return max(k for k in range(1, math.isqrt(n) + 1) if n % k == 0)
 
 
@@ -407,8 +409,8 @@ def _by_convolution(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any)
     def load(row: tuple, i: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        found = times(b, of.load(row, place), at(turn, place))
-        return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in found)
+        product = times(b, of.load(row, place), at(turn, place))
+        return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
     def keep(row: tuple, i: Any, z: Complex) -> None:
         write(between[::-1], (*row, i), times(b, z, at(spectrum, i)))

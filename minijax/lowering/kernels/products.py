@@ -1,4 +1,4 @@
-"""How long products are computed: of a vector as sums, of matrices in blocks.
+"""Long products: reductions for vectors, blocked products for matrices.
 
 The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
@@ -26,19 +26,19 @@ from ..loops import Address
 from ..operands import Computed
 from ..routines import product_of
 
-INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
+INLINE = 8 * 8 * 8  # terms: a product of so many is faster without blocks
 INLINE_VECTOR = 32  # and so of a matrix and a vector
-LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
-ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else the blocks of
+LARGEST_TURNED = 1 << 18  # elements of a matrix that is copied to be transposed once
+ENOUGH = 8  # panels (each has the columns of a block): with fewer, threads share the blocks of
 SHARED = 1 << 22  # terms in a panel: some 40 µs
-BESIDE = 8  # panels, for which some rows are read while they are in the cache
-MANY = 4  # blocks below each other for which the columns are brought near each other
-LAUNCHED = 1 << 16  # terms that are worth a launch of their own, where there are launches,
-NARROW = 8  # unless in rows or columns so few that a square would be empty for the most part
+BESIDE = 8  # panels of one pass over the rows, which stay in the cache
+MANY = 4  # strips of rows: with so many, panels are packed
+LAUNCHED = 1 << 16  # terms of a product that deserves a launch of its own, on a GPU,
+NARROW = 8  # unless it has so few rows or columns that most of a tile would be empty
 
 
 class Side(NamedTuple):
-    """One operand, and what its axes are for."""
+    """One operand, and the role of its axes."""
 
     buffer: Any
     batch: Axes
@@ -52,7 +52,7 @@ class Side(NamedTuple):
         return math.prod(self.sizes(axes))
 
     def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
-        """A copy whose axes are these."""
+        """A copy with its axes in this order."""
         x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
         wide = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
         computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, wide)
@@ -69,7 +69,7 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     rows, columns = left.size(left.free), right.size(right.free)
     terms = rows * left.size(left.contract) * columns
     if 1 in (rows, columns) and terms > INLINE_VECTOR:
-        left, right = turned_before_loops(b, left), turned_before_loops(b, right)
+        left, right = hoisted_transpose(b, left), hoisted_transpose(b, right)
     elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= NARROW:
         return at_once(b, out, left, right, params["precision"])
     elif terms > INLINE and not b.on_gpu:
@@ -78,8 +78,8 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
 
 
-def turned_before_loops(b: Any, side: Side) -> Side:
-    """The matrix of a step with its rows as columns, where one turning serves many steps."""
+def hoisted_transpose(b: Any, side: Side) -> Side:
+    """The transposed matrix, hoisted out of loops that do not change it."""
     x = side.buffer
     if (side.batch or side.size(side.free) == 1 or len(x.shape) - 1 in side.free
             or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
@@ -88,15 +88,15 @@ def turned_before_loops(b: Any, side: Side) -> Side:
     return b.before_loops(x, axes, lambda: side.copied(b, axes, x.dtype))
 
 
-def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
-    """Write into a buffer what a function of arrays makes of those in others."""
-    b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
+def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
+    """Write the result of a function of arrays into a buffer."""
+    b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in operands]), operands, into=[out])
 
 
 # ── All at once ──────────────────────────────────────────────────────────────────────────────
 
 def at_once(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
-    """One call for all matrices of a batch: of a library, or a launch, as its scheduler decides."""
+    """One call for a batch of matrices: of a library, or a launch, as its scheduler decides."""
     batch, k = left.size(left.batch), left.size(left.contract)
     (x, steps_of_x), (y, steps_of_y) = as_stack(b, left), as_stack(b, right)
     b.call(product_of(x.dtype, y.dtype, out.dtype, precision), x, *steps_of_x, y, *steps_of_y, out,
@@ -104,8 +104,8 @@ def at_once(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
 
 
 def as_stack(b: Any, side: Side) -> tuple[Any, tuple[int, ...]]:
-    """Where its matrices are, a row for each place of the free axes, and how many places apart: the
-    matrices, their rows, and the numbers in these. Either are neighbours, or else it is a copy.
+    """The operand as a stack of matrices, with a row for each position of the free axes, and its
+    strides; a copy if neither rows nor terms are contiguous.
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     view = reshaped(x, order, tuple(map(side.size, (side.batch, side.free, side.contract))))
@@ -115,8 +115,8 @@ def as_stack(b: Any, side: Side) -> tuple[Any, tuple[int, ...]]:
 
 
 def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
-    """An array of bytes that lies as one with these axes and then this shape does in a buffer; None
-    where those to become one do not lie together.
+    """A byte array with the strides of a buffer's view, axes merged into this shape; None where
+    they cannot be merged.
     """
     laid: Any = np.empty(x.shape, np.int8).transpose(order)
     try:
@@ -128,23 +128,23 @@ def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
 
 class Matrices(NamedTuple):
-    """Numbers in a buffer: neighbours along an axis are so many places apart. The last two axes are
-    those of a matrix, what is before them says of which.
+    """A strided view of a buffer. The last two axes are those of a matrix, the others those of a
+    batch.
     """
 
     buffer: Any
     steps: tuple[int, ...]
 
     def at(self, b: Any, *index: Any) -> tuple:
-        """Where an element is."""
+        """The address of an element."""
         places = map(b.mul, map(b.index, index), self.steps)
         return self.buffer, (functools.reduce(b.add, places),)
 
 
 def by_blocks(b: Any, out: Any, left: Side, right: Side) -> None:
-    """One product of matrices for each place of the batch axes.
+    """A matrix product for each position of the batch axes.
 
-    Long sums are those of parts of the terms, in groups of parts.
+    Long sums are split into parts of the terms, in groups.
     """
     wide, sides = summed_in(out.dtype), (left, right)
     halves = fit_in_halves(wide, out.dtype, *(side.buffer.dtype for side in sides))
@@ -153,7 +153,7 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side) -> None:
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
     most, groups = parts_of(k)
     x = as_matrices(b, left, wide)
-    y = as_matrices(b, turned_before_loops(b, right), right.buffer.dtype)
+    y = as_matrices(b, hoisted_transpose(b, right), right.buffer.dtype)
     batch = left.sizes(left.batch)
     sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
     z = Matrices(sums, np.empty((groups, *batch, m, n), np.int8).strides)
@@ -164,23 +164,20 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side) -> None:
 
 
 def summed_in(dtype: np.dtype) -> np.dtype:
-    """The dtype in which blocks add up what gives numbers of another one: of integers only the
-    bits that are left count, whatever is beyond them.
-    """
+    """The dtype of accumulators; for integers only the bits of the result count."""
     narrow = dtype.kind in "biu" and dtype.itemsize < 4
     return np.dtype(np.int32) if narrow else computed_in(dtype)
 
 
-def fit_in_halves(wide: np.dtype, out: np.dtype, *given: np.dtype) -> bool:
-    """Whether two terms may share a number: what is beyond 16 bits is nothing, or is not asked for.
+def fit_in_halves(wide: np.dtype, out: np.dtype, *operand_dtypes: np.dtype) -> bool:
+    """Whether two terms fit into one number: bits beyond 16 are zero, or do not reach the result.
     """
-    return wide == np.int32 and all(x.kind in "biu" for x in given) and (
-        out.itemsize < 4 or all(x.itemsize == 1 or x == np.int16 for x in given))
+    return wide == np.int32 and all(x.kind in "biu" for x in operand_dtypes) and (
+        out.itemsize < 4 or all(x.itemsize == 1 or x == np.int16 for x in operand_dtypes))
 
 
 def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
-    """A copy with two neighbouring terms in each number, the first in the lower half of its bits.
-    """
+    """A copy with two adjacent terms in each number, the first in the lower half."""
     x, inner, k = side.buffer, side.sizes(side.contract), side.size(side.contract)
     start, stop = len(side.batch), len(side.batch) + len(side.free)
     by_terms = len(x.shape) - 1 in side.free
@@ -206,22 +203,22 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
 
 
 def parts_of(terms: int) -> tuple[int, int]:
-    """How many terms a part of a sum has at most, and how many groups of parts there are."""
+    """The most terms in a part of a sum, and the number of groups of parts."""
     least = -(-terms // LONG)
     most = next((terms // parts for parts in range(least, 2 * least) if terms % parts == 0), LONG)
     return most, -(-terms // (most * CHAIN))
 
 
 def collected(b: Any, sums: Any, groups: int, out: Any, place: Callable[[Any], Any]) -> None:
-    """Add up the groups of every sum, which for an index of the result stand at a `place`."""
+    """Sum the groups of every element; `place` gives the position for an index of the result."""
     total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *place(at))))
     short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
     b.materialize(short, into=out)
 
 
 def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
-    """A row for each place of the free axes, a matrix for each of the batch axes; a copy of them
-    where axes are not one after the other.
+    """A row for each position of the free axes, a matrix for each of the batch axes; a copy if axes
+    cannot be merged.
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     shape = *side.sizes(side.batch), side.size(side.free), side.size(side.contract)
@@ -233,10 +230,11 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
 
 def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
              sizes: tuple[int, int, int], most: int, halves: bool = False) -> None:
-    """Put the product of the rows of x with those of y into z, block by block, here in a batch.
+    """Store the product of the rows of x with those of y in z, block by block, for one batch
+    element.
 
-    The rows of y that belong to some blocks are first brought near each other, where they serve for
-    many rows of x. The last blocks may overlap those before them, and there give nothing.
+    Panels of y are packed first, if they serve for many rows of x. The last blocks may overlap
+    those before them, and skip the overlap.
     """
     m, k, n = sizes
     dtype, parts, chains = z.buffer.dtype, -(-k // most), -(-k // (most * CHAIN))
@@ -248,10 +246,10 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
     beside = next(count for count in range(beside, 0, -1) if panels % count == 0)
 
     def top(block: Any, size: int, of: int) -> tuple[Any, Any]:
-        """Where a block begins, and how far that is in the one before it."""
-        wanted = b.mul(b.index(block), size)
-        start = b.min(wanted, of - size) if of % size else wanted
-        return start, b.sub(wanted, start)
+        """The start of a block, and its overlap with the block before it."""
+        offset = b.mul(b.index(block), size)
+        start = b.min(offset, of - size) if of % size else offset
+        return start, b.sub(offset, start)
 
     with (b.loop(chains, vectorize="parallel") as chain,
           b.loop(panels // beside, vectorize="parallel" * whole) as group):
@@ -278,7 +276,7 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
 
 
 def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, int, int]:
-    """The routine of a block, with its rows and columns: as many as fit into registers."""
+    """The microkernel of a block, with its rows and columns: as many as fit into registers."""
     count, size = cpu.vector_registers()
     most = 2 * size // dtype.itemsize
     width = min((most, most // 2, most // 4), key=lambda w: (-(-n // w) * (w + 4), -w))

@@ -1,7 +1,7 @@
-"""Scatters for a GPU: updates sorted by their places; of each place those join that lie together.
+"""Scatters for a GPU: updates are sorted by target, then reduced by segments.
 
-The `loop` rule of `scatter` and its like there. Chapter 27. No atomics: what they make of floats
-depends on the order in which threads come, and sorted updates give the same bits each time.
+The `loop` rule of `scatter` and its like there. Chapter 27. No atomics: with these the rounding of
+float sums depends on the order of threads, while sorted updates give the same bits each time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,15 @@ import numpy as np
 from minijax.primitives.slots import nest
 from minijax.primitives.windows import GatherScatterMode, place_of, window_sizes
 
-from .merging import Order
+from .merge_sort import MergeSort
 
-STEP = 32  # sums that one thread adds up, and again of what these give
+STEP = 32  # terms that one thread adds up, in each round
 
 
 def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
             mode: GatherScatterMode, unique_indices: bool, join: Callable | None, op: str) -> None:
-    """Change the operands at computed places, of equal ones in the order of the updates; with an
-    `op` that may join them in any association.
+    """Apply updates to the operands, in order for equal targets; with an `op` they may be combined
+    in any association.
     """
     count = len(outputs)
     for x, out in zip(operands, outputs, strict=False):
@@ -33,22 +33,22 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
         with updates.each() as (i, window), updates.at(i, window) as (place, xs):
             updates.put(place, xs, join)
         return
-    updates.put_in_order()
+    updates.sort_by_target()
     if not join:
         with (updates.each() as (i, window), b.when(updates.ends(i)),
               updates.at(updates.number(i), window) as (place, xs)):
             updates.put(place, xs, None)
     elif op:
-        updates.join_all(getattr(b, op), join)
+        updates.segmented_reduce(getattr(b, op), join)
     else:
-        updates.join_one_by_one(join)
+        updates.apply_in_order(join)
 
 
 class _Updates:
-    """The updates of a scatter: `many` of them, each for a window of places.
+    """The updates of a scatter: `many` of them, each with a window.
 
-    Windows that begin at one place are all of the same places; where others may have places in
-    common too, each place is a window.
+    Windows with one start cover the same elements. Where windows may overlap otherwise, each
+    element is a window of its own.
     """
 
     def __init__(self, b: Any, outputs: list, indices: Any, values: list, numbers: Any,
@@ -67,33 +67,33 @@ class _Updates:
 
     @contextmanager
     def each(self) -> Iterator[tuple[Any, tuple]]:
-        """Open loops over all updates, and all places in their windows."""
+        """Open loops over all updates and the elements of their windows."""
         with (self.b.loop(self.many, vectorize="parallel") as i,
               nest(self.b, self.window, "parallel") as window):
             yield self.b.index(i), window
 
     def index(self, i: Any, window: Sequence[Any]) -> tuple:
-        """Where in the updates one lies."""
-        found = dict(zip(self.outside, self.b.unravel(i, self.rows), strict=True))
-        found |= zip(self.inside, window, strict=True)
-        return tuple(found[d] for d in range(len(self.shape)))
+        """The index in the updates array."""
+        components = dict(zip(self.outside, self.b.unravel(i, self.rows), strict=True))
+        components |= zip(self.inside, window, strict=True)
+        return tuple(components[d] for d in range(len(self.shape)))
 
     def place(self, index: tuple) -> tuple[tuple, Any]:
-        """Where an update goes, and whether it goes anywhere."""
+        """The target index of an update, and whether it is in bounds."""
         place, inside = place_of(self.b, self.numbers, self.outputs[0].shape, self.sizes,
                                  self.indices, index)
         return place, self.b.const(True, np.bool_) if self.clips else inside
 
     @contextmanager
     def at(self, i: Any, window: Sequence[Any]) -> Iterator[tuple[tuple, list]]:
-        """The place and the values of an update, if it goes anywhere."""
+        """The target and the values of an update, if it is in bounds."""
         index = self.index(i, window)
         place, inside = self.place(index)
         with self.b.when(inside):
             yield place, [x(index) for x in self.values]
 
     def put(self, place: tuple, xs: Sequence[Any], join: Callable | None) -> None:
-        """Join updates to what is there, or put them in its place."""
+        """Combine values with the elements at a target, or replace these."""
         if join:
             xs = join(self.b, [self.b.load(out, place) for out in self.outputs], xs)
         for out, x in zip(self.outputs, xs, strict=True):
@@ -101,8 +101,8 @@ class _Updates:
 
     # -- in order ------------------------------------------------------------------------------
 
-    def put_in_order(self) -> None:
-        """Sort the numbers of the updates by their places; at the end are those for nowhere."""
+    def sort_by_target(self) -> None:
+        """Sort the numbers of the updates by target; those out of bounds come last."""
         b, out = self.b, self.outputs[0]
         dtypes = [np.dtype(np.int32 if x < 1 << 31 else np.int64) for x in (out.size, self.many)]
 
@@ -112,18 +112,18 @@ class _Updates:
             return [b.convert(x, dtype) for x, dtype in zip((at, b.index(i)), dtypes, strict=True)]
 
         self.places, self.order = (b.temp((self.many,), dtype) for dtype in dtypes)
-        Order(b, 1, dtypes).put_in_order(
+        MergeSort(b, 1, dtypes).sort_rows(
             (), self.many, key, lambda: [b.temp((self.many,), dtype) for dtype in dtypes],
             [self.places, self.order])
         b.freeze(self.places)
         b.freeze(self.order)
 
     def number(self, i: Any) -> Any:
-        """Which update stands at i."""
+        """The update at sorted position i."""
         return self.b.convert(self.b.load(self.order, (i,)), np.int64)
 
     def alike(self, i: Any, j: Any) -> Any:
-        """Whether there is a j-th update, and for the place of the i-th."""
+        """Whether there is a j-th sorted update, with the target of the i-th."""
         b = self.b
         held = b.clamp(j, 0, self.many - 1)
         here, there = (b.load(self.places, (k,)) for k in (i, held))
@@ -135,8 +135,8 @@ class _Updates:
     def ends(self, i: Any) -> Any:
         return self.b.not_(self.alike(i, self.b.add(i, 1)))
 
-    def join_one_by_one(self, join: Callable) -> None:
-        """For each place one thread, in order."""
+    def apply_in_order(self, join: Callable) -> None:
+        """One thread for each target applies its updates in order."""
         b = self.b
         with self.each() as (i, window), b.when(self.begins(i)):
             j = b.variable(i)
@@ -147,8 +147,10 @@ class _Updates:
                 b.assign(j, b.add(b.read(j), 1))
             b.while_loop(lambda: self.alike(i, b.read(j)), take)
 
-    def join_all(self, op: Callable, join: Callable) -> None:
-        """In stretches of STEP updates, then of STEP stretches, until all of a place are one."""
+    def segmented_reduce(self, op: Callable, join: Callable) -> None:
+        """A segmented reduction: runs of STEP updates, then of STEP partial results, until each
+        target has one.
+        """
         b, [values] = self.b, self.values
         sums, near = b.temp((self.many, *self.window), values.dtype, "sums"), 1
 

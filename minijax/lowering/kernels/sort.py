@@ -1,4 +1,4 @@
-"""Sorting rows in loops: long ones digit by digit, short ones by counting what stands before each.
+"""Sorting rows in loops: radix sort for long rows, rank by counting for short ones.
 
 The `loop` rule of `sort`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's sort on the CPU, a call of C++.
@@ -12,28 +12,28 @@ import numpy as np
 from minijax.primitives.axes import without
 from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
 
-from . import merging
-from .merging import is_before
+from . import merge_sort
+from .merge_sort import is_before
 
 RADIX_FROM = 48  # elements in a row; below, clearing the counters costs more than comparing all
-BESIDE = 16      # elements that are looked at together, in search of the largest
+BESIDE = 16      # elements whose maximum is taken at once, in search of candidates
 
 
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool, num_keys: int
          ) -> None:
     """The `loop` rule of the primitive of that name."""
     if b.on_gpu:
-        merging.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys)
+        merge_sort.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys)
         return
     size = outputs[0].shape[dimension]
     with nest(b, without(outputs[0].shape, (dimension,)), "parallel") as row:
         place = lambda i: (*row[:dimension], i, *row[dimension:])
-        _put_in_order(b, outputs, operands, place, size, num_keys)
+        _sort_row(b, outputs, operands, place, size, num_keys)
 
 
-def _put_in_order(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
+def _sort_row(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
                   ) -> None:
-    """One row: it is read before anything is written, so the outputs may be the operands."""
+    """Sort one row: it is read before anything is written, so outputs may be the operands."""
     # The row moves from one half of each buffer into the other.
     halves = [b.temp((2, size), out.dtype) for out in outputs]
     with b.loop(size, vectorize="parallel") as i:
@@ -46,7 +46,7 @@ def _put_in_order(b: Any, outputs: list, operands: list, place: Callable, size: 
 
 
 def _by_digits(b: Any, halves: list, keys: list, size: int) -> int:
-    """The last digit of the last key first; each pass keeps the order of equal digits."""
+    """Radix sort from the least significant digit of the last key; each pass is stable."""
     side = 0
     for key in reversed(keys):
         bits = 8 * computed_in(key.dtype).itemsize
@@ -59,7 +59,7 @@ def _by_digits(b: Any, halves: list, keys: list, size: int) -> int:
 
 
 def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: int) -> None:
-    """Count the digits; their running sum is where each goes; move."""
+    """Count the digits; their exclusive prefix sum is the target of each bucket; move."""
     buckets, size = counts.shape[0], key.shape[1]
 
     def digit(i: Any) -> Any:
@@ -86,7 +86,7 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
 
 
 def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
-    """As many elements as stand before one: that is its place. Of equals the first stands first."""
+    """Rank sort: the target of an element is the number of elements before it; stable."""
     words = [b.temp((size,), f"i{computed_in(key.dtype).itemsize}") for key in keys]
     with b.loop(size, vectorize="parallel") as i:
         for word, key in zip(words, keys, strict=True):
@@ -106,11 +106,11 @@ def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
 def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     """The `loop` rule of the primitive of that name.
 
-    What is above the least of the k found so far is kept beside them, until there is no more room:
-    then all are sorted, and the first k are those found so far.
+    Candidates above the least of the best k so far are collected in a buffer. When it is full, it
+    is sorted, and the first k are kept.
     """
     if b.on_gpu:
-        merging.top_k(b, outputs, operands, k=k, axis=axis)
+        merge_sort.top_k(b, outputs, operands, k=k, axis=axis)
         return
     [values, chosen], [x] = outputs, operands
     size = x.shape[axis]
@@ -123,7 +123,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         key = lambda i: falling_bits(b, x(place(i)))
         word = key(0).dtype
         worst = b.starting_value("min", word)
-        found = keys, places = [b.temp((room,), dtype) for dtype in (word, np.int32)]
+        buffers = keys, places = [b.temp((room,), dtype) for dtype in (word, np.int32)]
         with b.loop(room, vectorize="parallel") as i:
             b.store(keys, (i,), worst)
             b.store(places, (i,), 0)
@@ -141,7 +141,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
                 kept = b.or_(b.lt(own, b.read(least)), b.lt(free, k))
                 b.assign(count, b.add(free, b.convert(kept, np.int64)))
             with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
-                _put_in_order(b, found, [*map(b.value, found)], lambda i: (i,), room, 1)
+                _sort_row(b, buffers, [*map(b.value, buffers)], lambda i: (i,), room, 1)
                 b.assign(count, k)
                 b.assign(least, b.load(keys, (k - 1,)))
         with b.loop(k) as j:

@@ -1,4 +1,4 @@
-"""What the host does for a program on a device: routines of LAPACK, and Python functions.
+"""Host calls of device programs: LAPACK routines and Python functions, on copies of buffers.
 
 Stands on library.py and host.py; the arrays are copies in the host's memory. Chapter 27.
 In JAX: jaxlib's cuSOLVER kernels, and its Python callbacks on GPUs.
@@ -20,7 +20,8 @@ from .. import host, library, routines
 
 
 def meaning(external: str) -> Callable[..., None]:
-    """What an external does to NumPy arrays: an address is a 1-D array that begins there."""
+    """The NumPy implementation of an external; an address becomes the 1-D array that begins there.
+    """
     if external == routines.ALONE:
         return lambda change: None
     if external == host.CALL:
@@ -31,7 +32,7 @@ def meaning(external: str) -> Callable[..., None]:
 
 
 def _routine(name: str, *args: Any) -> None:
-    """Fortran takes everything by its address, and the lengths of letters last."""
+    """Call a Fortran routine: all arguments by address, string lengths last."""
     real = {"s": ctypes.c_float, "d": ctypes.c_double}[name[0]]
 
     def passed(x: Any) -> Any:
@@ -44,15 +45,15 @@ def _routine(name: str, *args: Any) -> None:
 
 
 def _product(x: np.ndarray, *rest: Any) -> None:
-    """z = x times y, for stacks of matrices: the numbers of x and y are so many places apart."""
+    """z = x times y, for strided stacks of matrices."""
     *steps_of_x, y, a, b, c, z, batch, m, n, k = rest
     wide = computed_in(z.dtype)
 
     def stack(values: np.ndarray, shape: tuple[int, ...], *steps: int) -> np.ndarray:
         strides = [int(each) * values.itemsize for each in steps]
         return np.lib.stride_tricks.as_strided(values, shape, strides).astype(wide)
-    found = stack(x, (batch, m, k), *steps_of_x) @ stack(y, (batch, k, n), a, c, b)
-    z[:found.size] = found.ravel().astype(z.dtype)
+    product = stack(x, (batch, m, k), *steps_of_x) @ stack(y, (batch, k, n), a, c, b)
+    z[:product.size] = product.ravel().astype(z.dtype)
 
 
 def _python(table: np.ndarray, *arrays: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Large products by NVIDIA's own library, which has kernels for each kind of its processors.
+"""Large matrix products by cuBLAS, which has kernels for each generation of processors.
 
 Stands on routines.py; the library is found and loaded when the first product is asked of it.
 Chapter 27. In JAX: XLA's thunks for cuBLAS.
@@ -21,15 +21,15 @@ from typing import Any
 from ..loops import Call, Constant
 from ..routines import PRODUCT
 
-# Terms of a matrix from which on a product is left to the library: it alone uses what there is for
-# short floats in a processor; of others it has larger tiles than ours.
+# The least size of a product for the library: for short floats only it uses tensor cores; for
+# others it has larger tiles than ours.
 LARGE, LARGE_IF_SHORT = 1 << 24, 1 << 18
 # As NVIDIA's headers number them: cudaDataType, cublasComputeType_t, cublasOperation_t.
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
 SINGLE, FEWER_DIGITS, DOUBLE = 68, 77, 70
 AS_IT_LIES, TURNED = 0, 1
 ANY_ALGORITHM = -1
-# Where its wheel has it, with what it needs before it.
+# The files of its wheel, with its dependency first.
 FILES = (("bin", "cublasLt64_*.dll", "cublas64_*.dll") if sys.platform == "win32"
          else ("lib", "libcublasLt.so.*", "libcublas.so.*"))
 INT, LONG, ADDRESS = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
@@ -37,18 +37,18 @@ FACTOR = ADDRESS, INT, INT, LONG
 
 
 class NoCublas(RuntimeError):
-    """NVIDIA's library of products is not there, and what would help."""
+    """cuBLAS is missing; the message says what would help."""
 
 
 @cache
 def kinds(external: str) -> tuple[str, str, str, bool]:
-    """The dtypes of x, y and z, and whether fewer digits than those of float32 will do."""
+    """The dtypes of x, y and z, and whether reduced precision will do."""
     x, y, z, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
     return x, y, z, fewer is not None
 
 
 def has(call: Call) -> bool:
-    """Whether a product is one that the library computes, and large enough for it."""
+    """Whether cuBLAS supports a product, and it is large enough."""
     x, y, z, fewer = kinds(call.external)
     is_short = fewer or x in ("float16", "bfloat16")
     terms = math.prod(int(size.value) for size in call.args[-3:] if isinstance(size, Constant))
@@ -59,8 +59,10 @@ def has(call: Call) -> bool:
 # -- the library -----------------------------------------------------------------------------------
 
 
-def found() -> Iterator[list[str]]:
-    """The files of the library, with what must be loaded before: of its wheel, of the system."""
+def library_files() -> Iterator[list[str]]:
+    """The candidate files of the library, each after its dependencies: from its wheel, from the
+    system.
+    """
     try:
         wheel = importlib.util.find_spec("nvidia.cublas")
     except ModuleNotFoundError:
@@ -80,7 +82,7 @@ def library() -> Any:
       NoCublas: where it is not installed, or cannot be loaded.
     """
     why = "it is not installed"
-    for files in filter(None, found()):
+    for files in filter(None, library_files()):
         try:
             return [ctypes.CDLL(file, ctypes.RTLD_GLOBAL) for file in files][-1]
         except OSError as error:
@@ -90,7 +92,7 @@ def library() -> Any:
 
 
 def done(status: int, what: str) -> None:
-    """Go on, if a function of the library has said that all is well.
+    """Raise unless a function of the library has succeeded.
 
     Raises:
       RuntimeError: with the library's own words for what it has said.
@@ -103,21 +105,22 @@ def done(status: int, what: str) -> None:
 
 @cache
 def handle(gpu: Any) -> tuple[Any, Any]:
-    """What the library knows a GPU by, whose stream it works in, for one thread at a time."""
+    """The cuBLAS handle of a GPU, on its stream, with a lock: it is for one thread at a time."""
     gpu.enter()
-    found = ADDRESS()
-    done(library().cublasCreate_v2(ctypes.byref(found)), f"begin on {gpu.name}")
-    done(library().cublasSetStream_v2(found, ADDRESS(int(gpu.stream))), "work in a stream")
-    return found, threading.Lock()
+    cublas = ADDRESS()
+    done(library().cublasCreate_v2(ctypes.byref(cublas)), f"begin on {gpu.name}")
+    done(library().cublasSetStream_v2(cublas, ADDRESS(int(gpu.stream))), "work in a stream")
+    return cublas, threading.Lock()
 
 
 def routine(external: str, gpu: Any) -> Callable[..., None] | None:
-    """What does a call on a GPU, given addresses and numbers; None for what is no product."""
+    """The implementation of a call on a GPU, from addresses and numbers; None if it is no product.
+    """
     return partial(_product, external, gpu) if re.fullmatch(PRODUCT, external) else None
 
 
 def _product(external: str, gpu: Any, x: int, *rest: Any) -> None:
-    """For the library matrices lie by columns: what it makes is the product of the turned ones."""
+    """cuBLAS is column-major: it computes the transposed product, with the sides swapped."""
     *steps_of_x, y, a, b, c, z, batch, m, n, k = map(int, rest)
     kind_of_x, kind_of_y, kind_of_z, fewer = kinds(external)
     is_double = kind_of_x == "float64"
@@ -129,14 +132,14 @@ def _product(external: str, gpu: Any, x: int, *rest: Any) -> None:
         is_turned = term != 1  # rows are neighbours, not terms
         beyond = max(term, rows) if is_turned else max(row, k)
         return is_turned, (address, TYPES[kind], beyond, matrix)
-    turned_x, given_x = factor(x, kind_of_x, steps_of_x, m)
-    turned_y, given_y = factor(y, kind_of_y, [a, b, c], n)
+    turned_x, factor_x = factor(x, kind_of_x, steps_of_x, m)
+    turned_y, factor_y = factor(y, kind_of_y, [a, b, c], n)
     gemm = library().cublasGemmStridedBatchedEx
     gemm.argtypes = [ADDRESS, INT, INT, INT, INT, INT, ADDRESS, *FACTOR, *FACTOR, ADDRESS, *FACTOR,
                      INT, INT, INT]
-    known, lock = handle(gpu)
+    cublas, lock = handle(gpu)
     with lock:
         gpu.enter()
-        done(gemm(known, AS_IT_LIES if turned_y else TURNED, TURNED if turned_x else AS_IT_LIES,
-                  n, m, k, ctypes.addressof(one), *given_y, *given_x, ctypes.addressof(zero),
+        done(gemm(cublas, AS_IT_LIES if turned_y else TURNED, TURNED if turned_x else AS_IT_LIES,
+                  n, m, k, ctypes.addressof(one), *factor_y, *factor_x, ctypes.addressof(zero),
                   z, TYPES[kind_of_z], n, m * n, batch, how, ANY_ALGORITHM), external)

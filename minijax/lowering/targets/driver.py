@@ -1,4 +1,4 @@
-"""NVIDIA's driver: memory, copies and launches on one GPU, all in the order of one stream.
+"""NVIDIA's driver: memory, copies and launches on one GPU, in the order of one stream.
 
 Stands on ptx.py, and on NVIDIA's own bindings, loaded when a GPU is first asked for. Chapter 27.
 In JAX: `xla/stream_executor/cuda`.
@@ -18,19 +18,19 @@ from minijax import errors
 from ..loops import Buffer, Kernel, Launch
 from . import cublas, ptx
 
-OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
+OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
 
 ON_THE_CPU = "with jax.config.update('jax_platforms', 'cpu') programs run on the CPU"
 
 
 class NoGpu(errors.JaxRuntimeError):
-    """There is no GPU that can be used, and what would help."""
+    """No usable GPU; the message says what would help."""
 
 
 @cache
 def bindings() -> Any:
-    """The module of the driver's functions.
+    """The module with the driver's functions.
 
     Raises:
       NoGpu: where it is not installed.
@@ -44,7 +44,7 @@ def bindings() -> Any:
 
 
 def done(result: tuple) -> Any:
-    """What a function of the driver gives behind its status.
+    """The results of a driver function, after its status.
 
     Raises:
       JaxRuntimeError: with the driver's own words, where it failed.
@@ -57,7 +57,7 @@ def done(result: tuple) -> Any:
 
 
 def count() -> int:
-    """How many GPUs the driver sees.
+    """The number of GPUs that the driver sees.
 
     Raises:
       NoGpu: where there is none, no driver, or one that does not start.
@@ -65,19 +65,19 @@ def count() -> int:
     cuda = bindings()
     try:
         done(cuda.cuInit(0))
-        found = int(done(cuda.cuDeviceGetCount()))
+        gpus = int(done(cuda.cuDeviceGetCount()))
     except RuntimeError as error:
         raise NoGpu("NVIDIA's driver does not start on this machine, which has no GPU, or no "
                     f"driver for it ({str(error).rstrip('.')}): nvidia-smi tells more; "
                     f"{ON_THE_CPU}.") from error
-    if not found:
+    if not gpus:
         raise NoGpu("NVIDIA's driver sees no GPU, among those of CUDA_VISIBLE_DEVICES where that "
                     f"is set: nvidia-smi tells more; {ON_THE_CPU}.")
-    return found
+    return gpus
 
 
 def number_of(address: int) -> int:
-    """Which GPU's memory has an address.
+    """The number of the GPU that owns an address.
 
     Raises:
       JaxRuntimeError: where no GPU's has it.
@@ -88,7 +88,7 @@ def number_of(address: int) -> int:
 
 
 class Gpu:
-    """One GPU.  Nothing waits, but for `load`: the driver does it all in the order it was asked.
+    """One GPU. Calls are asynchronous, except `load`: the driver runs them in order.
 
     Raises:
       NoGpu: no driver, no GPU of that number, or one that is too old.
@@ -114,7 +114,7 @@ class Gpu:
         flags = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream = done(cuda.cuStreamCreate(int(flags)))
         self.held = 0
-        # What is given back stays in the pool: otherwise it would go at each wait.
+        # Freed memory stays in the pool: otherwise each synchronisation would release it.
         done(cuda.cuMemPoolSetAttribute(
             done(cuda.cuDeviceGetDefaultMemPool(device)),
             cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
@@ -122,17 +122,17 @@ class Gpu:
 
     @property
     def processor(self) -> str:
-        """The GPU as LLVM and the assembler name its kind."""
+        """The GPU's architecture, as LLVM and the assembler name it."""
         return f"sm_{self.capability[0]}{self.capability[1]}"
 
     def enter(self) -> None:
-        """Have the calls of this thread go to this GPU."""
+        """Make this GPU current in the calling thread."""
         done(self.cuda.cuCtxSetCurrent(self.context))
 
     # -- memory --------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes, from the driver's pool.
+        """The address of new memory, from the driver's pool.
 
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
@@ -149,7 +149,7 @@ class Gpu:
         return int(done((status, address)))
 
     def free(self, address: int, nbytes: int) -> None:
-        """Give memory back: what was asked before still has it."""
+        """Free memory, in stream order: earlier work still has it."""
         self.held -= nbytes
         self.enter()
         done(self.cuda.cuMemFreeAsync(address, self.stream))
@@ -161,7 +161,7 @@ class Gpu:
             done(self.cuda.cuMemcpyHtoDAsync(address, x.ctypes.data, x.nbytes, self.stream))
 
     def load(self, address: int, into: np.ndarray) -> None:
-        """Copy from the GPU, when all that was asked before is done."""
+        """Copy from the GPU, after all earlier work."""
         self.enter()
         if into.nbytes:
             done(self.cuda.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, self.stream))
@@ -180,57 +180,57 @@ class Gpu:
 
     @property
     def number(self) -> int:
-        """Of the stream in which all is done, as other libraries name it."""
+        """The handle of the stream, for other libraries."""
         return int(self.stream)
 
     def wait(self, stream: int | None = None) -> None:
-        """Return when all is done that was asked, of the stream of another library if one is given.
-        """
+        """Wait for all earlier work; with a stream of another library, for the work there."""
         self.enter()
         done(self.cuda.cuStreamSynchronize(self.stream if stream is None else stream))
 
     def wait_for_all(self) -> None:
-        """Return when all is done that anybody in this process asked of this GPU."""
+        """Wait for all work of this process on this GPU."""
         self.enter()
         done(self.cuda.cuCtxSynchronize())
 
     # -- launches ------------------------------------------------------------------------------
 
     def routine(self, external: str) -> Callable[..., None] | None:
-        """What the device itself has for a call; for None the host does it on copies."""
+        """The device implementation of a call; None if the host runs it on copies."""
         return cublas.routine(external, self)
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """What runs a launch of a kernel, given the places of buffers and the host's numbers."""
+        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
+        """
         launches = ptx.launches_of(kernel.body)
         names = [f"launch_{k}" for k in range(len(launches))]
-        functions = self.functions(ptx.kept(ptx.assembly(kernel), self.processor), names)
+        functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor), names)
         first = [x for x, offset in kernel.offsets.items() if not offset][:1]  # of the workspace
-        known = {}
+        prepared = {}
         for launch, function in zip(launches, functions, strict=True):
-            buffers, has_temps, given = ptx.parameters(kernel, launch)
+            buffers, has_temps, scalars = ptx.parameters(kernel, launch)
             kinds = [ctypes.c_void_p for _ in buffers] + [
-                np.ctypeslib.as_ctypes_type(x.dtype) for x in given]
+                np.ctypeslib.as_ctypes_type(x.dtype) for x in scalars]
             last = first if has_temps else []
             kinds += [ctypes.c_void_p for _ in last]
-            known[launch] = function, buffers, given, last, tuple(kinds)
+            prepared[launch] = function, buffers, scalars, last, tuple(kinds)
 
         def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
-            function, buffers, given, last, kinds = known[launch]
-            values = (*[places[x] for x in buffers], *[numbers[x].item() for x in given],
+            function, buffers, scalars, last, kinds = prepared[launch]
+            values = (*[places[x] for x in buffers], *[numbers[x].item() for x in scalars],
                       *[places[x] for x in last])
             self.launch(function, launch.blocks, launch.threads, values, kinds)
         return run
 
     def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
-        """The functions of a program, which the driver assembles, and remembers on disk."""
+        """The functions of a PTX program, which the driver assembles and caches on disk."""
         self.enter()
         module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
         return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
 
     def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple
                ) -> None:
-        """Run a function: it is given values, each as a type of ctypes."""
+        """Launch a function with values, each converted to its ctypes type."""
         self.enter()
         done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,
                                       (values, kinds), 0))

@@ -1,8 +1,8 @@
-"""A GPU in NumPy: runs launches block by block, and refuses what a real one would get wrong.
+"""A GPU emulator in NumPy: it runs launches block by block, and refuses undefined behaviour.
 
-Stands on loops.py. Threads run side by side, as arrays, and blocks in a random order.
-Refused are races, strays outside of a buffer, loads of what was never stored, and barriers and
-shuffles that not all threads reach. Chapter 27. In CUDA: compute-sanitizer.
+Stands on loops.py. Threads run side by side, as arrays, and blocks in a random order. It refuses
+races, accesses out of bounds, loads of uninitialised memory, and barriers and shuffles that not all
+threads reach. Chapter 27. In CUDA: compute-sanitizer.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ..loops import (
     Read, Shuffle, Statement, Store, While,
 )
 from ..memory import round_up
-from .team import WARP
+from .thread_block import WARP
 
 ABREAST = 1 << 14  # threads, or those of one block
-# Who has touched a place, behind the number of barriers before: nobody, several, or a thread.
+# Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
-UNKNOWN = 0xA5  # what lies in memory before something is stored
+UNKNOWN = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
-# Told of each load and store: which it is, the block, the threads, their places in the buffer.
+# Called for each load and store: the statement, the block, the threads, the elements' indices.
 Watch = Callable[[Statement, int, np.ndarray, np.ndarray], None]
 
 
 class Refused(RuntimeError):
-    """What a launch does would not be the same on each run, or is outside of its memory."""
+    """A launch has a race, an access out of bounds, or other undefined behaviour."""
 
 
 class Emulator:
-    """What driver.Gpu is, in this process's memory: no address is ever given twice."""
+    """The interface of driver.Gpu, in this process's memory; no address is ever reused."""
 
     name = "emulator"
 
@@ -50,7 +50,7 @@ class Emulator:
     # -- memory --------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes."""
+        """The address of new memory."""
         address, self.next = self.next, self.next + round_up(nbytes + 1)
         self.starts.append(address)
         self.areas.append(Area(nbytes))
@@ -64,7 +64,7 @@ class Emulator:
         self.held -= nbytes
 
     def area(self, address: int) -> tuple[Area, int]:
-        """What was allocated, and how far behind its beginning an address is."""
+        """The allocation with an address, and the offset in it."""
         place = bisect(self.starts, address) - 1
         if place < 0 or address - self.starts[place] > len(self.areas[place].bytes):
             raise Refused(f"nothing is allocated at address {address}")
@@ -83,25 +83,26 @@ class Emulator:
 
     def copy(self, into: int, source: int, nbytes: int) -> None:
         """Copy on the device."""
-        found = np.empty(nbytes, np.uint8)
-        self.load(source, found)
-        self.store(into, found)
+        data = np.empty(nbytes, np.uint8)
+        self.load(source, data)
+        self.store(into, data)
 
     number = 1  # of the stream, among all of CUDA's
 
     def wait(self, stream: int | None = None) -> None:
-        """Return when all is done that was asked, as it always is."""
+        """Wait for earlier work; here it is always done."""
 
     wait_for_all = wait
 
     # -- launches ------------------------------------------------------------------------------
 
     def routine(self, external: str) -> Callable[..., None] | None:
-        """What the device itself has for a call: nothing, the host does it all."""
+        """The device implementation of a call: none, the host runs them all."""
         return None
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """What runs a launch of a kernel, given the places of buffers and the host's numbers."""
+        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
+        """
         return self.launch
 
     def launch(self, launch: Launch, places: Mapping[Buffer, int], names: Mapping[Any, Any]
@@ -124,46 +125,46 @@ class Emulator:
 
 
 class Area:
-    """What was allocated at once: its bytes, and which of them have been stored to."""
+    """One allocation: its bytes, and which of them are initialised."""
 
     def __init__(self, nbytes: int) -> None:
-        self.bytes, self.known = np.full(nbytes, UNKNOWN, np.uint8), np.zeros(nbytes, bool)
-        # Temps take turns in one place: what one has stored, the next does not know.
+        self.bytes, self.initialized = np.full(nbytes, UNKNOWN, np.uint8), np.zeros(nbytes, bool)
+        # Temps share memory in turn: the values of one are uninitialised for the next.
         self.temps: dict[tuple[int, Buffer], np.ndarray] = {}
 
     def note_stored(self, offset: int, nbytes: int) -> None:
-        """The host has stored something."""
-        self.known[offset:offset + nbytes] = True
-        for (where, _), known in self.temps.items():
+        """Record a store by the host."""
+        self.initialized[offset:offset + nbytes] = True
+        for (where, _), initialized in self.temps.items():
             if where == offset:
-                known[...] = True
+                initialized[...] = True
 
     def memory(self, buffer: Buffer, offset: int) -> Memory:
-        """A buffer that begins so far behind the beginning."""
+        """The buffer at an offset."""
         end = offset + buffer.nbytes
         values = self.bytes[offset:end].view(buffer.dtype)
         if buffer.role != "temp":
-            return Memory(buffer, values, self.known[offset:end:buffer.dtype.itemsize])
-        stored = self.known[offset:end:buffer.dtype.itemsize]  # by the host
-        known = self.temps.setdefault((offset, buffer), stored.copy())
-        return Memory(buffer, values, known)
+            return Memory(buffer, values, self.initialized[offset:end:buffer.dtype.itemsize])
+        stored = self.initialized[offset:end:buffer.dtype.itemsize]  # by the host
+        initialized = self.temps.setdefault((offset, buffer), stored.copy())
+        return Memory(buffer, values, initialized)
 
 
 class Memory:
-    """The elements of a buffer during one launch, which of them have been stored to, and who has
-    touched them since its last barrier (`by` threads of a block) or in this launch (by blocks).
+    """A buffer during one launch: its elements, which are initialised, and who has touched each
+    since the last barrier (`by` threads of a block) or in this launch (by blocks).
     """
 
-    def __init__(self, buffer: Buffer, values: np.ndarray, known: np.ndarray) -> None:
-        self.buffer, self.values, self.known = buffer, values, known
+    def __init__(self, buffer: Buffer, values: np.ndarray, initialized: np.ndarray) -> None:
+        self.buffer, self.values, self.initialized = buffer, values, initialized
         self.stored: dict[str, np.ndarray] = {}
         self.loaded: dict[str, np.ndarray] = {}
 
     def note(self, by: str, who: np.ndarray, when: np.ndarray, places: np.ndarray, stores: bool
              ) -> np.ndarray:
-        """Write down who loads from some places, or stores to them; which of them are races.
+        """Record loads or stores; returns which of them are races.
 
-        What was `when` another number of barriers was behind is no race any more.
+        An access before another barrier (`when`) is no race any more.
         """
         for table in (self.stored, self.loaded):
             if by not in table:
@@ -188,7 +189,7 @@ class Memory:
 class Blocks:
     """Some blocks of a launch, side by side: an array has a number for each of their threads.
 
-    `here` says which threads run the present statement.
+    `here` is the mask of the active threads.
     """
 
     def __init__(self, launch: Launch, blocks: np.ndarray, names: Mapping[Any, Any],
@@ -196,7 +197,7 @@ class Blocks:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.places_of_threads = np.arange(self.count)
-        self.group = self.places_of_threads // self.each  # which of the blocks
+        self.group = self.places_of_threads // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
         self.thread = self.places_of_threads % self.each
         self.who = self.block * self.each + self.thread
@@ -207,12 +208,12 @@ class Blocks:
         self.local: dict[Buffer, tuple[np.ndarray, np.ndarray]] = {}
 
     def run(self, body: Sequence[Statement]) -> None:
-        """Run statements, on all threads that are here."""
+        """Run statements on all active threads."""
         for statement in body:
             getattr(self, "run_" + type(statement).__name__.lower())(statement)
 
     def value(self, x: Operand) -> np.ndarray:
-        """What each thread has under a name."""
+        """The values of an operand, one for each thread."""
         value = x.value if isinstance(x, Constant) else self.names[x]
         if type(value) is np.ndarray and value.shape == self.here.shape:
             return value
@@ -220,7 +221,7 @@ class Blocks:
 
     @contextmanager
     def only(self, some: np.ndarray) -> Iterator[bool]:
-        """Meanwhile some threads are here; whether there are any."""
+        """Narrow the mask meanwhile; yields whether any thread is active."""
         before, self.here = self.here, self.here & some
         try:
             yield bool(self.here.any())
@@ -228,7 +229,7 @@ class Blocks:
             self.here = before
 
     def refuse_if(self, wrong: np.ndarray, statement: Statement, why: str) -> None:
-        """Refuse what threads do that are `wrong`, of those that are here."""
+        """Refuse a statement if some active threads are `wrong`."""
         if wrong.any():
             raise Refused(f"{why} in block {self.block[self.here][wrong][0]}: {statement}")
 
@@ -251,7 +252,7 @@ class Blocks:
     # -- memory --------------------------------------------------------------------------------
 
     def places(self, statement: Load | Store) -> np.ndarray:
-        """Where in a buffer the threads that are here load or store."""
+        """The linear indices that the active threads access."""
         buffer, index = statement.buffer, statement.index
         if len(index) == 1:
             places = self.value(index[0])[self.here]
@@ -268,14 +269,14 @@ class Blocks:
         return places
 
     def tell(self, watch: Watch, statement: Statement, places: np.ndarray) -> None:
-        """Say what the threads of each block touch."""
+        """Report the accesses of each block to the watcher."""
         for k, block in enumerate(self.blocks):
             mine = self.group[self.here] == k
             if mine.any():
                 watch(statement, int(block), self.thread[self.here][mine], places[mine])
 
     def shared_memory(self, buffer: Buffer) -> Memory:
-        """A buffer that each block has for itself, one behind the other."""
+        """A shared buffer, with a copy for each block."""
         if buffer not in self.shared:
             size = buffer.size * len(self.blocks)
             self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype),
@@ -297,16 +298,16 @@ class Blocks:
         return memory, places
 
     def run_load(self, load: Load) -> None:
-        found = np.zeros(self.count, load.target.dtype)
+        result = np.zeros(self.count, load.target.dtype)
         if load.buffer.role == "local":
-            values, known = self.own(load.buffer)
+            values, initialized = self.own(load.buffer)
             at = self.places_of_threads[self.here], self.places(load)
-            found[self.here], well = values[at], known[at]
+            result[self.here], well = values[at], initialized[at]
         else:
             memory, places = self.touch(load, False)
-            found[self.here], well = memory.values[places], memory.known[places]
+            result[self.here], well = memory.values[places], memory.initialized[places]
         self.refuse_if(~well, load, f"nothing has been stored in {load.buffer.name}")
-        self.names[load.target] = found
+        self.names[load.target] = result
 
     def run_store(self, store: Store) -> None:
         new = self.value(store.value)[self.here]
@@ -316,10 +317,10 @@ class Blocks:
                 row[at] = value
             return
         memory, places = self.touch(store, True)
-        memory.values[places], memory.known[places] = new, True
+        memory.values[places], memory.initialized[places] = new, True
 
     def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:
-        """What each thread has for itself, and what of it has been stored to."""
+        """A local buffer: the elements of each thread, and which of them are initialised."""
         shape = self.count, buffer.size
         return self.local.setdefault(buffer, (np.zeros(shape, buffer.dtype), np.zeros(shape, bool)))
 

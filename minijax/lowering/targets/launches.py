@@ -1,8 +1,8 @@
-"""The same loops on a GPU: what is launched, on how many blocks of how many threads.
+"""Scheduling for a GPU: the launches of a kernel, with their numbers of blocks and threads.
 
-Stands on team.py. Of a loop whose turns are independent a thread takes a turn, or a block where a
-turn has long loops of its own; one block does what is between such loops. What one launch makes for
-another passes through memory. Chapter 27. In XLA: its GPU emitters; in CUDA the programmer's work.
+Stands on thread_block.py. A parallel loop has a thread for each iteration, or a block, where an
+iteration contains long loops; code between such loops runs on one block. Launches pass values
+through memory. Chapter 27. In XLA: its GPU emitters; in CUDA the programmer's work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-
+from ..function_splitting import split_body
 from ..loops import (
     INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, defined, renamed, touched, used,
@@ -21,28 +21,26 @@ from ..loops import (
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
-from ..stretches import stretches
 from . import cublas
-from .team import JOINS, LOCAL, THREADS, WARP, Team, Writer, literal
+from .coalescing import collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .thread_block import LOCAL, REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
 from .tiles import tiled
-from .turns import as_one, is_thin, scattered, side_by_side
 
-SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
-WIDE = 1 << 16     # simple operations: what has more is worth launches of its own
-TOGETHER = 4       # turns of a thread where it has little to do in each: more loads on their way
-LARGE = 16         # times that: what has more is too much for one block
-MANY = 64          # turns: what has fewer does not fill a GPU with a block for each;
-FEW = 1024         # these do, but turns of loops inside are taken too, where no more than the
-LEFT = 16          # 16th part of the work is in other loops
+SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
+WIDE = 1 << 16     # simple operations: a loop with more deserves a launch of its own
+TOGETHER = 4       # iterations of a thread in a memory-bound loop: more loads in flight
+LARGE = 16         # times WIDE: a loop with more is too much for one block
+MANY = 64          # iterations: a loop with fewer does not fill a GPU with a block for each
+FEW = 1024         # iterations: below, inner loops are taken too, if at most
+LEFT = 16          # the 16th part of the work is outside of them
 ZERO = literal(0)
 
 
 def scheduled(kernel: Kernel) -> Kernel:
-    """The kernel for a GPU: its body is launches, calls of libraries, and the host's control flow.
-    """
+    """The kernel for a GPU: a body of launches, library calls and host control flow."""
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
-    body = handed_over(tuple(schedule.on_the_host(body)), schedule)
+    body = through_memory(tuple(schedule.on_the_host(body)), schedule)
     every = {x for each in walk(body) for x in touched(each)}
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in every and x.role == "temp"]
     offsets, size = layout(temps, body)
@@ -50,14 +48,14 @@ def scheduled(kernel: Kernel) -> Kernel:
 
 
 class _Schedule(Writer):
-    """One kernel being scheduled."""
+    """Schedules one kernel."""
 
     def on_the_host(self, body: Sequence[Statement]) -> Iterator[Statement]:
-        """Launches for a body, and what the host itself must do."""
+        """The launches for a body, and the statements that the host runs itself."""
         body = [part for each in body for part in (
-            self.parts(as_one(each)) if isinstance(each, For) else [each])]
-        for is_hosts, group in itertools.groupby(body, self.is_hosts):
-            if is_hosts:
+            self.parts(collapse_nest(each)) if isinstance(each, For) else [each])]
+        for runs_on_host, group in itertools.groupby(body, self.runs_on_host):
+            if runs_on_host:
                 yield from (each if isinstance(each, Launch)
                             else with_bodies(each, self.on_the_host) for each in group)
                 continue
@@ -65,109 +63,114 @@ class _Schedule(Writer):
                 some = tuple(part)
                 yield from map(self.grid, some) if is_wide else [self.block_of(some)]
 
-    def is_hosts(self, statement: Statement) -> bool:
-        """Whether a statement asks a library, or is around what is too large for one block."""
+    def runs_on_host(self, statement: Statement) -> bool:
+        """Whether the host runs a statement: it calls a library, or contains too much for one
+        block.
+        """
         if any(isinstance(each, Call | Check | Launch) for each in walk((statement,))):
             return True
         return not self.is_wide(statement) and self.has_large(statement)
 
     def has_large(self, statement: Statement) -> bool:
-        """Whether there are loops inside that have more to do than one block should."""
+        """Whether a loop inside is too large for one block."""
         return any(self.is_wide(each, LARGE) for body in bodies(statement) for each in walk(body))
 
     def is_wide(self, statement: Statement, least: int = 1) -> bool:
-        """Whether a loop is worth a launch of its own: it has much to do, and turns for many
-        blocks, or else none inside that is large.
+        """Whether a loop deserves a launch of its own: it does much, and has iterations for many
+        blocks, or no large loop inside.
         """
         if not (isinstance(statement, For) and statement.turns is not None
                 and self.is_independent(statement) and cost_of((statement,)) >= least * WIDE):
             return False
-        return (as_one(statement).turns or 0) >= MANY or not self.has_large(statement)
+        return (collapse_nest(statement).turns or 0) >= MANY or not self.has_large(statement)
 
     def parts(self, loop: Any) -> list[For]:
-        """A loop of few turns as several, if these have more turns with those of the loops inside.
+        """Distribute a loop of few iterations, if its parts have more parallelism with their inner
+        loops.
         """
-        parts, n = stretches(loop.body, 0), loop.turns or FEW
+        parts, n = split_body(loop.body, 0), loop.turns or FEW
         if (n >= FEW or len(parts) == 1 or not self.is_independent(loop)
                 or cost_of((loop,)) < WIDE or int(loop.stop.value) != n):
             return [loop]
-        own = self.own(loop).difference(*(self.own(each) for each in walk(loop.body)
-                                          if isinstance(each, For)))
+        own = self.private_temps(loop).difference(*(
+            self.private_temps(each) for each in walk(loop.body) if isinstance(each, For)))
         homes = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in own}
-        found = []
+        loops = []
         for part in parts:
             turn = Scalar(loop.index.name, INT64)
-            body = tuple(self.moved(renamed(tuple(part), {loop.index: turn}), homes, turn))
-            found.append(as_one(replace(loop, index=turn, body=body)))
-        left = sum(cost_of(each.body) for each in found if each.turns == n)
-        return [loop] if left > cost_of(loop.body) / LEFT else found
+            body = tuple(self.relocated(renamed(tuple(part), {loop.index: turn}), homes, turn))
+            loops.append(collapse_nest(replace(loop, index=turn, body=body)))
+        left = sum(cost_of(each.body) for each in loops if each.turns == n)
+        return [loop] if left > cost_of(loop.body) / LEFT else loops
 
     def grid(self, loop: Any) -> Launch:
-        """A loop spread over a grid: a turn for each block, or for each thread."""
+        """A loop as a grid: an iteration for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
-        n, own = loop.turns, self.own(loop)
-        inner = [as_one(each) for each in loop.body if isinstance(each, For)]
+        n, own = loop.turns, self.private_temps(loop)
+        inner = [collapse_nest(each) for each in loop.body if isinstance(each, For)]
         long = [each for each in inner if (each.turns or 0) >= WARP
-                and (each.vectorize in JOINS or self.is_independent(each))]
+                and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
-            if sum(x.nbytes for x in own) > LOCAL or self.is_for_blocks(loop, long, own):
+            if sum(x.nbytes for x in own) > LOCAL or self.prefers_blocks(loop, long, own):
                 longest = max((each.turns or 0 for each in long), default=1)
                 threads = min(-(-longest // WARP) * WARP, THREADS)
-                team = Team(self, thread, threads)
-                own -= {x for each in walk(loop.body) if isinstance(each, For)
-                        and team.is_shared(each) for x in self.own(each)}  # each thread has these
+                group = ThreadBlock(self, thread, threads)
+                own -= {x for each in walk(loop.body)  # these are private to threads
+                        if isinstance(each, For) and group.is_distributed(each)
+                        for x in self.private_temps(each)}
                 turn = renamed(loop.body, {loop.index: self.let("add", block, loop.start)})
-                team.run(tuple(self.moved(turn, self.homes(own, n), block)))
+                group.run(tuple(self.relocated(turn, self.homes(own, n), block)))
                 return Launch(block, n, thread, threads, tuple(body))
-            homes, step = self.locals(own), TOGETHER if is_thin(loop) else 1
+            homes, step = self.in_local_memory(own), TOGETHER if is_memory_bound(loop) else 1
             first = self.let("add", self.let("mul", block, step * THREADS), thread)
             starts = [self.let("add", first, self.let("add", loop.start, k * THREADS))
                       for k in range(step)]
-            loop = replace(loop, body=tuple(self.moved(loop.body, homes, block)))
-            turns = side_by_side(loop.body, loop.index, starts)
+            loop = replace(loop, body=tuple(self.relocated(loop.body, homes, block)))
+            turns = interleaved(loop.body, loop.index, starts)
             if n % (step * THREADS):
                 is_whole = self.let("lt", starts[-1], loop.stop)
                 turns = (If(is_whole, turns, tuple(self.rest(loop, starts[:-1]))),)
             return Launch(block, -(-n // (step * THREADS)), thread, THREADS, (*body, *turns))
 
     def rest(self, loop: For, starts: Sequence[Any]) -> Iterator[Statement]:
-        """Turns of which the last may not be there."""
+        """Guarded iterations at the end of a loop."""
         for index in starts:
             with self.inside() as steps:
                 is_there = self.let("lt", index, loop.stop)
             yield from steps
-            yield If(is_there, side_by_side(loop.body, loop.index, [index]))
+            yield If(is_there, interleaved(loop.body, loop.index, [index]))
 
-    def is_for_blocks(self, loop: For, long: Sequence[For], own: set[Buffer]) -> bool:
-        """Whether neighbours in the long loops of a turn lie closer than neighbouring turns."""
-        return bool(long) and sum(scattered(each.body, each.index, own) * (each.turns or 0)
-                                  for each in long) <= scattered(loop.body, loop.index, own)
+    def prefers_blocks(self, loop: For, long: Sequence[For], own: set[Buffer]) -> bool:
+        """Whether accesses are better coalesced along the inner loops than along this one."""
+        return bool(long) and sum(uncoalesced(each.body, each.index, own) * (each.turns or 0)
+                                  for each in long) <= uncoalesced(loop.body, loop.index, own)
 
     def homes(self, own: Iterable[Buffer], blocks: int) -> dict[Buffer, Buffer]:
-        """Where each block has its scratch: shared memory as long as there is some."""
-        left, found = SHARED, {}
+        """The home of each block's scratch: shared memory while there is room, else global memory.
+        """
+        left, homes = SHARED, {}
         for x in sorted(own, key=lambda x: x.nbytes):
             left -= x.nbytes
-            found[x] = replace(x, role="shared") if left >= 0 else self.temp(
+            homes[x] = replace(x, role="shared") if left >= 0 else self.temp(
                 (blocks, *x.shape), x.dtype, x.name)
-        return found
+        return homes
 
     def block_of(self, body: tuple[Statement, ...]) -> Launch:
-        """One block for a body."""
+        """A launch of one block."""
         thread = Scalar("thread", INT64)
         turns = max((each.turns or 0 for each in walk(body) if isinstance(each, For)
                      and each.vectorize), default=1)
         threads = min(max(-(-turns // WARP), 1) * WARP, THREADS)
         with self.inside() as inner:
-            Team(self, thread, threads).run(body)
+            ThreadBlock(self, thread, threads).run(body)
         return Launch(Scalar("block", INT64), 1, thread, threads, tuple(inner))
 
 
 # -- from launch to launch -------------------------------------------------------------------------
 
 
-def handed_over(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
-    """A body in which what one launch defines, and something else uses, passes through memory."""
+def through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
+    """Pass values that one launch defines and another statement uses through memory."""
     makers: dict[Any, Statement] = {}
     users: dict[Any, set[Statement]] = {}
     for place in _places(body):
@@ -177,27 +180,27 @@ def handed_over(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement,
                 users.setdefault(x, set()).add(place)
     rows = {x: writer.temp((1,), x.dtype, "handed") for x, place in makers.items()
             if isinstance(place, Launch) and users.get(x, set()) - {place}}
-    return tuple(_passing(body, rows)) if rows else body
+    return tuple(_with_loads(body, rows)) if rows else body
 
 
 def _places(body: Sequence[Statement]) -> Iterator[Statement]:
-    """Launches, and what the host does itself, at any depth."""
+    """Launches and host statements, at any depth."""
     for statement in body:
         yield statement
         for inner in () if isinstance(statement, Launch) else bodies(statement):
             yield from _places(inner)
 
 
-def _passing(body: Sequence[Statement], rows: dict[Any, Buffer]) -> Iterator[Statement]:
+def _with_loads(body: Sequence[Statement], rows: dict[Any, Buffer]) -> Iterator[Statement]:
     for place in body:
         if isinstance(place, Launch):
-            yield _taking_and_giving(place, rows)
+            yield _with_transfers(place, rows)
             continue
-        asked: list[Any] = [x for x in used(place) if x in rows]
-        names = {x: Scalar(x.name, x.dtype) for x in asked}
+        scalars: list[Any] = [x for x in used(place) if x in rows]
+        names = {x: Scalar(x.name, x.dtype) for x in scalars}
         loads = tuple(Load(new, rows[x], (ZERO,)) for x, new in names.items())
-        new = with_bodies(place, lambda inner: _passing(inner, rows))
-        if isinstance(new, While):  # whose condition asks each time
+        new = with_bodies(place, lambda inner: _with_loads(inner, rows))
+        if isinstance(new, While):  # its condition loads each time
             yield replace(new, condition=(*new.condition, *loads), test=renamed(new.test, names))
             continue
         parts = {name: renamed(value, names) for name, value in vars(new).items()
@@ -205,8 +208,8 @@ def _passing(body: Sequence[Statement], rows: dict[Any, Buffer]) -> Iterator[Sta
         yield from (*loads, replace(new, **parts) if names else new)
 
 
-def _taking_and_giving(launch: Launch, rows: dict[Any, Buffer]) -> Launch:
-    """A launch that loads what others have made, and stores what it makes itself."""
+def _with_transfers(launch: Launch, rows: dict[Any, Buffer]) -> Launch:
+    """A launch that loads values of other launches, and stores its own."""
     every = list(walk(launch.body))
     makes: list[Any] = [x for x in map(defined, launch.body) if x in rows]
     takes: list[Any] = [x for x in dict.fromkeys(x for each in every for x in used(each))

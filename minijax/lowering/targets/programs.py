@@ -1,4 +1,4 @@
-"""A scheduled kernel on a device: what the host does between launches.
+"""Running a scheduled kernel on a device: the host's part between launches.
 
 Stands on launches.py; a device is driver.Gpu or emulator.Emulator, which know nothing of programs.
 What no launch can do the host does on copies. Chapter 27. In JAX: XLA's thunks and PJRT's buffers.
@@ -21,7 +21,7 @@ from .emulator import Emulator, Watch
 
 
 class Memory:
-    """Bytes on a device, given back when nobody has them any more."""
+    """Device memory, freed with the last reference."""
 
     __slots__ = ("__weakref__", "address", "device", "nbytes", "owner")
 
@@ -32,14 +32,14 @@ class Memory:
 
     @classmethod
     def of(cls, device: Any, x: np.ndarray) -> Memory:
-        """Memory that holds a copy of an array."""
+        """Device memory with a copy of an array."""
         memory = cls(device, x.nbytes)
         device.store(memory.address, np.ascontiguousarray(x))
         return memory
 
     @classmethod
     def borrowed(cls, device: Any, address: int, nbytes: int, owner: Any) -> Memory:
-        """Memory that somebody else has, who is to keep it; nobody may write to it."""
+        """Memory of another owner, who keeps it alive; it is read-only."""
         return cls(device, nbytes, address, owner)
 
     def another(self) -> Memory:
@@ -49,17 +49,17 @@ class Memory:
         return copy
 
     def read(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """A copy of what it holds, in the host's memory."""
-        found = np.empty(shape, dtype)
-        self.device.load(self.address, found)
-        return found
+        """A copy of its contents in host memory."""
+        data = np.empty(shape, dtype)
+        self.device.load(self.address, data)
+        return data
 
     def __del__(self) -> None:
         try:
             if self.owner is None:
                 self.device.free(self.address, self.nbytes)
             else:
-                self.device.wait()  # what reads it here was asked for, and need not be done
+                self.device.wait()  # earlier work may still read it
         except Exception:  # noqa: SIM105  at the end of a process all has gone before, contextlib too
             pass
 
@@ -73,7 +73,7 @@ class Program:
         self.constants = [Memory.of(device, np.asarray(x.value)) for x in kernel.constants]
 
     def __call__(self, *inputs: Memory) -> list[Memory]:
-        """New memory with the outputs, which is theirs when the device comes to it."""
+        """Launch the program; returns output memory, which is filled asynchronously."""
         kernel, device = self.kernel, self.device
         outputs = [Memory(device, x.nbytes) for x in kernel.outputs]
         workspace = Memory(device, kernel.workspace_size) if kernel.workspace_size else None
@@ -87,7 +87,7 @@ class Program:
 
 
 class Run:
-    """One run of a program: where its buffers are, and the numbers that the host knows."""
+    """One run of a program: the addresses of its buffers, and the host's scalars."""
 
     def __init__(self, program: Program, places: dict[Buffer, int]) -> None:
         self.device, self.launch = program.device, program.launch
@@ -95,7 +95,7 @@ class Run:
         self.names: dict[Any, Any] = {}
 
     def body(self, statements: Sequence[Statement]) -> None:
-        """What the host does, statement by statement."""
+        """Run the host's statements."""
         for statement in statements:
             match statement:
                 case Launch():
@@ -122,17 +122,18 @@ class Run:
                     raise TypeError(f"the host cannot run {statement}")
 
     def value(self, x: Operand) -> Any:
-        """A number that the host knows."""
+        """A scalar that the host knows."""
         return x.value if isinstance(x, Constant) else self.names[x]
 
     def array(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer."""
-        found = np.empty(buffer.shape, buffer.dtype)
-        self.device.load(self.places[buffer], found)
-        return found
+        data = np.empty(buffer.shape, buffer.dtype)
+        self.device.load(self.places[buffer], data)
+        return data
 
     def call(self, call: Call) -> None:
-        """By the device itself, or else by the host, on copies that go back."""
+        """Run a call: on the device if it can, else on the host, on copies that are written back.
+        """
         own: Callable | None = self.device.routine(call.external)
         if own is not None:
             own(*map(self.passed, call.args))
@@ -141,22 +142,22 @@ class Run:
                                 if isinstance(x, Address | Buffer))
         copies = {x: self.array(x) for x in buffers}
 
-        def given(x: Any) -> Any:
+        def argument(x: Any) -> Any:
             if isinstance(x, Address):
                 return copies[x.buffer].reshape(-1)[self.offset(x):]
             return copies[x].reshape(-1) if isinstance(x, Buffer) else self.value(x)
-        meaning(call.external)(*map(given, call.args))
+        meaning(call.external)(*map(argument, call.args))
         for x, copy in copies.items():
             if x.role not in ("input", "constant"):
                 self.device.store(self.places[x], copy)
 
     def offset(self, x: Address) -> int:
-        """Which element of its buffer an address is of."""
+        """The linear index of an address in its buffer."""
         index = [int(self.value(i)) for i in x.index]
         return index[0] if len(index) == 1 else int(np.ravel_multi_index(index, x.buffer.shape))
 
     def passed(self, x: Any) -> Any:
-        """An address on the device, or a number."""
+        """The argument of a device routine: an address, or a number."""
         if isinstance(x, Address):
             return self.places[x.buffer] + self.offset(x) * x.buffer.dtype.itemsize
         return self.places[x] if isinstance(x, Buffer) else self.value(x)
@@ -174,8 +175,8 @@ def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0,
       Refused: for what a GPU would get wrong, with the statement.
     """
     device = Emulator(seed, watch)
-    given = [Memory.of(device, np.asarray(x, buffer.dtype).reshape(buffer.shape))
-             for x, buffer in zip(inputs, kernel.inputs, strict=True)]
-    outputs = Program(kernel, device)(*given)
+    arguments = [Memory.of(device, np.asarray(x, buffer.dtype).reshape(buffer.shape))
+                 for x, buffer in zip(inputs, kernel.inputs, strict=True)]
+    outputs = Program(kernel, device)(*arguments)
     return [memory.read(x.shape, x.dtype)
             for memory, x in zip(outputs, kernel.outputs, strict=True)]

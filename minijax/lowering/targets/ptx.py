@@ -1,4 +1,4 @@
-"""Launches as PTX, the assembly of NVIDIA's processors: the text of llvm.py, for another target.
+"""Launches as PTX, the assembly language of NVIDIA's processors: llvm.py for another target.
 
 Stands on llvm.py and llvmlite, whose LLVM has this target too. Buffers are passed as addresses, in
 the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's NVPTX backend.
@@ -16,7 +16,7 @@ from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type
 from ..loops import (
     Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, defined, touched, used, walk,
 )
-from .team import WARP
+from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
@@ -24,12 +24,12 @@ BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
 
 
 def launches_of(body: Sequence[Statement]) -> list[Launch]:
-    """The launches of a scheduled kernel, each once."""
+    """The distinct launches of a scheduled kernel."""
     return [each for each in walk(body) if isinstance(each, Launch)]
 
 
 def assembly(kernel: Kernel) -> str:
-    """A scheduled kernel as one LLVM module, which defines a function for each launch, in order."""
+    """A scheduled kernel as an LLVM module with a function for each launch."""
     module = LaunchesText(kernel)
     functions = [module.launch(f"launch_{k}", launch)
                  for k, launch in enumerate(launches_of(kernel.body))]
@@ -37,20 +37,20 @@ def assembly(kernel: Kernel) -> str:
 
 
 def parameters(kernel: Kernel, launch: Launch) -> tuple[list[Buffer], bool, list[Scalar]]:
-    """What a launch is passed: addresses of buffers, whether that of the workspace, and numbers
-    that the host knows.
+    """The arguments of a launch: buffers, whether it takes the workspace, and scalars of the host.
     """
     every = list(walk(launch.body))
-    asked = dict.fromkeys(x for each in every for x in touched(each))
-    passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants) if x in asked]
+    touched_buffers = dict.fromkeys(x for each in every for x in touched(each))
+    passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants)
+              if x in touched_buffers]
     inside = {launch.block, launch.thread, *map(defined, every)}
     numbers = dict.fromkeys(x for each in every for x in used(each)
                             if isinstance(x, Scalar) and x not in inside)
-    return passed, any(x in asked for x in kernel.temps), list(numbers)
+    return passed, any(x in touched_buffers for x in kernel.temps), list(numbers)
 
 
 class LaunchesText(ModuleText):
-    """Prints the launches of one kernel; elementary functions stand where they are asked."""
+    """Prints the launches of one kernel; elementary functions are inlined."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(replace(kernel, body=()))
@@ -59,15 +59,15 @@ class LaunchesText(ModuleText):
     def launch(self, name: str, launch: Launch) -> str:
         """A launch as a function."""
         buffers, workspace, numbers = parameters(self.kernel, launch)
-        asked = dict.fromkeys(x for each in walk(launch.body) for x in touched(each))
-        inner = LaunchText(self, list(asked))
-        given: list[Any] = [*buffers, *numbers]
-        inner.names |= {x: f"%given.{k}" for k, x in enumerate(given)}
+        touched_buffers = dict.fromkeys(x for each in walk(launch.body) for x in touched(each))
+        inner = LaunchText(self, list(touched_buffers))
+        arguments: list[Any] = [*buffers, *numbers]
+        inner.names |= {x: f"%given.{k}" for k, x in enumerate(arguments)}
         signature = [f"{_passed_as(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
-                     for x in given]
+                     for x in arguments]
         if workspace:
             signature.append("ptr noundef %workspace")
-        for x in asked:
+        for x in touched_buffers:
             kind = f"[{max(x.size, 1)} x {_stored_type(x.dtype)}]"
             if x.role == "shared":
                 place = f"@shared.{len(self.functions)}"
@@ -94,7 +94,9 @@ class LaunchText(FunctionText):
     """Prints one launch."""
 
     def pointer(self, buffer: Buffer) -> str:
-        """Shared memory is a space of its own: what is cast from it LLVM no longer knows well."""
+        """Shared memory has an address space of its own: cast to the generic one, LLVM optimises
+        less.
+        """
         return "ptr addrspace(3)" if buffer.role == "shared" else "ptr"
 
     def print_for(self, loop: For) -> None:
@@ -117,14 +119,14 @@ def _machine(processor: str) -> Any:
     return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=processor, opt=3)
 
 
-def kept(text: str, processor: str) -> str:
-    """The same from the cache on disk, where it has been made before."""
+def compile_cached(text: str, processor: str) -> str:
+    """The PTX of a text: from the disk cache, else compiled."""
     key = cache.cache_key(f"{processor}\0{text}")
-    found = cache.read(key)
-    if found is None:
-        found = compile(text, processor).encode()
-        cache.write(key, found)
-    return found.decode()
+    code = cache.read(key)
+    if code is None:
+        code = compile(text, processor).encode()
+        cache.write(key, code)
+    return code.decode()
 
 
 def compile(text: str, processor: str = "sm_80") -> str:

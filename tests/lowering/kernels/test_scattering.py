@@ -1,11 +1,11 @@
-"""Scatters for a GPU: sorted by their places, then joined; on the emulator, against the CPU."""
+"""Scatters for a GPU: sorted by target, then reduced; on the emulator, against the CPU."""
 
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.kernels import merging, scattering
+from minijax.lowering.kernels import merge_sort, scattering
 from minijax.lowering.targets import launches
 from tests.lowering.targets.test_launches import kernel, run
 
@@ -45,7 +45,7 @@ def test_updates_come_to_their_places(monkeypatch, name, wide):
     monkeypatch.setattr(launches, "WIDE", wide)
     monkeypatch.setattr(scattering, "STEP", 3 if wide < 1 << 16 else 32)
     for each, value in (("MOST", 64), ("LEAST", 16), ("SHORT", 8)):
-        monkeypatch.setattr(merging, each, value)
+        monkeypatch.setattr(merge_sort, each, value)
     f, *args = PROGRAMS[name]
     [found], _ = run(f, *args)
     np.testing.assert_allclose(found, f(*map(jnp.asarray, args)), rtol=1e-5, atol=1e-5)

@@ -166,10 +166,10 @@ def test_what_the_library_says_is_told(monkeypatch):
 
 
 def test_without_the_library_what_would_help_is_said(monkeypatch):
-    monkeypatch.setattr(cublas, "found", lambda: iter([[]]))
+    monkeypatch.setattr(cublas, "library_files", lambda: iter([[]]))
     with pytest.raises(cublas.NoCublas, match="is not installed.*pip install 'minijax.cuda.'"):
         cublas.library.__wrapped__()
-    monkeypatch.setattr(cublas, "found", lambda: iter([["/nowhere/libcublas.so.12"]]))
+    monkeypatch.setattr(cublas, "library_files", lambda: iter([["/nowhere/libcublas.so.12"]]))
     with pytest.raises(cublas.NoCublas, match="libcublas.so.12 cannot be loaded"):
         cublas.library.__wrapped__()
 
@@ -182,5 +182,5 @@ def test_the_library_is_looked_for_in_its_wheel_and_then_in_the_system(monkeypat
     wheel = types.SimpleNamespace(submodule_search_locations=[tmp_path])
     monkeypatch.setattr(cublas.importlib.util, "find_spec", lambda name: wheel)
     monkeypatch.setattr(cublas.ctypes.util, "find_library", lambda name: "libcublas.so")
-    assert list(cublas.found()) == [
+    assert list(cublas.library_files()) == [
         [str(tmp_path / cublas.FILES[0] / name) for name in names], ["libcublas.so"]]

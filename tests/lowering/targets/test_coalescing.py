@@ -1,4 +1,4 @@
-"""Which turns threads take: neighbours touch what lies beside what their neighbours touch."""
+"""Memory coalescing: neighbouring threads access neighbouring elements."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.lowering.loops import For, If, Launch, Load, Store, walk
-from minijax.lowering.targets import launches, turns
+from minijax.lowering.targets import coalescing, launches
 from minijax.lowering.targets.programs import emulate
 from tests.lowering.targets.test_launches import kernel
 
@@ -67,8 +67,8 @@ def test_a_warp_touches_few_more_sectors_than_it_must(monkeypatch, name):
 
 
 def test_the_measure_sees_threads_that_go_down_the_columns(monkeypatch):
-    monkeypatch.setattr(turns, "scattered", lambda *_: 0.0)
-    monkeypatch.setattr(launches, "scattered", lambda *_: 0.0)
+    monkeypatch.setattr(coalescing, "uncoalesced", lambda *_: 0.0)
+    monkeypatch.setattr(launches, "uncoalesced", lambda *_: 0.0)
     assert sectors(lambda x: x.sum(0), np.ones((1024, 32), np.float32))[0] > 3
 
 
@@ -103,7 +103,7 @@ def test_columns_are_joined_by_threads_side_by_side_and_few_launches():
 @pytest.mark.parametrize("size", [4096, 4099, 100])
 def test_threads_that_have_little_to_do_take_several_turns_a_block_apart(monkeypatch, size):
     for name, value in (("WIDE", 64), ("PLENTY", 64)):
-        monkeypatch.setattr(launches if name == "WIDE" else turns, name, value)
+        monkeypatch.setattr(launches if name == "WIDE" else coalescing, name, value)
     x = np.linspace(-2, 3, size, dtype=np.float32)
     ratio, [found] = sectors(lambda x, y: x * y + 1, x, x)
     assert ratio < 1.1

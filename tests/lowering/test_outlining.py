@@ -1,4 +1,5 @@
-"""Long kernels are many functions: equal loops are compiled once, and nothing else changes."""
+"""Outlining: long kernels are many functions, equal loops are compiled once, nothing else changes.
+"""
 
 import re
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import llvm, outlined
+from minijax.lowering import llvm, outlining
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 
@@ -46,7 +47,7 @@ def assembly(f, *args):
 
 def longest(monkeypatch, statements):
     """From here on no function is much longer."""
-    for module in (outlined, llvm):
+    for module in (outlining, llvm):
         monkeypatch.setattr(module, "LONG", statements)
 
 

@@ -1,11 +1,11 @@
-"""Sorting for a GPU: blocks sort tiles, launches merge them; on the emulator, against NumPy."""
+"""Merge sort for a GPU: blocks sort tiles, launches merge runs; on the emulator, against NumPy."""
 
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.kernels import merging
+from minijax.lowering.kernels import merge_sort
 from minijax.lowering.loops import For, Launch, Store, walk
 from minijax.lowering.targets import launches
 from tests.lowering.targets.test_launches import kernel, run
@@ -17,7 +17,7 @@ DRAW = np.random.default_rng(0)
 def small_blocks(request, monkeypatch):
     monkeypatch.setattr(launches, "WIDE", request.param)
     for name, value in (("MOST", 64), ("LEAST", 16), ("SHORT", 8)):
-        monkeypatch.setattr(merging, name, value)
+        monkeypatch.setattr(merge_sort, name, value)
 
 
 def numbers(*shape):

@@ -1,4 +1,4 @@
-"""Which loops are functions of their own: those that threads share, and pieces of long kernels.
+"""Outlining: which loops become functions, for threads to share or as pieces of long kernels.
 
 Stands on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the parallel task assignment of
 its CPU backend, and outlined computations.
@@ -11,24 +11,25 @@ from functools import cache
 from typing import Any
 
 from . import host
+from .function_splitting import LONG
 from .loops import (
     Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement, Store, Variable,
     bodies, defined, spelled, touched, used, walk,
 )
 from .memory import overlap
 from .probe import cost_of
-from .stretches import LONG
 
-WORTH = 1 << 19        # simple operations: some 20 µs, twice what waking a thread takes
-BLOCK = 1 << 17        # of a block: long against the taking of it
+WORTH = 1 << 19        # simple operations: some 20 µs, twice the time of waking a thread
+BLOCK = 1 << 17        # simple operations of a block: much longer than taking it
 MOST_BLOCKS = 64
-LINE = 16              # turns that write one cache line stay in one block
-OWN = 256 * 1024       # bytes of temps that each thread has a copy of, in its cache
+LINE = 16              # iterations that may write one cache line stay in one block
+OWN = 256 * 1024       # bytes of private temps of a thread, which stay in its cache
 
 
 @dataclass(frozen=True)
 class Outlined:
-    """What a loop takes from where it stands; where threads share it, `step` turns are a block.
+    """The arguments of an outlined loop; for a parallel loop, the number of blocks and the
+    iterations (`step`) of a block.
 
     It is called by the function of the `first` loop that is equal to it.
     """
@@ -41,26 +42,26 @@ class Outlined:
 
 
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
-    """The loops that are functions; a piece may be inside of one that threads share."""
+    """The outlined loops of a kernel; a piece may be inside of a parallel loop."""
     shared = shared_loops(kernel)
     pieces = _Pieces(shared, kernel.offsets).inside(kernel)  # type: ignore[arg-type]
     return shared | dict(pieces)
 
 
 class _Names:
-    """What a loop knows: `outside` are the scalars and variables that it does not define itself."""
+    """The free names of a loop: `outside` are the scalars and variables that it does not define."""
 
     def __init__(self, body: Sequence[Statement]) -> None:
         every = list(walk(body))
         inside = {defined(each) for each in every}
-        known = dict.fromkeys(x for each in every for x in used(each))
-        self.outside = [x for x in known if not isinstance(x, Constant) and x not in inside]
+        operands = dict.fromkeys(x for each in every for x in used(each))
+        self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inside]
         self.buffers = Counter(x for each in every for x in touched(each))
         self.scratch = {x for each in every if not isinstance(each, Store) for x in touched(each)
                         if x.role == "temp"}
         self.scratch &= {x for each in every if not isinstance(each, Load) for x in touched(each)}
         self.assigns = any(isinstance(x, Assign) and x.variable not in inside for x in every)
-        # The kernel, or into Python: in a certain order, and one by one.
+        # Whether it returns from the kernel or calls Python: such loops run serially.
         self.leaves = any(isinstance(each, Check) or (isinstance(each, Call)
                           and each.external == host.CALL) for each in every)
 
@@ -69,8 +70,8 @@ class _Names:
 
 
 def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
-    """The outermost loops that are long and whose turns are independent. Which they are, and their
-    blocks, never depends on threads.
+    """The outermost parallel loops that are long. The choice and the block sizes never depend on
+    the number of threads.
     """
     uses = cache(lambda: Counter(x for each in walk(kernel.body) for x in touched(each)))
     return dict(_shared(kernel.body, uses))
@@ -79,9 +80,9 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
 def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
             ) -> Iterator[tuple[For, Outlined]]:
     for statement in body:
-        found = _share(statement, uses) if isinstance(statement, For) else None
-        if found is not None:
-            yield statement, found  # type: ignore[misc]
+        outlined = _share(statement, uses) if isinstance(statement, For) else None
+        if outlined is not None:
+            yield statement, outlined  # type: ignore[misc]
         else:
             for inner in bodies(statement):
                 yield from _shared(inner, uses)
@@ -101,9 +102,9 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
     if loop.vectorize == "apart" and not names.scratch <= set(private):
         return None
     taken = (*(x for x in names.buffers if x not in private), *names.outside)
-    wanted = min(max(int(cost) // BLOCK, 2), MOST_BLOCKS, turns)
-    step = -(-turns // wanted)
-    if turns >= LINE * wanted:
+    blocks = min(max(int(cost) // BLOCK, 2), MOST_BLOCKS, turns)
+    step = -(-turns // blocks)
+    if turns >= LINE * blocks:
         step = -(-step // LINE) * LINE
     return Outlined(taken, -(-turns // step), step, tuple(private))
 
@@ -112,7 +113,7 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 
 
 def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
-    """By its statements at any depth; what holds a shared loop counts as long."""
+    """Whether a body has many statements, at any depth; one with a parallel loop counts as long."""
     every = list(walk(body))
     return len(every) > LONG or _holds(every, shared)
 
@@ -122,15 +123,15 @@ def _holds(every: Iterable[Statement], shared: Collection[For]) -> bool:
 
 
 class _Pieces:
-    """The loops of a long kernel that are functions, inside of each other where they are long."""
+    """The outlined loops of a long kernel, nested where they are long themselves."""
 
     def __init__(self, shared: Collection[For], offsets: Mapping[Buffer, int]) -> None:
         self.shared, self.offsets = shared, offsets
-        # By what is the same in equal loops: the first, and which of its things it takes.
-        self.known: dict[Hashable, tuple[For, list[int]] | None] = {}
+        # A key that equal loops share → the first of them, and which of its things it takes.
+        self.functions: dict[Hashable, tuple[For, list[int]] | None] = {}
 
     def of(self, body: Sequence[Statement]) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of a body that is long."""
+        """The pieces of a long body."""
         for statement in body:
             if isinstance(statement, For) and not _holds(walk((statement,)), self.shared):
                 yield from self.piece(statement)
@@ -138,29 +139,29 @@ class _Pieces:
                 yield from self.inside(statement)
 
     def inside(self, statement: Statement) -> Iterator[tuple[For, Outlined]]:
-        """The pieces of the bodies of a statement that are long."""
+        """The pieces of the long bodies of a statement."""
         for part in bodies(statement):
             if _is_long(part, self.shared):
                 yield from self.of(part)
 
     def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:
-        """A loop, if it can be a function, with the pieces of the first of those that are equal."""
+        """A loop, if it can be a function, with the pieces of the first loop equal to it."""
         key, things = self.alike(loop)
-        if is_new := key not in self.known:
+        if is_new := key not in self.functions:
             names = _Names((loop,))
             place = {x: k for k, x in enumerate(things)}
             inline = names.leaves or any(isinstance(x, Variable) for x in names.outside)
-            self.known[key] = None if inline else (
+            self.functions[key] = None if inline else (
                 loop, [place[x] for x in (*names.buffers, *names.outside)])
-        known = self.known[key]
-        if is_new or known is None:
+        function = self.functions[key]
+        if is_new or function is None:
             yield from self.inside(loop)
-        if known is not None:
-            first, taken = known
+        if function is not None:
+            first, taken = function
             yield loop, Outlined(tuple(things[k] for k in taken), first=first)
 
     def alike(self, loop: For) -> tuple[Hashable, list[Any]]:
-        """What is the same for loops whose functions are equal, and the things with names in it."""
+        """A key that equal loops share, and the named things of the loop."""
         words: list[Any] = []
         numbers: dict[Any, int] = {}
         spelled(loop, numbers, words)

@@ -1,4 +1,4 @@
-"""Products that read and write their sides turned instead of transposes."""
+"""Transpose folding: products read and write transposed sides."""
 
 import itertools
 

@@ -1,8 +1,8 @@
-"""What the threads of one block do for a body of loops.
+"""The code of a thread block for a body of loops.
 
-Stands on loops.py. Independent turns are shared, and so are sums, whose parts shuffles join, always
-in one order. All else each thread does alike, but one alone stores; barriers stand where a thread
-will touch what another has stored. Chapter 27. In Triton: what its compiler makes of a program.
+Stands on loops.py. Parallel iterations and reductions are distributed over threads; shuffles
+combine partial results in a fixed order. All other code every thread runs, but only one stores.
+Chapter 27. In Triton: what its compiler makes of a program.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ..loops import (
     Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed, touched, walk, with_bodies,
 )
 from ..scalars import BOOL
-from .turns import as_one
+from .coalescing import collapse_nest
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
-LOCAL = 1 << 10     # bytes of temps that a thread may have for itself
-JOINS = ("reduce", "running")  # loops whose turns join what they find
-JOINED = ("add", "mul", "min", "max", "and", "or", "xor")
+LOCAL = 1 << 10     # bytes of a thread's private temps
+REDUCTIONS = ("reduce", "running")  # loops that reduce or scan
+ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def literal(value: Any, dtype: Any = INT64) -> Constant:
@@ -38,7 +38,7 @@ def literal(value: Any, dtype: Any = INT64) -> Constant:
 
 
 class Writer:
-    """Writes statements into the innermost open body; knows the temps of the kernel it is for."""
+    """Appends statements to the innermost open body, and allocates temps for the kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.uses = Counter(x for each in walk(kernel.body) for x in touched(each))
@@ -46,13 +46,13 @@ class Writer:
         self.out: list[Statement] = []
 
     def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp") -> Buffer:
-        """A buffer that the kernel did not have."""
+        """A new buffer for the kernel."""
         self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role))
         return self.temps[-1]
 
     def let(self, op: str, *args: Any, to: Any = None) -> Any:
-        """An operation on scalars and Python's integers."""
-        b = Arithmetic()  # to which constants of others are no units
+        """An operation on scalars and Python integers."""
+        b = Arithmetic()  # its identity folding knows only its own constants
         args = tuple(b.const(x.value, x.dtype) if isinstance(x, Constant) else x for x in args)
         x = b.operation(op, args) if to is None else getattr(b, op)(*args, to)
         self.out += b.scopes[0].statements
@@ -60,39 +60,41 @@ class Writer:
 
     @contextmanager
     def inside(self) -> Iterator[list[Statement]]:
-        """A body that is open meanwhile."""
+        """Open a body."""
         outer, self.out = self.out, []
         try:
             yield self.out
         finally:
             self.out = outer
 
-    # -- what a loop has for itself ------------------------------------------------------------
+    # -- private temps -------------------------------------------------------------------------
 
     def is_independent(self, loop: For) -> bool:
-        """Whether turns can run at the same time, each with its own copy of its scratch."""
+        """Whether the iterations are independent, given private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
         every = list(walk((loop,)))
         loaded, stored = ({x for each in every if isinstance(each, kind) for x in touched(each)}
                           for kind in (Load, Store))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
-        return self.own(loop) >= scratch
+        return self.private_temps(loop) >= scratch
 
-    def own(self, loop: For) -> set[Buffer]:
-        """The temps that are used in this loop alone, of which each turn may have a copy."""
+    def private_temps(self, loop: For) -> set[Buffer]:
+        """The temps that only this loop uses, of which each iteration may have a copy."""
         if loop.vectorize != "apart":
             return set()
         here = Counter(x for each in walk((loop,)) for x in touched(each))
         return {x for x in here if here[x] == self.uses[x] and x.role == "temp"}
 
-    def locals(self, own: Iterable[Buffer]) -> dict[Buffer, Buffer]:
-        """Where each thread has its scratch."""
+    def in_local_memory(self, own: Iterable[Buffer]) -> dict[Buffer, Buffer]:
+        """A copy of each temp in a thread's local memory."""
         return {x: replace(x, role="local") for x in own}
 
-    def moved(self, body: Iterable[Statement], homes: dict[Buffer, Buffer], block: Scalar
-              ) -> Iterator[Statement]:
-        """A body whose scratch is elsewhere: what has an axis more has a part for each block."""
+    def relocated(self, body: Iterable[Statement], homes: dict[Buffer, Buffer], block: Scalar
+                  ) -> Iterator[Statement]:
+        """A body with its scratch elsewhere; a new home with one more axis has a part for each
+        block.
+        """
         for statement in body:
             if isinstance(statement, Load | Store) and statement.buffer in homes:
                 old, home, index = statement.buffer, homes[statement.buffer], statement.index
@@ -103,11 +105,11 @@ class Writer:
                     yield from steps
                 yield replace(statement, buffer=home, index=index)
             else:
-                yield with_bodies(statement, lambda inner: self.moved(inner, homes, block))
+                yield with_bodies(statement, lambda inner: self.relocated(inner, homes, block))
 
 
-class Team:
-    """The threads of a block."""
+class ThreadBlock:
+    """Emits the code of a thread block."""
 
     def __init__(self, writer: Writer, thread: Scalar, threads: int) -> None:
         self.writer, self.thread, self.threads = writer, thread, threads
@@ -120,27 +122,27 @@ class Team:
         self.writer.out.extend(statements)
 
     def run(self, body: Sequence[Statement]) -> None:
-        """Add what the threads do for a body."""
+        """Emit the code of the threads for a body."""
         for statement in body:
             if isinstance(statement, For):
-                statement = as_one(statement)
+                statement = collapse_nest(statement)
             match statement:
-                case For() if self.is_shared(statement):
-                    self.wait_for(statement)
-                    self.share(statement)
-                case For() if operations := self.operations(statement):
-                    self.wait_for(statement)
+                case For() if self.is_distributed(statement):
+                    self.barrier_before(statement)
+                    self.distribute(statement)
+                case For() if operations := self.reductions(statement):
+                    self.barrier_before(statement)
                     if statement.vectorize == "reduce":
-                        self.join(statement, operations)
+                        self.reduce_loop(statement, operations)
                     else:
-                        self.follow(statement, operations)
+                        self.scan_loop(statement, operations)
                 case For() | While() | If():
-                    self.control(statement)
+                    self.control_flow(statement)
                 case Store():
-                    self.wait_for(statement)
+                    self.barrier_before(statement)
                     self.add(If(self.is_first(), (statement,)))
                 case _:
-                    self.wait_for(statement)
+                    self.barrier_before(statement)
                     self.add(statement)
 
     def is_first(self) -> Operand:
@@ -148,57 +150,62 @@ class Team:
 
     # -- barriers ------------------------------------------------------------------------------
 
-    def wait_for(self, statement: Statement) -> None:
-        """A barrier, if a statement touches what another thread may have stored, or may still load.
+    def barrier_before(self, statement: Statement) -> None:
+        """A barrier, if a statement depends on what another thread may have stored, or overwrites
+        what one may still load.
         """
         loads, stores = ({x for each in walk((statement,)) if isinstance(each, kind)
                           for x in touched(each) if x.role != "local"} for kind in (Load, Store))
         if not (loads.isdisjoint(self.stored) and stores.isdisjoint(self.stored | self.loaded)):
-            self.wait()
+            self.barrier()
         self.loaded |= loads
         self.stored |= stores
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         self.add(Barrier())
         self.stored, self.loaded = set(), set()
 
-    def control(self, statement: Statement) -> None:
-        """A loop or a branch: with barriers before, between and behind its bodies."""
+    def control_flow(self, statement: Statement) -> None:
+        """A loop or a branch, with barriers before, between and after its bodies."""
         stores = any(isinstance(each, Store) for each in walk((statement,)))
 
         def again(body: Sequence[Statement]) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
-                self.settle()  # of what the condition has touched
+                self.barrier_if_needed()  # for what the condition has touched
                 self.run(body)
                 if stores:
-                    self.settle()  # the next turn may touch the same places
+                    self.barrier_if_needed()  # the next iteration may touch the same elements
             return tuple(inner)
 
-        self.settle()
+        self.barrier_if_needed()
         self.add(with_bodies(statement, again))
 
-    def settle(self) -> None:
-        """A barrier, if anything has been touched since the last one."""
+    def barrier_if_needed(self) -> None:
+        """A barrier, if any buffer has been touched since the last one."""
         if self.stored or self.loaded:
-            self.wait()
+            self.barrier()
 
     # -- sharing -------------------------------------------------------------------------------
 
-    def is_shared(self, loop: For) -> bool:
-        """Whether threads take a turn each: there are enough, or they have no long loops inside."""
+    def is_distributed(self, loop: For) -> bool:
+        """Whether threads take an iteration each: there are enough iterations, or these contain no
+        long loops.
+        """
         inner = max((each.turns or 0 for each in walk(loop.body) if isinstance(each, For)),
                     default=0)
-        fits = sum(x.nbytes for x in self.writer.own(loop)) <= LOCAL
+        fits = sum(x.nbytes for x in self.writer.private_temps(loop)) <= LOCAL
         enough = (loop.turns or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
 
-    def share(self, loop: For) -> None:
-        """Independent turns, by all threads."""
-        own = self.writer.locals(self.writer.own(loop))
-        self.turns(loop, self.writer.moved(loop.body, own, self.thread))
+    def distribute(self, loop: For) -> None:
+        """Distribute independent iterations over the threads."""
+        own = self.writer.in_local_memory(self.writer.private_temps(loop))
+        self.block_stride_loop(loop, self.writer.relocated(loop.body, own, self.thread))
 
-    def turns(self, loop: For, body: Iterable[Statement]) -> None:
-        """The turns of a loop that a thread takes: from its own, each that is `threads` later."""
+    def block_stride_loop(self, loop: For, body: Iterable[Statement]) -> None:
+        """A block-stride loop: each thread starts at its own number, with the number of threads as
+        stride.
+        """
         n, step, turn = loop.turns, self.threads, Scalar("turn", INT64)
 
         def at(first: Operand) -> tuple[Statement, ...]:
@@ -222,9 +229,9 @@ class Team:
 
     # -- sums, and their like ------------------------------------------------------------------
 
-    def operations(self, loop: For) -> dict[Variable, str]:
-        """What each variable that a loop changes is joined by; nothing, if that is not known, or
-        the loop is not worth sharing.
+    def reductions(self, loop: For) -> dict[Variable, str]:
+        """The operation that combines each variable of a reduction; empty if one is unknown, or the
+        loop is too short.
         """
         every = list(walk(loop.body))
         made: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
@@ -232,36 +239,36 @@ class Team:
                                      if isinstance(each, Read)}
         own = {each.variable for each in every if isinstance(each, Declare)}
         loaded = {each.buffer for each in every if isinstance(each, Load)}
-        found = {}
-        if loop.vectorize not in JOINS or (loop.turns or WARP) < WARP:
+        ops = {}
+        if loop.vectorize not in REDUCTIONS or (loop.turns or WARP) < WARP:
             return {}
         for each in every:
             if isinstance(each, Assign) and each.variable not in own:
                 let = made.get(each.value)
-                if each not in loop.body or let is None or let.op not in JOINED or all(
+                if each not in loop.body or let is None or let.op not in ASSOCIATIVE or all(
                         read.get(x) is not each.variable for x in let.args):
                     return {}
-                found[each.variable] = let.op
+                ops[each.variable] = let.op
             elif (isinstance(each, Store) and loop.vectorize == "reduce" and (
                     loop.index not in each.index or each.buffer in loaded)):
                 return {}
-        return found
+        return ops
 
-    def join(self, loop: For, operations: dict[Variable, str]) -> None:
-        """Each thread's part of a sum, then those of a warp, then those of the block."""
+    def reduce_loop(self, loop: For, operations: dict[Variable, str]) -> None:
+        """A reduction: each thread's part, then that of each warp, then that of the block."""
         parts: dict[Any, Any] = {v: Variable("part", v.dtype) for v in operations}
         for v, op in operations.items():
             self.add(Declare(parts[v], literal(_identity(op, v.dtype), v.dtype)))
-        self.turns(loop, renamed(loop.body, parts))
+        self.block_stride_loop(loop, renamed(loop.body, parts))
         for v, op in operations.items():
             part, before = (Scalar(name, v.dtype) for name in ("part", "before"))
             self.add(Read(part, parts[v]))
-            total = self.across_the_block(op, self.across_a_warp(op, part))
+            total = self.block_reduce(op, self.warp_reduce(op, part))
             self.add(Read(before, v))
             self.add(Assign(v, self.let(op, before, total)))
 
-    def follow(self, loop: For, operations: dict[Variable, str]) -> None:
-        """Running totals: of the turns that the threads take at once, then of the next ones."""
+    def scan_loop(self, loop: For, operations: dict[Variable, str]) -> None:
+        """A scan: the block scans one chunk of iterations after the other."""
         last = max(k for k, each in enumerate(loop.body) if isinstance(each, Assign))
         joins: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
             each.target is other.value for other in loop.body if isinstance(other, Assign))]
@@ -281,50 +288,53 @@ class Team:
                 nothing = literal(_identity(join.op, x.dtype), x.dtype)
                 before = Scalar("before", x.dtype)
                 self.add(Read(before, reads[v]))
-                total, all_of_them = self.running_across_the_block(
+                total, all_of_them = self.block_scan(
                     join.op, self.let("select", is_there, renamed(x, place), nothing))
                 names[join.target] = self.let(join.op, before, total)
                 self.add(Assign(reads[v], self.let(join.op, before, all_of_them)))
             self.add(If(is_there, renamed(loop.body[last + 1:], names | {loop.index: index})))
-            self.wait()
+            self.barrier()
         stop = self.let("add", self.let("sub", loop.stop, loop.start), self.threads - 1)
         self.add(For(chunk, literal(0), self.let("div", stop, self.threads), tuple(inner),
                      loop.note))
 
-    def running_across_the_block(self, op: str, x: Operand) -> tuple[Operand, Operand]:
-        """What threads up to each have, joined; and what all have."""
+    def block_scan(self, op: str, x: Operand) -> tuple[Operand, Operand]:
+        """An inclusive scan over the threads of a block; and the total."""
         let, total = self.let, x
         for bit in range(5):
-            other = self.shuffled(total, 1 << bit)
+            other = self.shuffle(total, 1 << bit)
             is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
             x = let("select", is_behind, let(op, other, x), x)
             total = let(op, total, other)
-        warps = self.by_warps(total)
+        warps = self.warp_values(total)
         warp, together = let("div", self.thread, WARP), warps[0]
         for k, each in enumerate(warps[1:], 1):
             x = let("select", let("eq", warp, k), let(op, together, x), x)
             together = let(op, together, each)
         return x, together
 
-    def across_a_warp(self, op: str, x: Operand) -> Operand:
-        """Every thread's value joined with that of its neighbour, of the next pair, and so on."""
+    def warp_reduce(self, op: str, x: Operand) -> Operand:
+        """A butterfly reduction: each value is combined with that of its neighbour, of the next
+        pair, and so on.
+        """
         for bit in range(5):
-            x = self.let(op, x, self.shuffled(x, 1 << bit))
+            x = self.let(op, x, self.shuffle(x, 1 << bit))
         return x
 
-    def shuffled(self, x: Operand, across: int) -> Operand:
-        """A value of another thread, by words of 32 bits, which is what processors move."""
+    def shuffle(self, x: Operand, across: int) -> Operand:
+        """The value of another thread in the warp, by words of 32 bits, which processors shuffle.
+        """
         let, dtype, bits = self.let, x.dtype, 8 * x.dtype.itemsize
         if dtype == BOOL:
-            return let("ne", self.shuffled(let("convert", x, to=np.uint32), across), 0)
+            return let("ne", self.shuffle(let("convert", x, to=np.uint32), across), 0)
         if dtype.kind != "u":
             word = let("bitcast", x, to=np.dtype(f"uint{bits}"))
-            return let("bitcast", self.shuffled(word, across), to=dtype)
+            return let("bitcast", self.shuffle(word, across), to=dtype)
         if bits < 32:
-            word = self.shuffled(let("convert", x, to=np.uint32), across)
+            word = self.shuffle(let("convert", x, to=np.uint32), across)
             return let("convert", word, to=dtype)
         if bits > 32:
-            low, high = (self.shuffled(let("convert", part, to=np.uint32), across)
+            low, high = (self.shuffle(let("convert", part, to=np.uint32), across)
                          for part in (x, let("shr_logical", x, 32)))
             return let("or", let("convert", low, to=dtype),
                        let("shl", let("convert", high, to=dtype), 32))
@@ -332,16 +342,16 @@ class Team:
         self.add(Shuffle(other, x, across, (1 << WARP) - 1))
         return other
 
-    def across_the_block(self, op: str, x: Operand) -> Operand:
-        """What the warps of a block have, joined in their order."""
-        values = self.by_warps(x)
+    def block_reduce(self, op: str, x: Operand) -> Operand:
+        """Combine the results of the warps, in a fixed order."""
+        values = self.warp_values(x)
         while len(values) > 1:
             values = [self.let(op, *pair) if len(pair) > 1 else pair[0]
                       for pair in (values[k:k + 2] for k in range(0, len(values), 2))]
         return values[0]
 
-    def by_warps(self, x: Operand) -> list[Any]:
-        """What the first thread of each warp has."""
+    def warp_values(self, x: Operand) -> list[Any]:
+        """The value of the first thread of each warp, through shared memory."""
         warps = self.threads // WARP
         if warps == 1:
             return [x]
@@ -349,7 +359,7 @@ class Team:
         warp = self.let("div", self.thread, WARP)
         is_first = self.let("eq", self.let("rem", self.thread, WARP), 0)
         self.add(If(is_first, (Store(row, (warp,), x),)))
-        self.wait()
+        self.barrier()
         self.loaded.add(row)
         values: list[Any] = [Scalar("warp", x.dtype) for _ in range(warps)]
         self.add(*(Load(value, row, (literal(k),)) for k, value in enumerate(values)))
@@ -357,7 +367,7 @@ class Team:
 
 
 def _identity(op: str, dtype: np.dtype) -> Any:
-    """What changes nothing that it is joined with."""
+    """The identity element of an operation."""
     if op in ("min", "max"):
         return extremum_of_nothing(op, dtype)
     if op == "and":

@@ -1,4 +1,4 @@
-"""Products leave the loop of a scan: those of its rows, of its results, and sums of them."""
+"""Scan hoisting: products of inputs, of outputs, and sums of products leave the loop."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.jaxpr import subjaxprs
-from minijax.lowering import steps
+from minijax.lowering import scan_hoisting
 
 STEPS, SIZE = 5, 12
 
@@ -133,7 +133,7 @@ def test_one_product_may_feed_what_comes_before_and_after():
 
 
 def test_what_would_need_too_much_memory_stays(monkeypatch):
-    monkeypatch.setattr(steps, "MOST", 4 * SIZE * STEPS - 1)
+    monkeypatch.setattr(scan_hoisting, "MOST", 4 * SIZE * STEPS - 1)
     assert outside_and_inside(lambda h, w, u, xs: rnn(h, w, u, xs), H, W, W.T, XS)[0] == ["scan"]
 
 

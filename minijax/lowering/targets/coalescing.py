@@ -1,8 +1,8 @@
-"""Turns of loops: nests as one loop, and how far apart what neighbouring turns touch lies.
+"""Memory coalescing: nests collapsed into one loop, and strides between neighbouring iterations.
 
-Stands on loops.py. Threads beside each other are to touch places beside each other: a warp's load
-is as many transactions as there are sectors of 32 bytes in it. Chapter 27. In XLA: its indexing
-maps, from which GPU emitters choose their tiles.
+Stands on loops.py. Neighbouring threads should access neighbouring elements: a warp's load takes as
+many transactions as it touches sectors of 32 bytes. Chapter 27. In XLA: its indexing maps, from
+which GPU emitters choose their tiles.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from ..loops import (
 )
 from ..probe import cost_of
 
-CHEAP = 24  # simple operations that each turn of a nest may do again, so that it is one loop
-# Operations in a turn that are so few, and turns that are so many, that threads take several.
+CHEAP = 24  # simple operations that each iteration of a collapsed nest may repeat
+# A memory-bound loop has at most so many operations in an iteration, and at least so many
+# iterations: a thread takes several.
 THIN, PLENTY = 64, 1 << 18
-TRIPS = 16  # of a loop of which it is not known
+TRIPS = 16  # assumed for a loop of unknown length
 
 
-def as_one(loop: For) -> For:
-    """A loop whose body is one other, as one loop; what stands between, each turn does again."""
+def collapse_nest(loop: For) -> For:
+    """Collapse a loop whose body is one other loop; each iteration repeats the code between them.
+    """
     last = loop.body[-1] if loop.body else None
-    if not (isinstance(last, For) and _has_turns_apart(loop)):
+    if not (isinstance(last, For) and _is_parallel(loop)):
         return loop
-    before, inner, b = loop.body[:-1], as_one(last), Arithmetic()
-    if (not _has_turns_apart(inner) or cost_of(before) > CHEAP
+    before, inner, b = loop.body[:-1], collapse_nest(last), Arithmetic()
+    if (not _is_parallel(inner) or cost_of(before) > CHEAP
             or not all(isinstance(each, Let | Load) for each in before)):
         return loop
     loads = {x for each in before if isinstance(each, Load) for x in touched(each)}
@@ -48,19 +50,21 @@ def as_one(loop: For) -> For:
                    body=(*b.scopes[0].statements, *body), note=note, vectorize=both)
 
 
-def _has_turns_apart(loop: For) -> bool:
+def _is_parallel(loop: For) -> bool:
     return bool(loop.turns) and loop.vectorize in ("parallel", "apart")
 
 
-def is_thin(loop: For) -> bool:
-    """Whether turns are many, and a few loads and stores with little between them."""
+def is_memory_bound(loop: For) -> bool:
+    """Whether a loop has many iterations, with a few loads and stores and little between them."""
     return ((loop.turns or 0) >= PLENTY and cost_of(loop.body) <= THIN
             and all(isinstance(each, Let | Load | Store) for each in loop.body))
 
 
-def side_by_side(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]
-                 ) -> tuple[Statement, ...]:
-    """Turns of a loop, statement by statement: what all load is under way before one stores."""
+def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]
+                ) -> tuple[Statement, ...]:
+    """Iterations of a loop, interleaved statement by statement: all loads are issued before the
+    first store.
+    """
     copies = []
     for k, place in enumerate(places):
         new = {x: Scalar(x.name, x.dtype) for x in map(defined, body) if k and x is not None}
@@ -68,42 +72,43 @@ def side_by_side(body: tuple[Statement, ...], index: Scalar, places: Sequence[An
     return tuple(each for some in zip(*copies, strict=True) for each in some)
 
 
-def scattered(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()) -> float:
-    """How often the loops of a body touch places that do not lie beside those that they touch at
-    the next number of an index.
+def uncoalesced(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()
+                ) -> float:
+    """How many accesses of a body are not adjacent at neighbouring values of an index."""
+    return _Strides(index, set(apart_from)).of(body, 1)
+
+
+class _Strides:
+    """The stride of each scalar: its change from one value of an index to the next; None if
+    unknown.
     """
-    return _Distances(index, set(apart_from)).of(body, 1)
-
-
-class _Distances:
-    """How far apart what statements compute is, at one number of an index and at the next."""
 
     def __init__(self, index: Scalar, apart_from: set[Buffer]) -> None:
-        self.known: dict[Any, int | None] = {index: 1}
+        self.strides: dict[Any, int | None] = {index: 1}
         self.apart_from = apart_from
 
     def __getitem__(self, x: Any) -> int | None:
-        return self.known.get(x, 0)
+        return self.strides.get(x, 0)
 
     def of(self, body: Sequence[Statement], times: float) -> float:
-        """Touches of places that are not neighbours."""
+        """The number of uncoalesced accesses in a body."""
         total = 0.0
         for each in body:
             match each:
                 case Let(target, op, args):
-                    self.known[target] = self.operation(op, args)
+                    self.strides[target] = self.operation(op, args)
                 case Load(target, buffer, at) | Store(buffer, at, target):
                     distance = self.places(buffer, at)
                     if buffer not in self.apart_from and distance not in (-1, 0, 1):
                         total += times
                     if isinstance(each, Load):
-                        self.known[target] = None if distance else 0
+                        self.strides[target] = None if distance else 0
                 case Declare(variable):
-                    self.known[variable] = None
+                    self.strides[variable] = None
                 case Read(target, variable):
-                    self.known[target] = self[variable]
+                    self.strides[target] = self[variable]
                 case Shuffle(target):
-                    self.known[target] = None
+                    self.strides[target] = None
                 case For(turns=turns):
                     total += self.of(each.body, times * (TRIPS if turns is None else turns))
                 case While() | If():
@@ -112,7 +117,7 @@ class _Distances:
         return total
 
     def places(self, buffer: Buffer, at: Sequence[Any]) -> int | None:
-        """Of what an index of a buffer leads to."""
+        """The stride of the linear index of an access."""
         shape = buffer.shape if len(at) == len(buffer.shape) else (1,)
         terms = [self[i] for i in at]
         if None in terms:
@@ -120,7 +125,7 @@ class _Distances:
         return sum(d * math.prod(shape[k + 1:]) for k, d in enumerate(terms) if d is not None)
 
     def operation(self, op: str, args: Sequence[Any]) -> int | None:
-        """Of most neighbours: where a division has another quotient is left aside."""
+        """The stride of a result for most neighbours; where a quotient changes is ignored."""
         parts = [self[x] for x in args]
         if not any(d is None or d for d in parts):
             return 0

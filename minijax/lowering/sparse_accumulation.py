@@ -1,4 +1,4 @@
-"""Sums with arrays that are zero but for a part: only that part is added, where the sum may stay.
+"""Sums with arrays that are zero outside of a part become in-place scatter-adds of that part.
 
 Stands on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references; in XLA: fusions of
 `dynamic-update-slice`.
@@ -20,9 +20,9 @@ from minijax.primitives.windows import ScatterDimensionNumbers
 LARGE = 1 << 10  # numbers: for fewer it does not matter
 
 
-def with_part_added(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprEqn]
-                    ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
-    """The program for a sum, and what it is of: one of `sums`, and what is put into zeros.
+def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprEqn]
+                   ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
+    """The program for a sum with a scatter into zeros, and its arguments; else None.
 
     >>> import minijax, numpy as np
     >>> def f(x):
@@ -36,25 +36,27 @@ def with_part_added(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprE
         return None
     for total, term in (eqn.invars, eqn.invars[::-1]):
         maker = makers.get(term)
-        if total in sums and maker is not None and (how := _into_zeros(maker, makers)):
-            add, given = how
-            args = (total, *given)
-            if 2 * given[0].aval.size <= total.aval.size:
+        if total in sums and maker is not None and (how := _scatter_into_zeros(maker, makers)):
+            add, operands = how
+            args = (total, *operands)
+            if 2 * operands[0].aval.size <= total.aval.size:
                 return stage.stage(add, [x.aval for x in args]), args
     return None
 
 
-def _into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
-                ) -> tuple[Callable[..., list[Array]], Sequence[Atom]] | None:
-    """For what puts updates into zeros: what adds them to something else, and its arguments."""
-    x, *given = eqn.invars
+def _scatter_into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
+                        ) -> tuple[Callable[..., list[Array]], Sequence[Atom]] | None:
+    """The scatter-add that replaces adding the result of an equation, if that puts updates into
+    zeros; and its operands.
+    """
+    x, *operands = eqn.invars
     zeros = makers.get(x)
     if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or zeros is None or not (
             zeros.primitive.name == "broadcast_in_dim" and isinstance(zeros.invars[0], Literal)
             and zeros.invars[0].value == 0):
         return None
     if eqn.primitive.name == "scatter-add":
-        indices, updates = given
+        indices, updates = operands
         return lambda total, updates, indices: [
             scatter_add_p.bind(total, indices, updates, **eqn.params)], (updates, indices)
 
@@ -62,4 +64,4 @@ def _into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
         indices = concatenate([spread(i, (), (1,)) for i in starts], 0)
         return [scatter_add_p.bind(total, indices, update, **one_window(
             ScatterDimensionNumbers, len(starts)))]
-    return add, given
+    return add, operands

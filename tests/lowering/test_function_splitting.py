@@ -1,4 +1,4 @@
-"""Long bodies in stretches: no function grows with the program, and nothing else changes."""
+"""Function splitting: no function grows with the program, and nothing else changes."""
 
 import functools
 
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import stretches, tables
+from minijax.lowering import function_splitting, tables
 from minijax.lowering.loops import For, walk
 from tests.generated.programs import generate
 from tests.generated.running import check
-from tests.lowering.test_outlined import X, assembly, longest, network
+from tests.lowering.test_outlining import X, assembly, longest, network
 
 def lengths(text):
     """The lines of each function."""
@@ -72,8 +72,8 @@ def test_what_fails_in_one_stretch_ends_all(monkeypatch):
 
 def short(monkeypatch, most=1, part=3):
     """Loops are cut that have more statements, into parts of not many more."""
-    monkeypatch.setattr(stretches, "TOO_LONG", most)
-    monkeypatch.setattr(stretches, "LONGER", part)
+    monkeypatch.setattr(function_splitting, "TOO_LONG", most)
+    monkeypatch.setattr(function_splitting, "LONGER", part)
 
 
 def line(lib, size, x):
@@ -93,7 +93,7 @@ def test_a_loop_that_is_cut_gives_the_same_bits(monkeypatch, size):
     x = np.linspace(-1, 1, size, dtype=np.float32)
     f = functools.partial(line, minijax, 30)
     whole = np.asarray(minijax.jit(f)(x))
-    monkeypatch.setattr(stretches, "HANDED", 1 << 12)
+    monkeypatch.setattr(function_splitting, "HANDED", 1 << 12)
     short(monkeypatch, 1, 20)
     if size > 15:
         assert sum(isinstance(each, For) for each in walk(kernel(f, x).body)) > 4
@@ -109,7 +109,7 @@ def test_functions_and_what_is_handed_over_stay_short_however_long_the_line(monk
     assert len(texts[800]) < 2.2 * len(texts[400])
     for size in texts:
         temps = kernel(functools.partial(line, minijax, size), np.zeros(1 << 20, np.float32)).temps
-        assert sum(x.nbytes for x in temps) <= 2 * stretches.HANDED
+        assert sum(x.nbytes for x in temps) <= 2 * function_splitting.HANDED
 
 
 def test_sums_and_what_is_long_before_them_go_in_blocks_too(monkeypatch):
@@ -133,10 +133,10 @@ def test_programs_whose_loops_are_all_cut_give_the_same_numbers(monkeypatch, see
 
 def test_the_law_finds_a_number_that_is_taken_from_the_row_of_another(monkeypatch):
     short(monkeypatch)
-    honest = stretches.renamed
+    honest = function_splitting.renamed
 
     def swapped(statement, names):
         return honest(statement, dict(zip(names, [*list(names.values())[:1], *list(
             names.values())[:0:-1]], strict=True)))
-    monkeypatch.setattr(stretches, "renamed", swapped)
+    monkeypatch.setattr(function_splitting, "renamed", swapped)
     assert any(check(generate(seed), "eager") for seed in range(24))

@@ -1,7 +1,8 @@
-"""Long bodies in stretches: LLVM's time for a function grows faster than its length.
+"""Function splitting: LLVM's compile time is superlinear in the length of a function.
 
-Stands on loops.py. A kernel is cut where no name is needed later; a loop anywhere: blocks of its
-turns go through one stretch after the other. Chapter 24. In XLA: the limits of fusion.
+Stands on loops.py. A kernel is split where no scalar or variable is live. A long loop is
+strip-mined, and each strip distributed over several loops that pass live values in temps. Chapter
+24. In XLA: the limits of fusion.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from .loops import (
 if TYPE_CHECKING:
     from .builder import Builder
 
-# Statements of a function; equal ones, as the layers of a network, are compiled once, and a call
-# costs a nanosecond. A loop's body hands more to what follows: it is cut in longer parts, and only
-# where its length costs more than what they hand over.
+# In statements: a function, a part of a loop's body, and a body that is split. Equal functions, as
+# of the layers of a network, are compiled once, and a call costs a nanosecond. Parts of a loop pass
+# more live values: they are longer, and only very long bodies are split.
 LONG, LONGER, TOO_LONG = 200, 400, 4000
-# Bytes that a block of turns may hand from stretch to stretch, in the cache; turns in a block.
+# Bytes of live values of a strip, which stay in the cache; the least and the most iterations of it.
 HANDED, FEWEST, MOST = 1 << 17, 16, 1024
 
 
-def stretches(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Variable
-              ) -> list[list[Statement]]:
-    """A body in parts not much longer than `longest`, cut where no name of these kinds is needed.
+def split_body(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Variable
+               ) -> list[list[Statement]]:
+    """Split a body into parts of about `longest` statements, at points where nothing of these kinds
+    is live.
     """
     inside = [[*walk((statement,))] for statement in body]
     last: dict[Any, int] = {}
@@ -34,30 +36,31 @@ def stretches(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Var
     for k, statements in enumerate(inside):
         last |= {x: k for each in statements for x in used(each)
                  if isinstance(x, kinds) and (x in made or isinstance(x, Variable))}
-    found: list[list[Statement]] = [[]]
+    parts: list[list[Statement]] = [[]]
     length = until = 0
     for k, statements in enumerate(inside):
         if length > longest and until < k:
-            found.append([])
+            parts.append([])
             length = 0
         length += len(statements)
         until = max(until, *(last.get(x, 0) for each in statements
                              for x in (defined(each), *used(each))))
-        found[-1].append(body[k])
-    return found
+        parts[-1].append(body[k])
+    return parts
 
 
-def in_blocks(b: Builder, loop: For) -> bool:
-    """Emit a very long loop as blocks of its turns. False: it is not long, or must be in one piece.
+def split_loop(b: Builder, loop: For) -> bool:
+    """Emit a very long loop as strips of several loops (loop distribution). Returns False for a
+    loop that is short or cannot be split.
 
-    What a stretch hands to others goes through temps that have room for a block.
+    Values that are live across a split pass through temps with room for one strip.
     """
     n = loop.turns
-    # Turns that add up may share what they store for themselves.
+    # Iterations of a reduction may share their scratch, so these may not store.
     fixed = {"parallel": Call | Check, "reduce": Call | Check | Store}.get(loop.vectorize)
     if fixed is None or not n or len(loop.body) < TOO_LONG:
         return False
-    parts = stretches(loop.body, LONGER, Variable)
+    parts = split_body(loop.body, LONGER, Variable)
     if len(parts) == 1 or any(isinstance(each, fixed) for each in walk(loop.body)):
         return False
     made: dict[Any, int] = {defined(each): k for k, part in enumerate(parts) for each in part}
@@ -66,7 +69,7 @@ def in_blocks(b: Builder, loop: For) -> bool:
     handed = dict.fromkeys(x for k, xs in enumerate(needed) for x in xs if made.get(x, k) != k)
     nbytes = sum(x.dtype.itemsize for x in handed) or 1
     size = min(max(HANDED // nbytes // FEWEST * FEWEST, FEWEST), MOST, n)
-    rows: dict[Any, tuple] = {}  # of how many temps there are, LLVM's time would be the square
+    rows: dict[Any, tuple] = {}  # one temp for each dtype: LLVM's time is quadratic in temps
     for dtype in dict.fromkeys(x.dtype for x in handed):
         alike = [x for x in handed if x.dtype == dtype]
         temp = b.temp((len(alike), size), dtype, "handed")

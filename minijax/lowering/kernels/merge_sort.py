@@ -1,5 +1,5 @@
-"""Sorting for a GPU, by merging: an element's place is its own, and how many of the run beside its
-own stand before it, which it finds by halving.
+"""Merge sort for a GPU: thread blocks sort tiles, then launches merge runs. A stable merge by
+binary search places each element independently.
 
 The `loop` rules of `sort` and `top_k` there. Chapter 27. In CUDA: CUB's `DeviceMergeSort`.
 """
@@ -18,29 +18,31 @@ from minijax.primitives.emitted import move_axis
 from minijax.primitives.slots import falling_bits, nest, ordered_bits
 
 MOST, LEAST, SHARED = 2048, 256, 1 << 15  # elements that a block sorts, and bytes that these take
-SHORT = 128  # elements of a row that is not worth a block
+SHORT = 128  # elements: shorter rows are merged in launches only
 
-Take = Callable[[Any], list]  # of a place what stands there, of each operand
+Take = Callable[[Any], list]  # loads the element at an index, of each operand
 
 
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int) -> None:
-    """Rows by their first keys; of equals the first stands first."""
+    """Sort rows by their first operands as keys; stable."""
     shape = outputs[0].shape
     if dimension < len(shape) - 1:
-        operands = [_turned(b, x, dimension, -1) for x in operands]
+        operands = [_with_axis_moved(b, x, dimension, -1) for x in operands]
         into = [b.temp(x.shape, x.dtype) for x in operands]
         sort(b, into, operands, dimension=len(shape) - 1, num_keys=num_keys)
         for out, x in zip(outputs, into, strict=True):
-            _turned(b, b.value(x), -1, dimension, out)
+            _with_axis_moved(b, b.value(x), -1, dimension, out)
     elif outputs[0].size:
         rows, n = shape[:-1], shape[-1]
         source: Any = lambda row, i: [x((*row, i)) for x in operands]
-        Order(b, num_keys, [out.dtype for out in outputs]).put_in_order(
+        MergeSort(b, num_keys, [out.dtype for out in outputs]).sort_rows(
             rows, n, source, lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
 
 
 def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
-    """Of each block's elements the first k, of these again, until one block has them all."""
+    """The first k of each block's tile, repeated until one block has them all; then a sort of
+    these.
+    """
     [values, chosen], [x] = outputs, operands
     if not values.size:
         return
@@ -48,20 +50,20 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     at = lambda row, i: (*row[:axis], i, *row[axis:])
     key = lambda row, i: [falling_bits(b, x(at(row, i))), b.convert(i, np.int32)]
     dtypes = [falling_bits(b, x((0,) * x.ndim)).dtype, np.dtype(np.int32)]
-    order, n = Order(b, 1, dtypes), x.shape[axis]
-    while n > order.tile and 2 * k <= order.tile:
-        key, n = order.first_of_each(rows, n, k, key)
+    sorter, n = MergeSort(b, 1, dtypes), x.shape[axis]
+    while n > sorter.tile and 2 * k <= sorter.tile:
+        key, n = sorter.top_of_tiles(rows, n, k, key)
     temps = lambda: [b.temp((*rows, n), dtype) for dtype in dtypes]
-    found = temps()
-    order.put_in_order(rows, n, key, temps, found)
+    buffers = temps()
+    sorter.sort_rows(rows, n, key, temps, buffers)
     with nest(b, rows, "parallel") as row, b.loop(k, vectorize="parallel") as i:
-        place = b.load(found[1], (*row, i))
+        place = b.load(buffers[1], (*row, i))
         b.store(chosen, at(row, i), place)
         b.store(values, at(row, i), x(at(row, b.convert(place, np.int64))))
 
 
-def _turned(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
-    """An operand with an axis elsewhere, in memory."""
+def _with_axis_moved(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
+    """An operand with an axis moved, in memory."""
     program = stage.stage(lambda y: [move_axis(y, old, new)],
                           [ShapedArray(x.shape, x.dtype)])
     place = into or b.temp(program.out_avals[0].shape, x.dtype)
@@ -70,18 +72,18 @@ def _turned(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
     return b.value(place)
 
 
-class Order:
-    """How elements are put in order that have several parts, of which some are keys."""
+class MergeSort:
+    """A sort of tuples, some of whose parts are keys."""
 
     def __init__(self, b: Any, num_keys: int, dtypes: Sequence[np.dtype]) -> None:
         self.b, self.num_keys, self.dtypes = b, num_keys, dtypes
         room = SHARED // (2 * sum(dtype.itemsize for dtype in dtypes))
         self.tile = min(max(1 << room.bit_length() - 1, LEAST), MOST)
 
-    def put_in_order(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
+    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
                      ) -> None:
-        """Rows of n elements, from where ``source(row, i)`` takes them: by blocks, then by merging
-        runs in launches, each of which takes from one place and puts in another.
+        """Sort rows of n elements, which ``source(row, i)`` loads: tiles in blocks, then runs
+        merged in launches, from one buffer to the other.
         """
         b, run = self.b, 1 if 1 < n < SHORT else self.tile
         places = [temps(), temps()] if run < n else []
@@ -97,15 +99,15 @@ class Order:
             into = outputs if 2 * run >= n else places[1]
             with nest(b, rows, "parallel") as row, b.loop(n, vectorize="parallel") as i:
                 take = functools.partial(source, row)
-                at = self.place(take, i, n, b.index(run), run.bit_length())
+                at = self.merge_position(take, i, n, b.index(run), run.bit_length())
                 self.put(into, (*row, at), take(i))
             for x in into:
                 b.freeze(x)
             source, places, run = _from(b, into), places[::-1], 2 * run
 
-    def first_of_each(self, rows: tuple, n: int, k: int, source: Callable
+    def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable
                       ) -> tuple[Callable, int]:
-        """The first k of what each block sorts, and how many these are."""
+        """The first k of each sorted tile; and how many these are in all."""
         b, many = self.b, -(-n // self.tile)
         into = [b.temp((*rows, many * k), dtype) for dtype in self.dtypes]
         nothing = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
@@ -127,7 +129,7 @@ class Order:
 
     @contextlib.contextmanager
     def tiles(self, rows: tuple, n: int) -> Iterator[tuple]:
-        """Open loops over what blocks sort: the row, where it begins there, how many it has."""
+        """Open loops over the tiles: the row, the tile's first index, its length."""
         b, tile = self.b, self.tile
         with nest(b, rows, "parallel") as row, b.loop(-(-n // tile), vectorize="parallel") as k:
             first = b.mul(b.index(k), tile)
@@ -135,7 +137,9 @@ class Order:
                 b.sub(n, first), tile)
 
     def sorted_tile(self, size: int, count: Any, take: Take) -> tuple[list, int]:
-        """Scratch where `count` elements, of at most `size`, are in order; in which half of it."""
+        """Sort `count` elements, at most `size`, in scratch; returns the buffers, and the half with
+        the result.
+        """
         b, passes = self.b, (size - 1).bit_length()
         halves = [b.temp((2, size), dtype) for dtype in self.dtypes]
         with self.below(count, size) as i:
@@ -144,13 +148,13 @@ class Order:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
             with self.below(count, size) as i:
                 own = lambda k: [b.load(x, (side, k)) for x in halves]
-                at = self.place(own, i, count, run, b.add(p, 1))
+                at = self.merge_position(own, i, count, run, b.add(p, 1))
                 self.put(halves, (b.sub(1, side), at), own(i))
         return halves, passes % 2
 
     @contextlib.contextmanager
     def below(self, count: Any, size: int) -> Iterator[Any]:
-        """A loop of constant length that leaves out what is not there."""
+        """A loop of constant length, masked beyond `count`."""
         with self.b.loop(size, vectorize="parallel") as i, (
                 contextlib.nullcontext() if count is self.b.index(size)
                 else self.b.when(self.b.lt(i, count))):
@@ -162,8 +166,9 @@ class Order:
 
     # -- merging -------------------------------------------------------------------------------
 
-    def place(self, take: Take, i: Any, n: Any, run: Any, steps: Any) -> Any:
-        """Where element i goes when runs are merged two by two: of n elements, the last are fewer.
+    def merge_position(self, take: Take, i: Any, n: Any, run: Any, steps: Any) -> Any:
+        """The index of element i after a pairwise merge of runs: i, plus its rank in the other run,
+        by binary search. The last of n elements form a shorter run.
         """
         b, n = self.b, self.b.index(n)
         middle = b.add(b.and_(i, b.neg(b.mul(run, 2))), run)
@@ -192,7 +197,7 @@ def _from(b: Any, buffers: list) -> Callable:
 
 
 def is_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
-    """Whether the row of keys `xs` is to stand strictly before `ys`: the first to differ decide."""
+    """Whether the keys `xs` come strictly before `ys`, in lexicographic order."""
     (x, *xs), (y, *ys) = xs, ys
     before = s.lt(x, y)
     return s.or_(before, s.and_(s.eq(x, y), is_before(s, xs, ys))) if xs else before

@@ -1,4 +1,4 @@
-"""Running totals for a GPU: of parts, with what the parts in front give.
+"""Prefix sums for a GPU: partial totals of blocks, a scan of these, then a scan of each block.
 
 The `loop` rule of `cumsum` and its like. Chapter 27.
 In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
@@ -15,11 +15,11 @@ from minijax.primitives.slots import computed_in, nest, widened
 
 from ..builder import block_of
 
-ROW, COLUMN = 1 << 13, 128  # of terms in a part that a block shares, or that one thread has
+ROW, COLUMN = 1 << 13, 128  # terms in a part of a row, for a block; of a column, for a thread
 
 
 def running(b: Any, outputs: list, operands: list, *, op: str, axis: int, reverse: bool) -> None:
-    """Keep every step of joining an array along an axis."""
+    """The `loop` rule: an inclusive scan along an axis."""
     [x], [out] = operands, outputs
     n, inner = x.shape[axis], x.shape[axis + 1:]
 
@@ -27,32 +27,32 @@ def running(b: Any, outputs: list, operands: list, *, op: str, axis: int, revers
         return *above, b.sub(n - 1, k) if reverse else k, *b.unravel(j, inner)
 
     if x.size:
-        _Running(b, op, computed_in(x.dtype), x.shape[:axis], math.prod(inner)).run(
+        _Scan(b, op, computed_in(x.dtype), x.shape[:axis], math.prod(inner)).run(
             n, lambda *place: widened(b, x(at(*place))),
             lambda total, *place: b.store(out, at(*place), b.convert(total, x.dtype)))
 
 
-class _Running:
-    """Totals along the middle axis of three: of `above`, n, and `width`."""
+class _Scan:
+    """A scan along the middle axis of three: `above`, n, and `width`."""
 
     def __init__(self, b: Any, op: str, dtype: np.dtype, above: tuple, width: int) -> None:
         self.b, self.op, self.dtype, self.above, self.width = b, op, dtype, above, width
 
     def run(self, n: int, term: Callable, store: Callable) -> None:
-        """``store(what all term(above, i, j) up to i = k give, above, k, j)`` for all places.
+        """``store(total of term(above, i, j) for i = 0…k, above, k, j)`` for all positions.
 
-        First comes what each part gives, then the running totals of that.
+        First the total of each part, then a scan of the totals.
         """
         b, join = self.b, getattr(self.b, self.op)
         size = min(n, block_of(n, ROW if self.width == 1 else COLUMN))
         parts = -(-n // size)
         before = b.temp((*self.above, parts, self.width), self.dtype, "before")
 
-        def give(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
+        def reduce_part(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
             total = b.accumulate(self.op, (count,), lambda k: term(above, b.add(first, k), j))
             b.store(before, (*above, i, j), total)
 
-        def follow(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
+        def scan_part(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
             start = b.starting_value(self.op, self.dtype)
             if parts > 1:
                 in_front = b.load(before, (*above, b.max(b.sub(i, 1), 0), j))
@@ -65,13 +65,13 @@ class _Running:
                 store(total, above, place, j)
 
         if parts > 1:
-            self.in_parts(n, size, give)
+            self.in_parts(n, size, reduce_part)
             self.run(parts, lambda above, i, j: b.load(before, (*above, i, j)),
                      lambda total, above, i, j: b.store(before, (*above, i, j), total))
-        self.in_parts(n, size, follow)
+        self.in_parts(n, size, scan_part)
 
     def in_parts(self, n: int, size: int, take: Callable) -> None:
-        """``take(above, i, j, first, count)`` for each part, which begins at `first`."""
+        """``take(above, i, j, first, count)`` for each part, from its first index on."""
         b = self.b
 
         def part(above: tuple, i: Any, first: Any, count: int) -> None:

@@ -1,5 +1,5 @@
-"""Products out of loops: a scan's products of rows become one before it; those that its results
-alone need, and sums of products, one after it.
+"""Hoisting matrix products out of scans: products of inputs are batched before the loop; products
+that feed only outputs, and sums of products, are batched after it.
 
 Stands on jaxpr.py and the interpreters. Chapter 22. In XLA: while-loop invariant code motion; in
 JAX: `_split_transpose` of `scan`.
@@ -21,20 +21,19 @@ from minijax.jaxpr import (
 )
 from minijax.primitives.emitted import add_any_p
 
-MOST = 1 << 26  # bytes that may be stored so that products can leave a loop
-# Numbers that are read again in each step, in the time that it takes to store one for all steps;
-# and in that of a call of a product.
+MOST = 1 << 26  # bytes of stacked values
+# The cost of stacking a number, and that of calling a product, in numbers that a step reads again.
 TIMES, CALL = 8, 4096
 
 
-def with_products_outside(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that a scan stands for, with fewer products in its loop; None if all stay, and
-    for other equations.
+def hoist_products(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that replaces a scan, with fewer products in its loop; None if nothing moves, or
+    for another equation.
 
     >>> import minijax, numpy as np
     >>> f = lambda h, w, xs: minijax.lax.scan(lambda h, x: (minijax.lax.sin(h + x @ w), x), h, xs)
     >>> closed = minijax.make_jaxpr(f)(np.ones(8), np.ones((8, 8)), np.ones((5, 8)))
-    >>> [str(eqn.primitive) for eqn in with_products_outside(closed.eqns[-1]).eqns]
+    >>> [str(eqn.primitive) for eqn in hoist_products(closed.eqns[-1]).eqns]
     ['dot_general', 'scan']
     """
     if eqn.primitive.name != "scan" or eqn.params["length"] < 2:
@@ -54,12 +53,12 @@ def _can_move(eqn: JaxprEqn) -> bool:
 
 
 class _Scan:
-    """A scan, and what is computed outside of its loop.
+    """A scan, and the equations that leave its loop.
 
-    `handed` are products that are known before it, of which each step is given its own. With the
-    products that are `late`, all that the next state does not need is computed after it, from what
-    the steps have `stacked`. To these belong the `sums`, products that do no more than add up in a
-    part of the state, by that.
+    `handed` are products that do not depend on the state: one batched product computes them before
+    the loop. `late` are products that the next state does not need: these and all that depends on
+    them is computed after the loop, from the values in `stacked`. `sums` are products that are only
+    added to a part of the state; they map that part to its product.
     """
 
     def __init__(self, eqn: JaxprEqn) -> None:
@@ -87,35 +86,35 @@ class _Scan:
                        and self._is_worth(eqn.outvars, [eqn])]
 
     def _reached(self, start: Iterable[Any]) -> set[Any]:
-        """Some variables, and all that depend on them."""
-        found = set(start)
+        """Some variables and all that depend on them."""
+        reached = set(start)
         for eqn in self.eqns:
-            if not found.isdisjoint(eqn.invars):
-                found.update(eqn.outvars)
-        return found
+            if not reached.isdisjoint(eqn.invars):
+                reached.update(eqn.outvars)
+        return reached
 
     def _find_sums(self) -> dict[Any, JaxprEqn]:
         uses = Counter(x for xs in (self.body.jaxpr.outvars, *(e.invars for e in self.eqns))
                        for x in xs)
         makers: dict[Any, JaxprEqn] = {v: eqn for eqn in self.eqns for v in eqn.outvars}
-        found = {}
+        sums = {}
         for old, new in self.next.items():
             add = makers.get(new)
             if (add is not None and add.primitive.name in ("add", "add_any") and old in add.invars
                     and all(uses[x] == 1 for x in (*add.invars, new))):
                 product = makers.get(add.invars[1 - add.invars.index(old)])
                 if product and _is_product(product) and self.each_step.issuperset(product.invars):
-                    found[old] = product
-        return found
+                    sums[old] = product
+        return sums
 
     def _read_from_loop(self, after: Sequence[JaxprEqn]) -> list[Any]:
-        """What the loop stores for each step if these equations come after it."""
+        """The values that the loop must stack if these equations come after it."""
         inside = self.varying.difference(self.sums, *(eqn.outvars for eqn in after))
         read = (x for xs in (self.ys, *(eqn.invars for eqn in after)) for x in xs)
         return list(dict.fromkeys(x for x in read if x in inside))
 
     def _is_worth(self, stored: Iterable[Any], products: Sequence[JaxprEqn]) -> bool:
-        """Whether to store something takes no longer than to have products in each step."""
+        """Whether stacking some values costs less than products in each step."""
         again = [x for eqn in products for x in (
             eqn.outvars if eqn in self.sums.values() else {*eqn.invars} - self.each_step)]
         kept = {*stored, *(eqn.outvars[0] for eqn in products)}
@@ -124,21 +123,23 @@ class _Scan:
                 and self.length * sum(v.aval.size * v.aval.dtype.itemsize for v in kept) <= MOST)
 
     def run(self, *args: Array) -> list[Array]:
-        """What comes before, the loop, what comes after: from its operands to its results."""
+        """Run the equations before the loop, the loop, and those after it."""
         values: dict[Any, Array] = dict(zip(self.inputs, args, strict=True))
         state = {v: values.pop(v) for v in self.state}
-        along = set(self.rows)  # whose values have an axis of steps
+        along = set(self.rows)  # variables that are batched over steps
 
-        def compute(wanted: Sequence[Any], keep: bool) -> tuple[list[Array], Sequence[bool]]:
-            """Some variables, for all steps at once; and of which there is one for each."""
-            part = self._part([*values], wanted, filter(_can_move, self.eqns))
-            program, found = batch_jaxpr(part, self.length, None, [v in along for v in values],
-                                         [keep] * len(wanted))
-            return eval_jaxpr(program.jaxpr, program.consts, *values.values()), found
+        def compute(outvars: Sequence[Any], keep: bool) -> tuple[list[Array], Sequence[bool]]:
+            """Compute some variables for all steps at once; returns which of them are batched over
+            steps.
+            """
+            part = self._part([*values], outvars, filter(_can_move, self.eqns))
+            program, batched = batch_jaxpr(part, self.length, None, [v in along for v in values],
+                                           [keep] * len(outvars))
+            return eval_jaxpr(program.jaxpr, program.consts, *values.values()), batched
 
-        outs, found = compute(self.handed, False)
+        outs, batched = compute(self.handed, False)
         values |= zip(self.handed, outs, strict=True)
-        along.update(v for v, each in zip(self.handed, found, strict=True) if each)
+        along.update(v for v, each in zip(self.handed, batched, strict=True) if each)
         consts, rows = parted(list(values), [v in along for v in values])
         kept = [v for v in self.state if v not in self.sums]
         body = self._part([*consts, *kept, *rows], [*map(self.next.get, kept), *self.stacked],
@@ -160,9 +161,9 @@ class _Scan:
             state[v] = add_any_p.bind(state[v], total)
         return [*state.values(), *outs]
 
-    def _part(self, given: Sequence[Any], wanted: Sequence[Any], eqns: Iterable[JaxprEqn]
+    def _part(self, invars: Sequence[Any], outvars: Sequence[Any], eqns: Iterable[JaxprEqn]
               ) -> ClosedJaxpr:
-        """The part of a step, of these equations, that computes some variables from others."""
-        eqns = [eqn for eqn in eqns if set(given).isdisjoint(eqn.outvars)]
-        jaxpr = self.body.jaxpr.replace(invars=tuple(given), outvars=tuple(wanted), eqns=eqns)
+        """The part of a step, of these equations, that computes `outvars` from `invars`."""
+        eqns = [eqn for eqn in eqns if set(invars).isdisjoint(eqn.outvars)]
+        jaxpr = self.body.jaxpr.replace(invars=tuple(invars), outvars=tuple(outvars), eqns=eqns)
         return without_dead_equations(ClosedJaxpr(jaxpr, self.body.consts))

@@ -1,7 +1,7 @@
-"""Loops in segments: where what a loop does depends on which part of its range a turn is in, each
-part has a loop of its own, without the question.
+"""Index-set splitting: a loop with conditions on its index becomes one loop for each range in which
+they are constant.
 
-Stands on arithmetic.py. Of joined and padded arrays; llvm.py prints the result. Chapter 24.
+Stands on arithmetic.py. For concatenated and padded arrays; llvm.py prints the result. Chapter 24.
 In LLVM: index set splitting, which its default passes lack.
 """
 
@@ -20,20 +20,21 @@ from .loops import (
     with_bodies,
 )
 
-LEAST, WORTH = 8, 512  # turns of a loop, and with those of loops inside, that make it worth it
-MOST = 8  # segments, each of which is code
-LONG = 99  # statements: more are not repeated
+LEAST, WORTH = 8, 512  # iterations of a loop that is split: its own, and with those of inner loops
+MOST = 8  # loops that one is split into
+LONG = 99  # statements: a longer body is not copied
 TESTS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def in_segments(body: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The same statements, in which no parallel loop asks what is known of whole segments of it."""
-    return tuple(each for statement in body for each in _segments(
-        with_bodies(statement, in_segments)))
+def split_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The same statements, with parallel loops split at the points where their conditions change.
+    """
+    return tuple(each for statement in body for each in _split(
+        with_bodies(statement, split_loops)))
 
 
-def _segments(loop: Statement) -> list[Statement]:
-    """A loop as several, or what it is."""
+def _split(loop: Statement) -> list[Statement]:
+    """A loop split into several, or the loop itself."""
     if not isinstance(loop, For) or loop.vectorize != "parallel" or (loop.turns or 0) < LEAST:
         return [loop]
     inside = list(walk(loop.body))
@@ -48,8 +49,8 @@ def _segments(loop: Statement) -> list[Statement]:
     if not cuts or len(cuts) > 2 * MOST:
         return [loop]
 
-    def known(i: int) -> dict[Any, Constant]:
-        """What the tests give in a turn."""
+    def outcomes(i: int) -> dict[Any, Constant]:
+        """The results of the tests in an iteration."""
         return {test.target: Constant(OPS[test.op].meaning(*(
             np.int64(slope * i + first) for slope, first in (_place(x, places)
                                                              for x in test.args))), BOOL)
@@ -57,14 +58,15 @@ def _segments(loop: Statement) -> list[Statement]:
 
     firsts = [start]
     for cut in sorted(cuts):
-        if [x.value for x in known(cut).values()] != [x.value for x in known(firsts[-1]).values()]:
+        old, new = ([x.value for x in outcomes(i).values()] for i in (firsts[-1], cut))
+        if new != old:
             firsts.append(cut)
     if not 1 < len(firsts) <= MOST:
         return [loop]
-    return [_part(loop, first, last, known(first)) for first, last in pairwise([*firsts, stop])]
+    return [_part(loop, first, last, outcomes(first)) for first, last in pairwise([*firsts, stop])]
 
 
-Places = Mapping[Any, tuple[int, int]]  # slope and first: of numbers that go up evenly with turns
+Places = Mapping[Any, tuple[int, int]]  # affine functions of an index: slope and intercept
 
 
 def _is_whole(x: Any) -> bool:
@@ -76,7 +78,7 @@ def _place(x: Any, places: Places) -> tuple[int, int]:
 
 
 def _places(loop: For) -> Places:
-    """The sums of a loop's index and of constants."""
+    """The affine functions of the loop's index among its scalars."""
     places = {loop.index: (1, 0)}
     for let in walk(loop.body):
         if (isinstance(let, Let) and let.op in ("add", "sub")
@@ -88,23 +90,23 @@ def _places(loop: For) -> Places:
 
 
 def _cuts(test: Let, places: Places) -> list[int]:
-    """The turns from which on a test may give something else."""
+    """The iterations from which on a test may change."""
     (slope, first), (other, second) = (_place(x, places) for x in test.args)
     slope, first = slope - other, first - second
     return [-(first // slope), -first // slope + 1] if slope else []
 
 
-def _part(loop: For, first: int, last: int, known: Mapping[Any, Constant]) -> Statement:
-    """A loop over a part of its range, in which some scalars are known. All it defines is new."""
+def _part(loop: For, first: int, last: int, outcomes: Mapping[Any, Constant]) -> Statement:
+    """A loop over a part of its range, with some tests constant. All that it defines is renamed."""
     names: dict[Any, Any] = {loop.index: Scalar(loop.index.name, INT64)}
-    body = _copied(loop.body, {**names, **known}, Arithmetic())
+    body = _copied(loop.body, {**names, **outcomes}, Arithmetic())
     start, stop = (Constant(np.int64(i), INT64) for i in (first, last))
     return replace(loop, index=names[loop.index], start=start, stop=stop, body=body)
 
 
 def _copied(body: Iterable[Statement], names: dict[Any, Any], b: Arithmetic
             ) -> tuple[Statement, ...]:
-    """Statements under new names, without what is known now."""
+    """Statements with operands renamed, constants folded and constant branches resolved."""
     made: list[Statement] = []
     for statement in body:
         if isinstance(statement, Let):

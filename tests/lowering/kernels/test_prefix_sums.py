@@ -1,11 +1,11 @@
-"""Running totals for a GPU, in parts; on the emulator, against NumPy."""
+"""Prefix sums for a GPU, in parts; on the emulator, against NumPy."""
 
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.kernels import totals
+from minijax.lowering.kernels import prefix_sums
 from minijax.lowering.loops import Shuffle, walk
 from minijax.lowering.targets import launches
 from tests.lowering.targets.test_launches import kernel, run
@@ -15,7 +15,7 @@ DRAW = np.random.default_rng(0)
 
 @pytest.fixture(params=[(64, 1 << 10), (64, 1 << 16), (1 << 13, 1 << 10)])
 def sizes(request, monkeypatch):
-    monkeypatch.setattr(totals, "ROW", request.param[0])
+    monkeypatch.setattr(prefix_sums, "ROW", request.param[0])
     monkeypatch.setattr(launches, "WIDE", request.param[1])
 
 

@@ -1,4 +1,5 @@
-"""Loops in segments: the same numbers, without questions that a part of a loop answers at once."""
+"""Index-set splitting: the same numbers, without conditions that are constant in a part of a loop.
+"""
 
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from minijax.lowering.lowered import Lowered
 from minijax import numpy as jnp
 from minijax.lowering.loops import INT64, Buffer, Constant, For, If, Kernel, Scalar, walk
 from minijax.lowering.builder import Builder
-from minijax.lowering.segments import in_segments
+from minijax.lowering.index_set_splitting import split_loops
 from tests.running_text import run_text
 
 X, Y = np.arange(1200, dtype=np.float32), np.arange(6600, dtype=np.float32).reshape(11, 600)
@@ -31,7 +32,7 @@ def test_segments_compute_what_the_loop_did(name):
     f, x = PROGRAMS[name]
     program = stage.stage(lambda x: [f(x)], [ShapedArray(x.shape, x.dtype)])
     kernel = Lowered(program, "f").kernel
-    cut = replace(kernel, body=in_segments(kernel.body))
+    cut = replace(kernel, body=split_loops(kernel.body))
     [expected], [found] = run_text(kernel, [x]), run_text(cut, [x])
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(minijax.jit(f)(x), expected)
@@ -52,7 +53,7 @@ def test_a_test_of_a_place_is_cut_where_it_changes(op, place, limit):
         b.store(out, (i,), b.choose(test, lambda: one, lambda: zero))
     body = tuple(b.scopes[0].statements)
     whole, cut = (Kernel("k", (), (out,), (), (), 0, {}, each)
-                  for each in (body, in_segments(body)))
+                  for each in (body, split_loops(body)))
     np.testing.assert_array_equal(run_text(cut, []), run_text(whole, []))
     loops = [each for each in walk(cut.body) if isinstance(each, For)]
     if len(loops) > 1:
@@ -65,4 +66,4 @@ def test_a_loop_that_reduces_or_asks_for_what_only_runs_know_stays_whole():
     i, n = Scalar("i", INT64), Scalar("n", INT64)
     ends = [Constant(np.int64(k), INT64) for k in (0, 999)]
     for loop in (For(i, *ends, (), "", "reduce"), For(i, ends[0], n, (), "", "parallel")):
-        assert [vars(each) for each in in_segments([loop])] == [vars(loop)]
+        assert [vars(each) for each in split_loops([loop])] == [vars(loop)]
