@@ -94,7 +94,7 @@ class _Schedule(Writer):
             return [loop]
         own = self.private_temps(loop).difference(*(
             self.private_temps(each) for each in walk(loop.body) if isinstance(each, For)))
-        homes = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in own}
+        homes = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in self.in_order(own)}
         loops = []
         for part in parts:
             turn = Scalar(loop.index.name, INT64)
@@ -149,7 +149,7 @@ class _Schedule(Writer):
         """The home of each block's scratch: shared memory while there is room, else global memory.
         """
         left, homes = SHARED, {}
-        for x in sorted(own, key=lambda x: x.nbytes):
+        for x in sorted(self.in_order(own), key=lambda x: x.nbytes):
             left -= x.nbytes
             homes[x] = replace(x, role="shared") if left >= 0 else self.temp(
                 (blocks, *x.shape), x.dtype, x.name)

@@ -86,9 +86,13 @@ class Writer:
         here = Counter(x for each in walk((loop,)) for x in touched(each))
         return {x for x in here if here[x] == self.uses[x] and x.role == "temp"}
 
+    def in_order(self, own: Iterable[Buffer]) -> list[Buffer]:
+        """Temps in the order of their first use, so that each process makes the same text."""
+        return [x for x in self.uses if x in own]
+
     def in_local_memory(self, own: Iterable[Buffer]) -> dict[Buffer, Buffer]:
         """A copy of each temp in a thread's local memory."""
-        return {x: replace(x, role="local") for x in own}
+        return {x: replace(x, role="local") for x in self.in_order(own)}
 
     def relocated(self, body: Iterable[Statement], homes: dict[Buffer, Buffer], block: Scalar
                   ) -> Iterator[Statement]:
