@@ -2,7 +2,8 @@
 #
 #   make learn            environment, then JupyterLab on the first chapter
 #   make learn CHECK=1    environment, then that chapter executed here, with what it found
-#   make test             environment, ruff, mypy, and all tests, chapters included
+#   make test             environment, ruff, mypy, and every check that a change can break
+#   make test-all         all tests, with JAX asked anew, and those of the tests themselves
 #   make notebooks        live cells from the package, then every chapter executed anew
 #   make grade FILE=…     the score of a student's copy of a chapter
 #   make book             the chapters and the reference as a site, in book/_build/html
@@ -43,7 +44,7 @@ ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
 SIMULATED = $(if $(CPU),env $$($(BIN)/python -m tests.processors $(CPU)))
 
-.PHONY: learn test test-cuda fuzz lint bench bench-cuda notebooks grade book clean
+.PHONY: learn test test-all test-cuda fuzz lint bench bench-cuda notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -53,10 +54,14 @@ else
 	$(BIN)/jupyter lab $(LAB_FLAGS) $(CHAPTER)
 endif
 
-# One pytest run: two workers share its files, doctests and notebooks alike.
-test: lint
-	$(SIMULATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 \
-	  --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
+# One pytest run: two workers share its files, doctests and notebooks alike. What tests the tests
+# takes turns, by the number of commits.
+test: export TURN := $(shell git rev-list --count HEAD 2>/dev/null)
+test-all: export ORACLE := live
+test-all: export REPLAY := off
+test test-all: lint
+	$(SIMULATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	  --max-worker-restart 1 --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
 	  minijax tests notebooks
 
 lint: $(VENV)/.dev

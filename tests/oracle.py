@@ -2,8 +2,9 @@
 
 import contextlib
 import functools
+import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import pytest
 
 import minijax
 from tests.factorisations import invariants
+from tests.recorded import Answers, Array, Refused
 
 SAMPLES = {
     "f": np.float32([[-1.5, 0.0, 2.25], [3.0, -0.5, 100.0]]),
@@ -64,27 +66,30 @@ Question = tuple[str, bool]  # an expression, and whether 64 bits are enabled
 
 
 class Oracle:
-    """JAX's answers to what the tests of a file ask."""
+    """JAX's answers to what the tests of a file ask: those recorded, and the others at once."""
 
-    def __init__(self, items: Iterable[Any]) -> None:
-        asked = dict.fromkeys(q for item in items for q in questions(item))
-        self.answers: dict[Question, Any] = {}
+    def __init__(self, items: Iterable[Any], answers: Answers) -> None:
+        self.answers = answers
+        self.at_once: dict[Question, Any] = {}
+        rest = dict.fromkeys(q for item in items for q in questions(item)
+                             if self.key(*q) not in answers.kept)
         for wide in (False, True):
-            those = [expression for expression, w in asked if w == wide]
+            those = [expression for expression, w in rest if w == wide]
             for k in range(0, len(those), TOGETHER):
                 with jax.enable_x64(wide):
-                    found = at_once(those[k:k + TOGETHER])
-                self.answers |= {(expression, wide): x for expression, x in found.items()}
+                    values = at_once(those[k:k + TOGETHER])
+                self.at_once |= {(expression, wide): x for expression, x in values.items()}
+
+    def key(self, *question: Any) -> str:
+        return self.answers.key(*question, *SAMPLES.values())
 
     def check(self, expression: str, wide: bool, rtol: float | None, atol: float) -> None:
+        """JAX may say something else outside of a compiled program."""
         ours = evaluated(expression, minijax)
-        if (expression, wide) in self.answers:
-            try:
-                assert_agree(expression, ours, self.answers[expression, wide], rtol, atol)
-                return
-            except AssertionError:
-                pass  # JAX may say something else outside of a compiled program
-        assert_agree(expression, ours, evaluated(expression, jax), rtol, atol)
+        self.answers.check(
+            self.key(expression, wide),
+            lambda theirs: assert_agree(expression, ours, theirs, rtol, atol),
+            lambda: self.at_once[expression, wide], lambda: evaluated(expression, jax))
 
 
 def questions(item: Any) -> list[Question]:
@@ -139,9 +144,10 @@ def assert_agree(expression: str, ours: Any, theirs: Any, rtol: float | None = N
 
 def assert_same(ours: Any, theirs: Any, rtol: float | None = None, atol: float = ATOL,
                 close: Callable[..., None] | None = None) -> None:
-    if isinstance(theirs, Exception) or isinstance(ours, Exception):
-        assert type(ours).__name__ == type(theirs).__name__, (ours, theirs)
-    elif isinstance(theirs, jax.Array):
+    if isinstance(theirs, Exception | Refused) or isinstance(ours, Exception):
+        kind = theirs.kinds[0] if isinstance(theirs, Refused) else type(theirs).__name__
+        assert type(ours).__name__ == kind, (ours, theirs)
+    elif isinstance(theirs, jax.Array | Array):
         assert isinstance(ours, minijax.numpy.ndarray)
         assert (str(ours.dtype), ours.weak_type) == (str(theirs.dtype), theirs.weak_type)
         assert ours.shape == theirs.shape
@@ -168,9 +174,25 @@ def assert_close(x: np.ndarray, y: np.ndarray, rtol: float | None = None,
 
 
 @pytest.fixture(scope="module")
-def oracle(request: pytest.FixtureRequest) -> Oracle:
+def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
+    recorded = Answers(request.path)
+    yield recorded
+    recorded.close()
+
+
+@pytest.fixture
+def jax_says(request: pytest.FixtureRequest, answers: Answers) -> Callable[..., Any]:
+    """`jax_says(ask)` is `ask()`, or what that was here, in a file of this text."""
+    count = itertools.count()
+    return lambda ask: answers.said(
+        answers.key(request.node.name, next(count), answers.path.read_text()), ask)
+
+
+@pytest.fixture(scope="module")
+def oracle(request: pytest.FixtureRequest, answers: Answers) -> Oracle:
     namespace(minijax), namespace(jax)  # with 32 bits and fewer
-    return Oracle(item for item in request.session.items if item.path == request.path)
+    items = (item for item in request.session.items if item.path == request.path)
+    return Oracle(items, answers)
 
 
 @pytest.fixture

@@ -172,17 +172,18 @@ def result(lib, case, jitted):
         return value(lib, *case, jitted)
     except (TypeError, ValueError) as error:
         if lib is jax:
-            return type(error)
+            return type(error).__name__
         raise
 
 
 @pytest.mark.parametrize("case", chosen(int(os.environ.get("GENERATED", "8"))),
                          ids=lambda case: f"{case[0]} of {'∘'.join(case[1])} {case[2]}")
-def test_a_derivative_of_a_stack_is_jaxs(case):
-    theirs = result(jax, case, jitted=True)
-    if isinstance(theirs, type):
-        with pytest.raises(theirs):
+def test_a_derivative_of_a_stack_is_jaxs(case, jax_says):
+    theirs = jax_says(lambda: result(jax, case, jitted=True))
+    if isinstance(theirs, str):
+        with pytest.raises((TypeError, ValueError)) as error:
             value(minijax, *case, jitted=False)
+        assert theirs in [kind.__name__ for kind in error.type.__mro__]
         return
     ours = result(minijax, case, jitted=False)
     assert minijax.tree_util.tree_structure(ours).num_leaves == len(jax.tree.leaves(theirs))

@@ -44,6 +44,7 @@ def test_another_choice_is_the_same(name):
     assert not differ(name, chosen, others)
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("name", OTHER_CHOICES)
 def test_a_wrong_factor_is_found_whichever_it_is(name):
     chosen = factors(name)

@@ -807,6 +807,7 @@ def test_a_reason_fills_a_slot_and_two_lowerings_do_not():
         check_slots(Primitive("nothing", **slots, element=why, loop=why))
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("slot", WRONG)
 def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
     unnoticed = []
@@ -831,6 +832,7 @@ def taking_one_at_least(axis, outs, dims):
         shape=(*x.shape[:d], 1, *x.shape[d + 1:]))) for x, d in zip(outs, dims, strict=True)], dims
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("mistake", [dividing_by_how_many, taking_one_at_least])
 def test_a_rule_that_forgets_batches_of_none_breaks_a_law(mistake, monkeypatch):
     law, unnoticed = no_examples_are_of_the_type_of_two, []
@@ -846,6 +848,7 @@ def test_a_rule_that_forgets_batches_of_none_breaks_a_law(mistake, monkeypatch):
     assert not unnoticed
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize(("name", "slot"), [
     ("sin", "element"), ("add", "element"), ("cumsum", "loop"), ("dot_general", "library")])
 def test_compiled_code_shows_a_wrong_rule_too(name, slot, monkeypatch):
@@ -869,6 +872,7 @@ def forgetting_the_sign(p, cotangents, x, y):
             for v in (x, y)]
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize(("name", "slot", "rule"), [
     with_rule("transpose", "transpose", lambda p, cts, x, permutation: [
         p.bind(cts[0], permutation=permutation)]),  # not the inverse

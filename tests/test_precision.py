@@ -39,6 +39,7 @@ def test_a_million_terms_are_as_exact_as_a_few(name):
         assert max(eager, compiled) < 6e-7
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("name", ["sum", "cumsum", "gradient of a bias"])
 def test_the_law_finds_a_naive_running_sum(name, monkeypatch):
     monkeypatch.setattr(builder, "CHAIN", 1 << 40)

@@ -5,12 +5,15 @@ in a table of `tests/public` with how its arguments are made, or in a list with 
 `MINIJAX_CASES=40` makes more cases of each; `MINIJAX_SEED` other ones.
 """
 
+import functools
+import inspect
 import itertools
 import operator
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.scipy.special
@@ -20,6 +23,7 @@ import pytest
 import minijax
 import minijax.scipy.special
 from minijax import stage
+from tests.recorded import Answers, Array, Refused, digest, refusal
 
 from .public import ADAPTED, CONCRETE, NAMES, NOT_HERE, TABLE
 from .public.draw import Call, Draw, Maker
@@ -28,17 +32,6 @@ CASES = int(os.environ.get("MINIJAX_CASES", "2"))
 SEED = os.environ.get("MINIJAX_SEED", "")
 
 # ── Comparing ────────────────────────────────────────────────────────────────────────────────
-
-class Refused(NamedTuple):
-    """The class of an error, and what it also is."""
-
-    kinds: tuple[str, ...]
-    text: str
-
-
-def refusal(error: Exception) -> Refused:
-    return Refused(tuple(kind.__name__ for kind in type(error).__mro__), str(error)[:300])
-
 
 def function_of(lib: Any, module: str, name: str) -> Callable:
     f = operator.attrgetter(f"{module}.{name}")(lib)
@@ -108,7 +101,7 @@ def assert_same(ours: Any, theirs: Any, case: Call, rough: float = 1.0, nans: bo
 
 
 def assert_same_leaf(x: Any, y: Any, case: Call, rough: float, nans: bool) -> None:
-    if not isinstance(y, (jax.Array, np.ndarray)):
+    if not isinstance(y, (jax.Array, np.ndarray, Array)):
         assert x == y, (case, x, y)
         return
     assert str(x.dtype) == str(y.dtype), (case, x, y)
@@ -198,25 +191,30 @@ def in_complex_numbers(case: Call, result: Any) -> bool:
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=map(".".join, NAMES))
-def test_agrees_with_jax(module, name, guards):
+def test_agrees_with_jax(module, name, guards, answers):
     chosen = cases(module, name, TABLE[module][name])
-    theirs = everything(jax, function_of(jax, module, name), chosen, compiled=True)
     f = function_of(minijax, module, name)
     ours = everything(minijax, f, chosen, compiled=False)
-    nans = name not in NAN_IN_JAX
-    for case, found, wanted in zip(chosen, ours, theirs, strict=True):
-        assert_same(found[0], wanted[0], case, nans=nans)
-        if is_finite(wanted[0]):
-            assert_same(found[1], wanted[1], case, rough=4, nans=nans)
-        check_batched(f, case, found[0])
+    for case, (values, _) in zip(chosen, ours, strict=True):
+        check_batched(f, case, values)
     simple = [i for i, case in enumerate(chosen) if not in_complex_numbers(case, ours[i][0])]
     compiled = minijax.jit(lambda argss: [
         value(minijax, f, chosen[i], chosen[i].with_arrays(xs))
         if not isinstance(ours[i][0], Refused) else []
         for i, xs in zip(simple, argss, strict=True)])([chosen[i].arrays() for i in simple])
-    for i, found in zip(simple, compiled, strict=True):
-        if not isinstance(ours[i][0], Refused):
-            assert_same(found, theirs[i][0], chosen[i], nans=nans)
+
+    def compare(theirs):
+        nans = name not in NAN_IN_JAX
+        for case, found, wanted in zip(chosen, ours, theirs, strict=True):
+            assert_same(found[0], wanted[0], case, nans=nans)
+            if is_finite(wanted[0]):
+                assert_same(found[1], wanted[1], case, rough=4, nans=nans)
+        for i, found in zip(simple, compiled, strict=True):
+            if not isinstance(ours[i][0], Refused):
+                assert_same(found, theirs[i][0], chosen[i], nans=nans)
+
+    answers.check(answers.key(SOURCES, module, name, chosen), compare, lambda: everything(
+        jax, function_of(jax, module, name), chosen, compiled=True))
 
 
 # Their bodies are the user's, and each may be a new function.
@@ -247,12 +245,19 @@ def types(lib: Any, f: Callable, case: Call, given: Callable) -> Any:
                             for x in lib.eval_shape(run, *arguments)])
 
 
-def same_types(module: str, name: str, case: Call, given: Callable) -> None:
-    found, wanted = (types(lib, function_of(lib, module, name), case, given)
-                     for lib in (minijax, jax))
-    assert isinstance(found, Refused) == isinstance(wanted, Refused), (case, found, wanted)
-    if not isinstance(wanted, Refused):
-        assert found == wanted, case
+def same_types(answers: Answers, *question: Any, of: Callable = types) -> None:
+    """The types of a case of a function, whose arguments are of the types that `given` says."""
+    module, name, case, given = question
+    ours, ask = (functools.partial(of, lib, function_of(lib, module, name), case, given)
+                 for lib in (minijax, jax))
+    ours = ours()
+
+    def compare(theirs):
+        assert isinstance(ours, Refused) == isinstance(theirs, Refused), (case, ours, theirs)
+        assert isinstance(theirs, Refused) or ours == theirs, case
+    answers.check(answers.key(
+        SOURCES, of.__name__, module, name, case,
+        [given(k, x) for k, x in enumerate(case.arrays())]), compare, ask)
 
 
 def every_second(module: str, name: str, first: int) -> list[Call]:
@@ -276,14 +281,16 @@ WIDE_BY_CHANCE = {"scipy.special.sph_harm_y": "as wide as the widest of its whol
 
 @pytest.mark.parametrize(("module", "name"), [
     row for row in NAMES if ".".join(row) not in WEAK_BY_CHANCE], ids=str)
-def test_weak_arguments_have_results_as_weak_as_those_of_jax(module, name):
-    for case in every_second(module, name, 0):
-        for which in AMONG_OTHERS:
-            same_types(module, name, case, lambda k, x, which=which: {
-                "dtype": x.dtype, "weak_type": which(k) and x.dtype in (np.float32, np.int32)})
+def test_weak_arguments_have_results_as_weak_as_those_of_jax(module, name, answers):
+    for case, which in itertools.product(every_second(module, name, 0), AMONG_OTHERS):
+        same_types(answers, module, name, case, functools.partial(as_weak, which))
 
 
-def derivative_types(lib: Any, f: Callable, case: Call, is_weak: Callable[[int], bool]) -> Any:
+def as_weak(which: Callable[[int], bool], k: int, x: np.ndarray) -> dict[str, Any]:
+    return {"dtype": x.dtype, "weak_type": which(k) and x.dtype in (np.float32, np.int32)}
+
+
+def derivative_types(lib: Any, f: Callable, case: Call, given: Callable) -> Any:
     """Types of results of a case, cotangents of its float32 arguments, tangents: all as weak."""
     def program(*arrays: Any) -> list:
         flat, tree = lib.tree_util.tree_flatten(case.with_arrays(arrays))
@@ -297,8 +304,8 @@ def derivative_types(lib: Any, f: Callable, case: Call, is_weak: Callable[[int],
         outs, back = lib.vjp(of_smooth, *xs)
         return leaves(lib, [outs, back(outs), lib.jvp(of_smooth, xs, xs)[1]])
 
-    arguments = [lib.ShapeDtypeStruct(x.shape, x.dtype, weak_type=is_weak(k) and x.dtype in (
-        np.float32, np.int32)) for k, x in enumerate(case.arrays())]
+    arguments = [lib.ShapeDtypeStruct(x.shape, **given(k, x))
+                 for k, x in enumerate(case.arrays())]
     return attempt(lambda: [(x.shape, str(x.dtype), x.weak_type)
                             for x in lib.eval_shape(program, *arguments)])
 
@@ -320,15 +327,12 @@ scipy.special.zeta""".split()
 @pytest.mark.parametrize(("module", "name"), [
     row for row in NAMES if ".".join(row) not in (*WEAK_BY_CHANCE, *OTHER_FORMULA)
     and row[1] not in SLOW], ids=str)
-def test_derivatives_are_as_weak_as_those_of_jax(module, name):
+def test_derivatives_are_as_weak_as_those_of_jax(module, name, answers):
     smooth = [case for case in cases(module, name, TABLE[module][name])
               if any(map(is_smooth, case.arrays()))]
     for case, which in itertools.product(smooth, AMONG_OTHERS):
-        found, wanted = (derivative_types(lib, function_of(lib, module, name), case, which)
-                         for lib in (minijax, jax))
-        assert isinstance(found, Refused) == isinstance(wanted, Refused), (case, found, wanted)
-        if not isinstance(wanted, Refused):
-            assert found == wanted, case
+        same_types(answers, module, name, case, functools.partial(as_weak, which),
+                   of=derivative_types)
 
 
 @pytest.fixture
@@ -342,29 +346,37 @@ def with_64_bits():
 
 @pytest.mark.parametrize(("module", "name"), [
     row for row in NAMES if ".".join(row) not in WIDE_BY_CHANCE], ids=str)
-def test_arguments_of_64_bits_among_others_have_results_of_jaxs_types(module, name, with_64_bits):
-    wide = {np.dtype("int32"): np.int64, np.dtype("float32"): np.float64}
-    for case in every_second(module, name, 1):
-        for which in AMONG_OTHERS:
-            same_types(module, name, case, lambda k, x, which=which: {
-                "dtype": wide.get(x.dtype, x.dtype) if which(k) else x.dtype})
+def test_arguments_of_64_bits_among_others_have_results_of_jaxs_types(
+        module, name, with_64_bits, answers):
+    wide = {np.dtype("int32"): np.dtype("int64"), np.dtype("float32"): np.dtype("float64")}
+    for case, which in itertools.product(every_second(module, name, 1), AMONG_OTHERS):
+        same_types(answers, module, name, case, lambda k, x, which=which: {
+            "dtype": wide.get(x.dtype, x.dtype) if which(k) else x.dtype})
 
+
+# What JAX's answers depend on, beside the arguments: what is made of them here.
+SOURCES = digest(*(path.read_text() for path in sorted(Path(__file__).parent.glob("public/*.py"))),
+                 *map(inspect.getsource, (value, slopes, everything, types, derivative_types)))
 
 CONCRETE_NAMES = [(module, name) for module, table in CONCRETE.items() for name in table]
 
 
 @pytest.mark.parametrize(("module", "name"), CONCRETE_NAMES, ids=map(".".join, CONCRETE_NAMES))
-def test_agrees_with_jax_on_known_values(module, name):
+def test_agrees_with_jax_on_known_values(module, name, answers):
+    def result(lib: Any, case: Call) -> Any:
+        """The name of its type, and its leaves."""
+        args = jax.tree_util.tree_map(
+            lambda x: lib.numpy.asarray(x) if isinstance(x, np.ndarray) else x, case.args)
+        whole = attempt(lambda: case.run(getattr(getattr(lib, module), name), args, lib))
+        if isinstance(whole, Refused):
+            return whole
+        return [type(whole).__name__.replace("ArrayImpl", "Array"), *leaves(lib, whole)]
+
     for case in cases(module, name, CONCRETE[module][name]):
-        found, wanted = (attempt(lambda lib=lib, case=case: case.run(
-            getattr(getattr(lib, module), name), jax.tree_util.tree_map(
-                lambda x: lib.numpy.asarray(x) if isinstance(x, np.ndarray) else x,
-                case.args), lib)) for lib in (minijax, jax))
-        if not isinstance(wanted, Refused):
-            assert type(found).__name__.replace("ArrayImpl", "Array") == type(
-                wanted).__name__.replace("ArrayImpl", "Array"), (case, found, wanted)
-            found, wanted = leaves(minijax, found), leaves(jax, wanted)
-        assert_same(found, wanted, case)
+        ours = result(minijax, case)
+        answers.check(answers.key(SOURCES, "known", module, name, case),
+                      lambda theirs, ours=ours, case=case: assert_same(ours, theirs, case),
+                      lambda case=case: result(jax, case))
 
 
 def test_every_public_function_is_here():

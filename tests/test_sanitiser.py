@@ -143,6 +143,7 @@ def run_from(seed):
         sanitiser.run(sanitiser.kernel_of(program), arrays, s)
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_mistake_is_found(name, monkeypatch):
     seed, changes = PLANTED[name]

@@ -75,6 +75,7 @@ def program_of(*texts, outs="[v2]"):
     return Program((X,), (*lines, Line("return", outs)), ("jit", "vmap"))
 
 
+@pytest.mark.of_tests
 def test_a_difference_is_found_and_made_small(monkeypatch):
     monkeypatch.setattr(analytic.exp_p, "element", lambda b, at, x, **_: [b.mul(x(at), 2.0)])
     program = program_of("x0 + 1", "jnp.sin(v0)", "jnp.exp(v1) * v0", outs="[v0, v2, v1]")
@@ -90,6 +91,7 @@ def test_the_place_of_a_planted_mistake_is_there(name):
         pass
 
 
+@pytest.mark.of_tests
 def test_launches_without_barriers_are_found(monkeypatch):
     def barrier(self):
         self.stored, self.loaded = set(), set()
@@ -99,6 +101,7 @@ def test_launches_without_barriers_are_found(monkeypatch):
     assert difference.kind == "raises" and "a race for" in difference.text
 
 
+@pytest.mark.of_tests
 def test_a_planted_mistake_is_found():
     with planted.MISTAKES["two temps that share memory"]():
         assert any(check(generate(seed), "eager", ["jit"]) for seed in range(20))

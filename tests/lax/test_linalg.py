@@ -96,13 +96,13 @@ DERIVATIVES = {
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
+def test_derivatives(name, jax_says):
     def slopes(top):
         f = functools.partial(DERIVATIVES[name], top)
         batch = np.stack([MATRIX**2, MATRIX[::-1]])
         return top.vmap(lambda t: top.jvp(f, (MATRIX,), (t,)))(batch)
-    for found, wanted in zip(*map(minijax.tree.leaves, (slopes(minijax), slopes(jax))),
-                             strict=True):
+    theirs = jax_says(lambda: jax.tree.leaves(slopes(jax)))
+    for found, wanted in zip(minijax.tree.leaves(slopes(minijax)), theirs, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=2e-4)
 
 

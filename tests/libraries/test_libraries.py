@@ -2,14 +2,12 @@
 
 `programs/` has a file for each library, of programs as its documentation writes them; `recorded/`
 what they returned on JAX: `python -m tests.recorded libraries` runs them all there again.
-With `MINIJAX_LIBRARIES=jax` a test does so, too, and compares.
+With `ORACLE=live` a test does so, too, and compares.
 """
-
-import os
 
 import pytest
 
-from tests.recorded import files, is_recorded, names_of, on_minijax, recorded, run, same
+from tests.recorded import ORACLE, files, is_recorded, names_of, on_minijax, recorded, run, same
 
 PROGRAMS = files("libraries")
 NAMES = [path.stem for path in PROGRAMS]
@@ -37,7 +35,7 @@ def test_what_is_recorded_was_recorded_of_these_programs(path):
     assert is_recorded(path)
 
 
-@pytest.mark.skipif(os.environ.get("MINIJAX_LIBRARIES") != "jax", reason="runs on JAX: a minute")
+@pytest.mark.skipif(ORACLE != "live", reason="runs on JAX: a minute")
 @pytest.mark.parametrize("path", PROGRAMS, ids=NAMES)
 def test_jax_still_gives_what_is_recorded(path):
     again, before = run(path), recorded(path)["results"]

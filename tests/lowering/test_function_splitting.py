@@ -131,6 +131,7 @@ def test_programs_whose_loops_are_all_cut_give_the_same_numbers(monkeypatch, see
     assert check(generate(seed), "eager") is None
 
 
+@pytest.mark.of_tests
 def test_the_law_finds_a_number_that_is_taken_from_the_row_of_another(monkeypatch):
     short(monkeypatch)
     honest = function_splitting.renamed

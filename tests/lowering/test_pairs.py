@@ -213,6 +213,7 @@ def exchanged(rule):
     return wrong
 
 
+@pytest.mark.of_tests
 @pytest.mark.parametrize("name", ["mul", "div", "abs", "exp", "log1p", "tanh", "asin", "eq", "max",
                                   "dot_general", "reduce_prod", "cummax", "scatter-mul"])
 def test_a_wrong_formula_breaks_a_law(name, monkeypatch):

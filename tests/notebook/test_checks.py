@@ -1,5 +1,7 @@
 """Exercises: solutions are right, usual mistakes get a hint that helps, nothing is given away."""
 
+import functools
+import inspect
 import os
 import re
 import shutil
@@ -15,6 +17,7 @@ from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, Hint,
                                      exercise, exercises, expect, is_unanswered, near, score,
                                      verdict, wanting)
 from minijax.notebook.errors import is_readers_file
+from tests.recorded import Answers, digest
 
 EVERY = sorted(exercises().values(), key=lambda e: (e.chapter, e.name))
 every_exercise = pytest.mark.parametrize("one", EVERY, ids=[f"{e.chapter}-{e.name}" for e in EVERY])
@@ -43,9 +46,21 @@ def test_three_usual_mistakes_are_known(one: Exercise) -> None:
     assert len({text for text, _ in one.wrong}) >= 3
 
 
+@functools.cache
+def sources_of(one: Exercise) -> str:
+    """A digest of the files that decide what is said of an answer."""
+    files = (inspect.getsourcefile(one.grade), checks.__file__)
+    return digest(*(Path(file).read_text(encoding="utf-8") for file in files))
+
+
 @pytest.mark.parametrize("one, text, words", WRONG)
 def test_a_usual_mistake_gets_a_hint_that_helps_and_does_not_give_the_answer_away(
-        one: Exercise, text: str, words: str) -> None:
+        one: Exercise, text: str, words: str, answers: Answers) -> None:
+    answers.once(lambda: check_hint(one, text, words),
+                 sources_of(one), one.name, one.solution, one.hints, text, words)
+
+
+def check_hint(one: Exercise, text: str, words: str) -> None:
     state, hint = verdict(one, evaluate(one, text))
     assert state == NOT_YET
     assert words in hint and len(words) >= 4

@@ -20,23 +20,26 @@ def layout(partitionable, x64=False):
         yield
 
 
-def assert_as_jax(draw, seed=1):
-    """`draw` is given a package's random module and a key of that package."""
-    ours = np.asarray(draw(random, random.key(seed)))
-    theirs = np.asarray(draw(jax.random, jax.random.key(seed)))
-    assert ours.dtype == theirs.dtype
-    assert ours.shape == theirs.shape
-    np.testing.assert_array_equal(ours, theirs)
+@pytest.fixture
+def assert_as_jax(jax_says):
+    """`check(draw)`: `draw` takes a package's random module and a key of that package."""
+    def check(draw):
+        ours = np.asarray(draw(random, random.key(1)))
+        theirs = np.asarray(jax_says(lambda: draw(jax.random, jax.random.key(1))))
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        np.testing.assert_array_equal(ours, theirs)
+    return check
 
 
 # ── randint ──────────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("shape", [(), (1,), (2,), (3, 4), (0,)])
-def test_integers_of_any_shape(shape):
+def test_integers_of_any_shape(shape, assert_as_jax):
     assert_as_jax(lambda r, k: r.randint(k, shape, 0, 10))
 
 
-def test_integers_in_the_other_layout():
+def test_integers_in_the_other_layout(assert_as_jax):
     with layout(True):
         assert_as_jax(lambda r, k: r.randint(k, (3, 4), 0, 10))
 
@@ -44,7 +47,7 @@ def test_integers_in_the_other_layout():
 @pytest.mark.parametrize("bounds", [
     (-5, 1000), (-2**31, 2**31 - 1), (0, 1), (10, 0), (7, 7), (0.0, 10.7),
     (np.zeros(3, int), np.arange(2)[:, None] * 10 + 1), (np.int8(-3), np.uint8(250))], ids=str)
-def test_integers_between_any_bounds(bounds):
+def test_integers_between_any_bounds(bounds, assert_as_jax):
     assert_as_jax(lambda r, k: r.randint(k, (2, 3), *bounds))
 
 
@@ -52,12 +55,12 @@ def test_integers_between_any_bounds(bounds):
     (0, 10, "uint8"), (0, 256, "uint8"), (0, 1000, "uint8"), (-5, 5, "int8"),
     (-500, 500, "int8"), (0, 2**15, "int16"), (0, 2**30, "uint32"), (0, -1, "uint32"),
     (np.uint32(0), np.uint32(2**32 - 1), "uint32")], ids=str)
-def test_integers_of_any_dtype(low, high, dtype):
+def test_integers_of_any_dtype(low, high, dtype, assert_as_jax):
     assert_as_jax(lambda r, k: r.randint(k, (100,), low, high, dtype))
 
 
 @pytest.mark.parametrize("bounds", [(0, 10), (-2**40, 2**40), (-2**63, 2**63 - 1)], ids=str)
-def test_integers_of_64_bits(bounds):
+def test_integers_of_64_bits(bounds, assert_as_jax):
     with layout(False, x64=True):
         assert_as_jax(lambda r, k: r.randint(k, (100,), *bounds))
 
@@ -68,12 +71,12 @@ def test_integers_of_64_bits(bounds):
     (0.5, None, "low"), (0.3, (100,), "low"), (0.3, (100,), "high"),
     (np.float32([0.1, 0.9]), None, "low"), (np.float32([0.1, 0.9]), (50, 2), "low"),
     (np.float16(0.5), (100,), "low")], ids=str)
-def test_truth_values(p, shape, mode):
+def test_truth_values(p, shape, mode, assert_as_jax):
     assert_as_jax(lambda r, k: r.bernoulli(k, p, shape, mode=mode))
 
 
 @pytest.mark.parametrize("dtype", [None, "int8", "uint8", "float32", "bool"])
-def test_signs(dtype):
+def test_signs(dtype, assert_as_jax):
     assert_as_jax(lambda r, k: r.rademacher(k, (100,), dtype))
 
 
@@ -83,7 +86,7 @@ def test_signs(dtype):
     (-1, None, True, None), (0, None, True, None), (-2, None, True, "low"),
     (-1, (5, 4), True, None), (1, (2, 3, 4), True, "high"), (0, (5, 3), True, None),
     (-1, (2, 4), False, None), (0, (3, 3), False, None)], ids=str)
-def test_categories(axis, shape, replace, mode):
+def test_categories(axis, shape, replace, mode, assert_as_jax):
     logits = np.sin(GRID)
     assert_as_jax(lambda r, k: r.categorical(k, logits, axis, shape, replace, mode))
 
@@ -94,29 +97,29 @@ def test_categories(axis, shape, replace, mode):
     (GRID, (2,), {"replace": False, "axis": -1}),
     (4, (100,), {"p": P}), (4, (3,), {"p": P, "replace": False}), (GRID, (2, 3), {"p": P}),
     (GRID, (0,), {}), (np.arange(3), (7,), {}), (4, (2,), {"p": np.array([1, 0, 0, 0])})], ids=str)
-def test_choices(a, shape, options):
+def test_choices(a, shape, options, assert_as_jax):
     assert_as_jax(lambda r, k: r.choice(k, a, shape, **options))
 
 
 # ── permutation ──────────────────────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize("x", [0, 1, 10, -1, np.uint8(9), np.arange(3), np.arange(7.0)], ids=str)
-def test_permutations(x):
+def test_permutations(x, assert_as_jax):
     assert_as_jax(lambda r, k: r.permutation(k, x))
 
 
-def test_permutations_in_the_other_layout():
+def test_permutations_in_the_other_layout(assert_as_jax):
     with layout(True):
         assert_as_jax(lambda r, k: r.permutation(k, 9))
 
 
-def test_large_permutations_take_two_rounds():
+def test_large_permutations_take_two_rounds(assert_as_jax):
     assert_as_jax(lambda r, k: r.permutation(k, 5000))
 
 
 @pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": -1}, {"independent": True},
                                      {"axis": 1, "independent": True}], ids=str)
-def test_permutations_along_an_axis(options):
+def test_permutations_along_an_axis(options, assert_as_jax):
     assert_as_jax(lambda r, k: r.permutation(k, GRID, **options))
     assert_as_jax(lambda r, k: r.permutation(k, np.ones((3, 0), np.float32), **options))
 

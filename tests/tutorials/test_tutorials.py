@@ -2,14 +2,12 @@
 
 `programs/` has a page in each file and its steps, in words and data of our own; `recorded/` what
 they gave on JAX: `python -m tests.recorded tutorials` runs them there again, and so does a test
-with `MINIJAX_LIBRARIES=jax`.  Steps that write HLO are left out: there is none here.
+with `ORACLE=live`.  Steps that write HLO are left out: there is none here.
 """
-
-import os
 
 import pytest
 
-from tests.recorded import files, is_recorded, names_of, on_minijax, recorded, run, same
+from tests.recorded import ORACLE, files, is_recorded, names_of, on_minijax, recorded, run, same
 
 PAGES = files("tutorials")
 NAMES = [path.stem for path in PAGES]
@@ -35,7 +33,7 @@ def test_what_is_recorded_was_recorded_of_these_pages(path):
     assert is_recorded(path)
 
 
-@pytest.mark.skipif(os.environ.get("MINIJAX_LIBRARIES") != "jax", reason="runs on JAX: a minute")
+@pytest.mark.skipif(ORACLE != "live", reason="runs on JAX: a minute")
 @pytest.mark.parametrize("path", PAGES, ids=NAMES)
 def test_jax_still_gives_what_is_recorded(path):
     again, before = run(path), recorded(path)["results"]

@@ -109,6 +109,7 @@ def test_memory_of_which_nothing_is_known_is_not_loaded():
         emulate(kernel, [])
 
 
+@pytest.mark.of_tests
 def test_mistakes_are_found_in_long_kernels_too():
     x = X[:2, :64]
     source = jax.jit(lambda x: jnp.cumsum(jnp.sort(x.ravel()))).lower(x)._lowered.kernel
