@@ -318,7 +318,8 @@ def families(module: ModuleType) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in public_names(module):
         home = str(getattr(getattr(module, name), "__module__", None))
-        ours = home.startswith(("minijax.numpy.", "minijax.primitives.", "minijax.higher_order."))
+        ours = home.startswith(("minijax.numpy.", "minijax.primitives.", "minijax.control_flow.",
+                                "minijax.custom.", "minijax.placement.", "minijax.transforms."))
         fallback = "scalar_types" if module.__name__ == "minijax.numpy" else "other"
         found.setdefault(home.split(".")[2] if ours else fallback, []).append(name)
     return dict(sorted(found.items()))
@@ -406,7 +407,8 @@ def _what_it_says(cls: type) -> str:
 def all_primitives() -> list[tuple[str, Primitive]]:
     """Every primitive of the package with the module that holds its block."""
     found: dict[int, tuple[str, Primitive]] = {}
-    for package in ("minijax.primitives", "minijax.higher_order"):
+    for package in ("minijax.primitives", "minijax.control_flow", "minijax.custom",
+                    "minijax.placement", "minijax.transforms"):
         for info in pkgutil.iter_modules(importlib.import_module(package).__path__, package + "."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Primitive):
@@ -458,7 +460,7 @@ FLOORS = {
     "Primitives, the rows": ("primitives",),
     "Interpreters, the columns": ("interpreters",),
     "Compiler": ("lowering",),
-    "Programs with programs inside": ("higher_order",),
+    "Programs with programs inside": ("transforms", "control_flow", "custom", "placement"),
     "What users import": (),
 }
 

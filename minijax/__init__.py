@@ -6,9 +6,9 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
                      dtypes, errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
                      stages, tree, tree_util, typing)
-from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
-from minijax.command_line import config_with_absl as _config_with_absl
-from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
+from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
+from minijax.util.command_line import config_with_absl as _config_with_absl
+from minijax.util.command_line import parse_flags_with_absl as _parse_flags_with_absl
 from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
                             debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
                             debug_recompiles, debug_unsafe_casts, default_device,
@@ -20,38 +20,40 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
                             transfer_guard_host_to_device)
 from minijax.core import Array, typeof
 from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-from minijax.derivatives import ad, jvp, linear_transpose, linearize, vjp
-from minijax.device import (block_until_ready, copy_to_host_async, default_backend, device_count,
-                            device_get, device_put, devices, host_count, host_id, host_ids,
-                            local_device_count, local_devices, print_environment_info,
-                            process_count, process_index, process_indices)
+from minijax.transforms.derivatives import ad, jvp, linear_transpose, linearize, vjp
+from minijax.placement.device_put import (block_until_ready, copy_to_host_async, default_backend,
+                                          device_count, device_get, device_put, devices, host_count,
+                                          host_id, host_ids, local_device_count, local_devices,
+                                          print_environment_info, process_count, process_index,
+                                          process_indices)
 from minijax.dtypes import float0
 from minijax.extend.core import eval_context as _eval_context
-from minijax.gradients import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
-from minijax.higher_order.checkpoint import checkpoint, remat
-from minijax.higher_order.host_results import effects_barrier, pure_callback
-from minijax.higher_order.policies import checkpoint_policies
-from minijax.higher_order.compiled import ShapeDtypeStruct
-from minijax.higher_order.devices import Device
-from minijax.higher_order.jit import clear_caches, jit
-from minijax.higher_order.meshes import P, make_mesh, set_mesh
-from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_callback,
+from minijax.transforms.gradients import grad, value_and_grad
+from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from minijax.custom.checkpoint import checkpoint, remat
+from minijax.custom.host_callback import effects_barrier, pure_callback
+from minijax.custom.checkpoint_policies import checkpoint_policies
+from minijax.transforms.compiled import ShapeDtypeStruct
+from minijax.placement.devices import Device
+from minijax.transforms.jit import clear_caches, jit
+from minijax.placement.meshes import P, make_mesh, set_mesh
+from minijax.placement.resharding import (Shard, live_arrays, make_array_from_callback,
                                           make_array_from_process_local_data,
                                           make_array_from_single_device_arrays, reshard)
-from minijax.higher_order.shardings import NamedSharding
+from minijax.placement.named_sharding import NamedSharding
 from minijax.numpy.index_plan import ds
-from minijax.jax_flags import (allow_f16_reductions, array_garbage_collection_guard, auto_pcast,
-                               jax2tf_associative_scan_reductions, no_execution,
-                               remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
-                               thread_guard)
-from minijax.jaxpr import eval_jaxpr as _eval_jaxpr
-from minijax.laid_out import take_out_sharding as _take_out_sharding
-from minijax.higher_order.references import Ref, empty_ref, free_ref, freeze, new_ref
-from minijax.parallel import pmap
-from minijax.scopes import ensure_compile_time_eval, named_call, named_scope
-from minijax.shard_map import shard_map, smap
+from minijax.util.jax_flags import (allow_f16_reductions, array_garbage_collection_guard,
+                                    auto_pcast, jax2tf_associative_scan_reductions, no_execution,
+                                    remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
+                                    thread_guard)
+from minijax.core.jaxpr import eval_jaxpr as _eval_jaxpr
+from minijax.placement.out_sharding import take_out_sharding as _take_out_sharding
+from minijax.transforms.array_refs import Ref, empty_ref, free_ref, freeze, new_ref
+from minijax.placement.pmap import pmap
+from minijax.transforms.scopes import ensure_compile_time_eval, named_call, named_scope
+from minijax.placement.shard_map import shard_map, smap
 from minijax.sharp_bits.findings import checking_sharp_bits
-from minijax.tracebacks import guard as _guard
+from minijax.util.tracebacks import guard as _guard
 
 __version__ = "0.1.0"
 for _named in (_eval_context, _eval_jaxpr, ensure_compile_time_eval):  # where JAX has them
@@ -72,5 +74,5 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"minijax.{name}")
     if name == "explain":
         return importlib.import_module("minijax.notebook.widgets.explain").explain
-    said = importlib.import_module("minijax.absent").sentence(f"minijax.{name}")
+    said = importlib.import_module("minijax.util.absent").sentence(f"minijax.{name}")
     raise AttributeError(said or f"module 'minijax' has no attribute {name!r}")

@@ -1,19 +1,21 @@
 """Policies of checkpointing, names for what they keep, and a list of what a derivative keeps.
 
-Stands on `derivatives`, `higher_order.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
+Stands on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from minijax import api, source_info, tree_util
+from minijax.transforms import api
+from minijax.util import source_info
+from minijax import tree_util
 from minijax.core import ShapedArray
-from minijax.derivatives import vjp
-from minijax.higher_order.checkpoint import checkpoint, checkpoint_p, opened, remat
-from minijax.higher_order.compiled import jit_p
-from minijax.higher_order.policies import (Offloadable, Recompute, Saveable, checkpoint_name,
-                                           checkpoint_policies, name_p)
-from minijax.jaxpr import Jaxpr, JaxprEqn, Literal
+from minijax.transforms.derivatives import vjp
+from minijax.custom.checkpoint import checkpoint, checkpoint_p, opened, remat
+from minijax.transforms.compiled import jit_p
+from minijax.custom.checkpoint_policies import (Offloadable, Recompute, Saveable, checkpoint_name,
+                                                checkpoint_policies, name_p)
+from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal
 
 __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name",
            "checkpoint_policies", "print_saved_residuals", "remat"]

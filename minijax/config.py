@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from minijax import caches, context
+from minijax.util import caches, context
 
 T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")

@@ -1,6 +1,6 @@
 """Derivative rules of one's own, and functions that help to write them.
 
-Stands on `higher_order.custom_derivatives`.  Chapter 10, *Your own rules*.
+Stands on `custom.custom_jvp_vjp`.  Chapter 10, *Your own rules*.
 In JAX: `jax/custom_derivatives.py`.
 """
 
@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.higher_order.arguments import flattened
-from minijax.higher_order.custom_derivatives import (CustomVJPPrimal, SymbolicZero, custom_jvp,
-                                                     custom_jvp_call_p, custom_vjp,
-                                                     custom_vjp_call_p,
-                                                     custom_vjp_primal_tree_values,
-                                                     zero_from_primal)
-from minijax.higher_order.linear import linear_call
-from minijax.jaxpr import jaxpr_as_fun
-from minijax.stage import hoist
+from minijax.transforms.arguments import flattened
+from minijax.custom.custom_jvp_vjp import (CustomVJPPrimal, SymbolicZero, custom_jvp,
+                                           custom_jvp_call_p, custom_vjp, custom_vjp_call_p,
+                                           custom_vjp_primal_tree_values, zero_from_primal)
+from minijax.custom.linear_solve import linear_call
+from minijax.core.jaxpr import jaxpr_as_fun
+from minijax.core.tracing import hoist
 
 __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
            "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",

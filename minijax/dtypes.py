@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from minijax import caches, config, errors
+from minijax.util import caches
+from minijax import config, errors
 from minijax.errors import TypePromotionError
 
 # -- numbers -------------------------------------------------------------------------------------

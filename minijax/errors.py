@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
 
-from minijax import caches
+from minijax.util import caches
 
 ERROR_PAGE = "https://jax.readthedocs.io/en/latest/errors.html"
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -445,14 +445,14 @@ class JaxprTypeError(TypeError):
 
     **The smallest example.** ::
 
-        from minijax.jaxpr import check_jaxpr
+        from minijax.core.jaxpr import check_jaxpr
 
         jaxpr = jax.make_jaxpr(jnp.sin)(1.).jaxpr
         check_jaxpr(jaxpr.replace(eqns=()))     # its output is used, and never defined
 
     **The fix.**  Print the jaxpr, and mend the equation that the message names::
 
-        from minijax.jaxpr import check_jaxpr
+        from minijax.core.jaxpr import check_jaxpr
 
         jaxpr = jax.make_jaxpr(jnp.sin)(1.).jaxpr
         check_jaxpr(jaxpr.replace(eqns=jaxpr.eqns))

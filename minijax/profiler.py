@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import config
-from minijax.tracebacks import wraps
+from minijax.util.tracebacks import wraps
 
 
 class _Profile(NamedTuple):

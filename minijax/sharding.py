@@ -1,6 +1,6 @@
 """The façade of how arrays lie over devices: meshes, specs, shardings.
 
-Stands on `higher_order.meshes`, `shardings`, `placing`.  Chapter 11.  In JAX: `jax/sharding.py`.
+Stands on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
 """
 
 import functools
@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.higher_order.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh,
-                                         PartitionSpec, get_abstract_mesh, get_mesh, set_mesh,
-                                         use_abstract_mesh)
-from minijax.higher_order.placing import reshard
-from minijax.higher_order.shardings import (NamedSharding, Sharding, SingleDeviceSharding,
-                                            make_single_device_sharding)
-from minijax.shard_map import Infer
-from minijax.tracebacks import wraps
+from minijax.placement.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh, PartitionSpec,
+                                      get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh)
+from minijax.placement.resharding import reshard
+from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
+                                              make_single_device_sharding)
+from minijax.placement.shard_map import Infer
+from minijax.util.tracebacks import wraps
 
 __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",
            "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes",

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax import numpy as jnp
-from minijax.derivatives import jvp, linearize, vjp
+from minijax.transforms.derivatives import jvp, linearize, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from minijax.dtypes import computed_in
-from minijax.lowering import schedule
-from minijax.lowering.loops import (
+from minijax.compiler import schedule
+from minijax.compiler.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
 )
-from minijax.lowering.scalars import BOOL, INT64, OPS, kind_of, result_dtype
+from minijax.compiler.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
 
 class _Checker:

@@ -50,7 +50,7 @@ def pytest_collection():
 
 # What takes longest begins first, so that two workers end together.
 LONGEST = [f"tests/{name}.py" for name in (
-    "test_laws", "lowering/targets/test_every_primitive", "test_public_functions",
+    "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
     "generated/test_generated", "libraries/test_libraries", "tutorials/test_tutorials",
     "lowering/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
     "test_corners", "test_rims", "test_book")]
@@ -230,7 +230,7 @@ class Guards:
 @pytest.fixture
 def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
     """Guards around all kernels that are loaded from here on; those from before run as ever."""
-    from minijax.lowering import cpu
+    from minijax.compiler import cpu
 
     found = Guards()
     load = cpu.loaded

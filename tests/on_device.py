@@ -19,31 +19,33 @@ from xml.etree import ElementTree
 import numpy as np
 
 import minijax
-from minijax.higher_order import devices
-from minijax.lowering.targets import driver
+from minijax.placement import devices
+from minijax.compiler.targets import driver
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "device"
 LONGEST = 3600  # seconds for one part
 
 PARTS = {
-    "arrays": ["tests/higher_order/test_devices.py", "tests/numpy/test_interchange.py"],
+    "arrays": ["tests/placement/test_devices.py", "tests/numpy/test_interchange.py"],
     "laws": ["tests/test_laws.py::test_law"],
     "programs": ["tests/programs"],
     "errors": ["tests/test_errors.py"],
     "sharp_bits": ["tests/sharp_bits"],
-    "calls": ["tests/higher_order", "--ignore=tests/higher_order/test_devices.py"],
-    "derivatives": ["tests/test_derivatives.py", "tests/test_derivative_stacks.py"],
-    "interface": ["tests/test_api.py"],
+    "calls": ["tests/transforms", "tests/control_flow", "tests/custom", "tests/placement",
+              "--ignore=tests/placement/test_devices.py"],
+    "derivatives": ["tests/transforms/test_derivatives.py", "tests/test_derivative_stacks.py"],
+    "interface": ["tests/transforms/test_api.py"],
     "random": ["tests/random"],
 }
 NAMES_ITS_DEVICE = {"arrays"}  # in the others new arrays lie there by default
 
 # What asks for something that only the CPU has, and why.
 OF_THE_CPU = {
-    "tests/higher_order/test_dispatch.py::test_it_takes_the_tree_it_was_written_for":
+    "tests/transforms/test_dispatch.py::test_it_takes_the_tree_it_was_written_for":
         "it calls what was written for arrays on the host",
-    "tests/test_api.py::test_there_is_one_device_and_everything_is_on_it": "that one is the CPU"}
+    "tests/transforms/test_api.py::test_there_is_one_device_and_everything_is_on_it":
+        "that one is the CPU"}
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.lowering import routines
-from minijax.lowering.loops import OPS, Buffer, Call, Kernel, NumpyScalars, walk
-from minijax.lowering.targets import calls
-from minijax.lowering.text import CALLS, CONVERTERS, NUMPYS, kernel_text
+from minijax.compiler import routines
+from minijax.compiler.loops import OPS, Buffer, Call, Kernel, NumpyScalars, walk
+from minijax.compiler.targets import calls
+from minijax.compiler.text import CALLS, CONVERTERS, NUMPYS, kernel_text
 
 
 def run_text(kernel: Kernel, inputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -22,15 +22,15 @@ from unittest import mock
 import numpy as np
 
 import minijax
-from minijax.lowering import host, schedule
-from minijax.lowering.arithmetic import Part
-from minijax.lowering.loops import (
+from minijax.compiler import host, schedule
+from minijax.compiler.arithmetic import Part
+from minijax.compiler.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
     Load, Operand, Read, Scalar, Store, While, touched, walk,
 )
-from minijax.lowering.lowered import Lowered
-from minijax.lowering.operands import ProgramBuilder, Stored
-from minijax.lowering.scalars import INT64, OPS
+from minijax.compiler.lowered import Lowered
+from minijax.compiler.operands import ProgramBuilder, Stored
+from minijax.compiler.scalars import INT64, OPS
 from tests import running_text
 
 POISON = (0xA5, 0x5A)  # what memory holds that nobody has written, in two runs of a library

@@ -12,11 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "minijax"
-GROUND = ("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree",
-          "tree_util", "tree", "dtypes")
-MACHINE = ("core", "jaxpr", "printing", "source_info", "stage")
-DERIVATIVES = ("derivatives", "gradients", "api")
-CORE = "ground floor, machine, interpreters, derivatives, api"
+GROUND = ("errors", "config", "util", "tree_util", "tree", "dtypes")
+CORE = "core/ and the ground under it"
 MARKS = "<!-- lines of code: python -m tests.size --write -->", "<!-- end of the lines -->"
 
 
@@ -39,8 +36,8 @@ def part_of(path: Path) -> str:
     first, *rest = path.relative_to(PACKAGE).parts
     first = first.removesuffix(".py")
     if rest[:1] == ["targets"]:
-        return "lowering/targets/, for GPUs"
-    if first in (*GROUND, *MACHINE, *DERIVATIVES, "interpreters"):
+        return "compiler/targets/, for GPUs"
+    if first in (*GROUND, "core"):
         return CORE
     return f"{first}/" if (PACKAGE / first).is_dir() else "the other modules on top"
 

@@ -20,22 +20,21 @@ PACKAGE = ROOT / "minijax"
 
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
-    **dict.fromkeys(("absent", "errors", "caches", "config", "context", "lazily", "tracebacks",
-                     "pytree", "tree_util", "tree", "dtypes", "profiler"), GROUND),
-    **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
-    "primitives": ROWS,
-    "sharp_bits": ROWS,
-    "interpreters": COLUMNS,
-    "lowering": COMPILER,
-    "higher_order": CALLS,
+    **dict.fromkeys(("errors", "config", "tree_util", "tree", "dtypes", "profiler", "util"),
+                    GROUND),
+    **dict.fromkeys(("core", "util.jaxpr_text"), MACHINE),
+    **dict.fromkeys(("primitives", "sharp_bits"), ROWS),
+    **dict.fromkeys(("core.jvp", "core.vmap", "core.linearize", "core.transpose"), COLUMNS),
+    "compiler": COMPILER,
+    **dict.fromkeys(("transforms", "control_flow", "custom", "placement"), CALLS),
 }  # everything else is on top
 
 # Imports from a higher floor, each with its reason.
 UPWARD = {
-    ("primitives/slots.py", "minijax.lowering.scalars"): (
+    ("primitives/slots.py", "minijax.compiler.scalars"): (
         "where the formula of one element is also the meaning, it runs over NumPy arrays"
     ),
-    ("primitives/families.py", "minijax.lowering.kernels"): (
+    ("primitives/families.py", "minijax.compiler.kernels"): (
         "a block names the loops that are an algorithm; loaded when they are first needed"
     ),
 }
@@ -53,11 +52,11 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 
 # Modules from outside that some file loads on first use, inside a function, with the reason.
 ON_FIRST_USE: dict[tuple[str, str], str] = {
-    ("lowering/cpu.py", "llvmlite"): "compiles and loads kernels",
-    ("lowering/targets/driver.py", "cuda"): "launches kernels on a GPU",
+    ("compiler/cpu.py", "llvmlite"): "compiles and loads kernels",
+    ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",
-    ("primitives/hosted.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",
+    ("primitives/lapack_host.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",
 }
 
 
@@ -122,8 +121,8 @@ def inner(origin, name):
 
 def floor(module):
     """The floor of a dotted module name or a path inside the package."""
-    parts = module.removeprefix("minijax.").replace(".py", "").replace("/", ".").split(".")
-    return FLOORS.get(parts[0], TOP)
+    parts = module.removeprefix("minijax.").removesuffix(".py").replace("/", ".").split(".")
+    return FLOORS.get(".".join(parts[:2]), FLOORS.get(parts[0], TOP))
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -167,9 +166,9 @@ def test_interpreters_name_no_row_but_what_they_emit():
     assert not [
         str(found)
         for found in OURS
-        if found.path.startswith("interpreters/")
+        if found.path.startswith("core/")
         and floor(found.module) == ROWS
-        and found.module != "minijax.primitives.emitted"
+        and found.module != "minijax.primitives.ad_util"
     ]
 
 
@@ -189,7 +188,7 @@ def test_the_core_does_not_know_that_there_are_checks():
 
 
 # Folders whose modules stand in one order: the order in which they are read.
-IN_ORDER = ("primitives", "interpreters")
+IN_ORDER = ("primitives", "core")
 
 
 @pytest.mark.parametrize("folder", IN_ORDER)
@@ -211,11 +210,11 @@ def test_primitives_import_late_only_what_is_loaded_late():
         for found in OURS
         if found.inside_function and found.path.startswith("primitives/")
     }
-    assert all(module.startswith(("minijax.lowering.", "minijax.sharp_bits.")) for module in late)
+    assert all(module.startswith(("minijax.compiler.", "minijax.sharp_bits.")) for module in late)
 
 
 # `jit` compiles; live cells may edit the compiler, and `explain` shows what it does.
-MAY_COMPILE = {"higher_order/compiled.py", "higher_order/devices.py", "notebook/accesses.py",
+MAY_COMPILE = {"transforms/compiled.py", "placement/devices.py", "notebook/accesses.py",
                "notebook/live.py", "notebook/provenance.py"}
 
 
@@ -224,7 +223,7 @@ def test_the_compiler_is_reached_through_jit_only():
         str(found)
         for found in OURS
         if floor(found.module) == COMPILER
-        and not found.path.startswith("lowering/")
+        and not found.path.startswith("compiler/")
         and (found.path, found.module) not in UPWARD
         and found.path not in MAY_COMPILE
     ]
@@ -274,6 +273,23 @@ def test_an_import_hidden_in_a_function_is_found(tmp_path, monkeypatch):
     ]
 
 
+def test_what_is_looked_for_stands_where_contributing_says():
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where is it?\n")[2]
+    rows = re.findall(r"^\|.*\| `([\w/.]+)` \| `(\w+)` \|$", section.partition("\n## ")[0], re.M)
+    assert len(rows) >= 12
+    for place, name in rows:
+        tree = ast.parse((PACKAGE / place).read_text())
+        assert name in {each for node in tree.body for each in names_bound_by(node)}, place
+
+
+def names_bound_by(node):
+    """The names that a statement of a module gives to something."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    return [each.id for each in ast.walk(node)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+
+
 # ---- importing costs little
 
 
@@ -295,7 +311,7 @@ def test_import_minijax_loads_nothing_heavy():
     loaded = loaded_by("import minijax, minijax.numpy, minijax.random, minijax.lax, minijax.nn")
     heavy = {"numba", "llvmlite", "scipy", "IPython", "jax", "matplotlib", "cuda", "pytest"}
     assert not loaded & heavy
-    assert "minijax.lowering.cpu" not in loaded
+    assert "minijax.compiler.cpu" not in loaded
 
 
 def test_tracing_and_differentiating_load_nothing_heavy():
@@ -395,7 +411,7 @@ def test_tests_mirror_the_package():
         exists = module.with_suffix(".py").exists() or module.is_dir()
         as_a_whole = inside.parent == Path(".") and name in whole
         elsewhere = {Path("programs/test_programs.py"), Path("programs/test_on_a_gpu.py"),
-                     Path("lowering/targets/test_every_primitive.py"),
+                     Path("compiler/targets/test_every_primitive.py"),
                      Path("generated/test_generated.py"),
                      Path("libraries/test_libraries.py"), Path("tutorials/test_tutorials.py"),
                      Path("numpy/test_index_expressions.py"),

@@ -17,7 +17,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, core, lax
-from minijax.lowering import host
+from minijax.compiler import host
 
 PACKAGE = str(pathlib.Path(jax.__file__).parent)
 X = np.array([0.5, -0.3, 1.2], np.float32)
@@ -274,7 +274,7 @@ def test_what_was_donated_to_a_call_that_is_interrupted_is_still_there():
 
 
 def test_an_interrupt_ends_launches_on_an_emulated_gpu_and_the_next_are_right():
-    from minijax.lowering.targets.programs import emulate
+    from minijax.compiler.targets.programs import emulate
     f, long, short = PROGRAMS["while"]
     kernel = f.lower(*short)._lowered.launches
     interrupted(lambda: emulate(kernel, list(map(np.asarray, long))), after=0.2)

@@ -16,17 +16,18 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config, core, dtypes, higher_order, primitives
+from minijax import (config, control_flow, core, custom, dtypes, lax, placement, primitives,
+                     transforms)
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
-from minijax.jaxpr import subjaxprs
+from minijax.core.jaxpr import subjaxprs
 from minijax.primitives.algebra import in_parts
-from minijax.primitives.emitted import zeros
+from minijax.primitives.ad_util import zeros
 from tests import sanitiser
 from tests.generated.running import quick_compiler
 
 
 def every_block():
-    for package in (primitives, higher_order):
+    for package in (primitives, control_flow, custom, lax, placement, transforms):
         for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Primitive):
@@ -376,7 +377,7 @@ def compiled_complex_numbers_are_the_meaning(p, cases):
 
 
 def the_text_as_python_is_the_meaning(p, cases):
-    from minijax.lowering.lowered import Lowered
+    from minijax.compiler.lowered import Lowered
     from tests.running_text import run_text
     for c in cases[:1 if p.name in LONG and not LARGE else 4]:
         if any(map(is_key, c.args)):

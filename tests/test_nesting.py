@@ -7,8 +7,9 @@ import jax as theirs
 import pytest
 
 import minijax as ours
-from minijax import core, jaxpr
-from minijax.jaxpr import jaxpr_as_fun
+from minijax import core
+from minijax.core import jaxpr
+from minijax.core.jaxpr import jaxpr_as_fun
 
 
 def on_a_fresh_stack(f):

@@ -12,11 +12,11 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config
-from minijax.higher_order import devices
-from minijax.lowering.targets import driver
+from minijax.placement import devices
+from minijax.compiler.targets import driver
 from tests import on_device
 from tests.bench import device as bench
-from tests.lowering.targets.test_driver import Played
+from tests.compiler.targets.test_driver import Played
 
 PART = """
 import pytest

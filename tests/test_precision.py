@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from minijax.lowering import builder
+from minijax.compiler import builder
 from minijax.primitives import summation
 from tests.precision import OPERATIONS, SIZES, Case, cases
 

@@ -151,7 +151,7 @@ MEMORY = """if True:
     import numpy as np
     import minijax as jax
     import minijax.numpy as jnp
-    from minijax.lowering import cpu
+    from minijax.compiler import cpu
 
     count, numbers = int(sys.argv[1]), itertools.count(2)
     small, large = jnp.ones(3), jnp.ones((300, 300))

@@ -22,7 +22,7 @@ import pytest
 
 import minijax
 import minijax.scipy.special
-from minijax import stage
+from minijax.core import tracing
 from tests.recorded import Answers, Array, Refused, digest, refusal
 
 from .public import ADAPTED, CONCRETE, NAMES, NOT_HERE, TABLE
@@ -228,8 +228,8 @@ def test_a_call_like_the_one_before_traces_no_loop_anew(module, name, monkeypatc
     [case, *_] = cases(module, name, TABLE[module][name])
     f, staged = function_of(minijax, module, name), []
     value(minijax, f, case, case.args)
-    recorded = stage._recorded
-    monkeypatch.setattr(stage, "_recorded", lambda *of: staged.append(of) or recorded(*of))
+    recorded = tracing._recorded
+    monkeypatch.setattr(tracing, "_recorded", lambda *of: staged.append(of) or recorded(*of))
     value(minijax, f, case, case.args)
     assert not staged
 

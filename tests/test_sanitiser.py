@@ -6,11 +6,11 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.lowering import builder, memory, nests, schedule
-from minijax.lowering.loops import For
-from minijax.lowering.lowered import Lowered
+from minijax.compiler import builder, memory, nests, schedule
+from minijax.compiler.loops import For
+from minijax.compiler.lowered import Lowered
 from tests import sanitiser
-from tests.lowering.test_fusion import lowered as random_program
+from tests.compiler.test_fusion import lowered as random_program
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 ONE = np.array([3], np.float32)

@@ -14,7 +14,7 @@ import pytest
 
 import minijax
 from minijax import config, core, lax
-from minijax.higher_order import spreading
+from minijax.placement import sharding_propagation
 
 # What is evaluated with both, after the names in `namespace`.
 PROGRAMS = """
@@ -202,7 +202,7 @@ def eight_devices():
     yield
     config.update("num_cpu_devices", before)
     core.Primitive.elsewhere = looks
-    spreading.in_use.clear()
+    sharding_propagation.in_use.clear()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import absent
+from minijax.util import absent
 from minijax.as_jax.names import OURS
 
 ROOT, PACKAGE = "jax", "minijax"

@@ -8,7 +8,7 @@ from typing import Any
 
 from minijax import core
 from minijax.extend.rules import is_undefined_primal  # noqa: F401  under JAX's name
-from minijax.primitives.emitted import instantiate as instantiate_zeros  # noqa: F401
+from minijax.primitives.ad_util import instantiate as instantiate_zeros  # noqa: F401
 
 Zero = core.Zero
 AbstractValue = core.ShapedArray

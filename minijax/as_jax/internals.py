@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import core, errors, source_info, tree_util
+from minijax import core, errors, tree_util
+from minijax.util import source_info
 from minijax.core import ShapedArray
-from minijax.higher_order import meshes
-from minijax.higher_order.arguments import as_tuple
-from minijax.interpreters.jvp import JVPTracer
-from minijax.interpreters.split import SplitTrace
-from minijax.stage import FlatFunction
+from minijax.placement import meshes
+from minijax.transforms.arguments import as_tuple
+from minijax.core.jvp import JVPTracer
+from minijax.core.partial_eval import SplitTrace
+from minijax.core.tracing import FlatFunction
 from minijax.tree_util import PyTreeDef
 
 version = "0.10.2"  # of JAX: the one whose behaviour this is

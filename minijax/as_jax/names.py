@@ -9,7 +9,7 @@ jax.__version__                          as_jax.internals.version             Op
 jax.__version_info__                     as_jax.internals.version_info        Equinox, Flax
 jax.version.__version_info__             as_jax.internals.version_info        Flax, Orbax
 jax.core.get_opaque_trace_state          extend.core.get_opaque_trace_state  Flax
-jax.core.DebugInfo                       source_info.DebugInfo                distrax
+jax.core.DebugInfo                       util.source_info.DebugInfo                distrax
 jax.core.DropVar                         extend.core.DropVar                  Haiku
 jax.core.check_jaxpr                     extend.core.check_jaxpr              distrax
 jax.core.concrete_or_error               extend.core.concrete_or_error        TFP
@@ -20,7 +20,7 @@ jax.core.new_jaxpr_eqn                   extend.core.new_jaxpr_eqn            di
 jax.core.primal_dtype_to_tangent_dtype   extend.core.primal_dtype_to_tangent_dtype  TFP
 jax.core.pytype_aval_mappings            extend.rules.canonicalize_dtype_handlers    TFP
 jax.core.valid_jaxtype                   extend.core.valid_jaxtype            distrax
-jax.core.Atom                            jaxpr.Atom                           Equinox
+jax.core.Atom                            core.jaxpr.Atom                           Equinox
 jax.experimental.hijax                   as_jax.hijax                         Flax
 jax._src.checkify                        experimental.checkify                Flax
 jax.extend.source_info_util.register_exclusion  as_jax.internals.register_exclusion  Flax
@@ -28,8 +28,8 @@ jax.api_util.debug_info                  as_jax.internals.debug_info          Fl
 jax.api_util.flatten_fun                 as_jax.internals.flatten_fun         Flax
 jax.api_util.flatten_fun_nokwargs        as_jax.internals.flatten_fun_nokwargs  Flax
 jax.api_util.safe_map                    as_jax.internals.safe_map            distrax
-jax.interpreters.ad.JVPTrace             interpreters.jvp.JVPTrace            tutorials
-jax.interpreters.ad.JVPTracer            interpreters.jvp.JVPTracer           Equinox
+jax.interpreters.ad.JVPTrace             core.jvp.JVPTrace            tutorials
+jax.interpreters.ad.JVPTracer            core.jvp.JVPTracer           Equinox
 jax.interpreters.ad.UndefinedPrimal      core.Undefined                       Equinox, Lineax
 jax.interpreters.ad.Zero                 core.Zero                            Equinox
 jax.interpreters.ad.add_tangents         extend.rules.add_tangents            tutorials
@@ -38,7 +38,7 @@ jax.interpreters.ad.defjvp               extend.rules.defjvp                  tu
 jax.interpreters.ad.defjvp2              extend.rules.defjvp2                 tutorials
 jax.interpreters.ad.deflinear            extend.rules.deflinear               tutorials
 jax.interpreters.ad.deflinear2           extend.rules.deflinear2              tutorials
-jax.interpreters.ad.instantiate_zeros    primitives.emitted.instantiate       Equinox
+jax.interpreters.ad.instantiate_zeros    primitives.ad_util.instantiate       Equinox
 jax.interpreters.ad.is_undefined_primal  extend.rules.is_undefined_primal     Equinox
 jax.interpreters.ad.primitive_jvps       extend.rules.primitive_jvps          Equinox
 jax.interpreters.ad.primitive_transposes  extend.rules.primitive_transposes   Equinox, Lineax
@@ -51,7 +51,7 @@ jax.interpreters.batching.unregister_vmappable  extend.vmappable.unregister_vmap
 jax.interpreters.mlir.LoweringRuleContext  as_jax.internals.LoweringRuleContext  KFAC-JAX
 jax.interpreters.mlir.lower_fun          extend.rules.lower_fun               Equinox
 jax.interpreters.mlir.register_lowering  extend.rules.register_lowering       Equinox
-jax.interpreters.partial_eval.DynamicJaxprTracer  stage.DynamicJaxprTracer    KFAC-JAX
+jax.interpreters.partial_eval.DynamicJaxprTracer  core.tracing.DynamicJaxprTracer    KFAC-JAX
 jax.interpreters.partial_eval.PartialVal  as_jax.internals.PartialVal         Flax
 jax.interpreters.partial_eval.trace_to_jaxpr_nounits  as_jax.internals.trace_to_jaxpr_nounits  Flax
 jax.interpreters.pxla.thread_resources   as_jax.internals.thread_resources    Flax
@@ -61,7 +61,7 @@ jax._src.ad_util.stop_gradient_p         primitives.convert.stop_gradient_p   Li
 jax._src.api_util.infer_argnums_and_argnames  as_jax.internals.infer_argnums_and_argnames  e3nn-jax
 jax._src.compiler.backend_compile_and_load  as_jax.internals.backend_compile_and_load  Chex
 jax._src.core.TraceTag                   extend.core.TraceTag                 Quax
-jax._src.core.jaxpr_as_fun               jaxpr.jaxpr_as_fun                   Quax
+jax._src.core.jaxpr_as_fun               core.jaxpr.jaxpr_as_fun                   Quax
 jax._src.core.set_current_trace          extend.core.set_current_trace        Quax
 jax._src.core.take_current_trace         extend.core.take_current_trace       Quax
 jax._src.core.trace_state_clean          extend.core.trace_state_clean        NumPyro
@@ -72,17 +72,17 @@ jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handl
 jax._src.linear_util                     extend.linear_util                   Quax
 jax._src.literals.TypedInt               as_jax.internals.TypedInt            Quax
 jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
-jax._src.pjit.jit_p                      higher_order.compiled.jit_p          Quax, JAXNS
-jax._src.pjit.pjit                       higher_order.jit.jit                 JAXNS
+jax._src.pjit.jit_p                      transforms.compiled.jit_p          Quax, JAXNS
+jax._src.pjit.pjit                       transforms.jit.jit                 JAXNS
 jax._src.public_test_util                test_util                            tinygp
-jax._src.state.types.AbstractRef         higher_order.references.AbstractRef  Flax
-jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Flax
-jax._src.traceback_util.include_frame    tracebacks.is_user_frame            Equinox
+jax._src.state.types.AbstractRef         transforms.array_refs.AbstractRef  Flax
+jax._src.traceback_util.api_boundary     util.tracebacks.api_boundary              Flax
+jax._src.traceback_util.include_frame    util.tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping
 jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Flax
 jax._src.util.safe_map                   as_jax.internals.safe_map            tutorials
 jax._src.util.safe_zip                   as_jax.internals.safe_zip            tutorials
-jax._src.tree_util._registry             pytree.kinds                         Flax
+jax._src.tree_util._registry             util.pytree.kinds                         Flax
 jax._src.xla_bridge._backends            as_jax.internals.backends            Chex
 """
 

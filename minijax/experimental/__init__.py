@@ -1,8 +1,8 @@
-"""What JAX calls experimental.  Stands on `higher_order`.
+"""What JAX calls experimental.  Stands on `transforms`.
 
 In JAX: `jax/experimental/__init__.py`.
 """
 
-from minijax.higher_order.host_results import io_callback
+from minijax.custom.host_callback import io_callback
 
 __all__ = ["io_callback"]

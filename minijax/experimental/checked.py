@@ -1,7 +1,7 @@
 """A program with checks as one without, which returns of each kind of failure the first.
 
 The first in time within a kind; of several kinds, the one whose check stands first.
-Stands on `higher_order`, `primitives/checks.py`; `checkify` is what users call.  Chapter 14.
+Stands on `transforms`, `primitives/checks.py`; `checkify` is what users call.  Chapter 14.
 In JAX: `jax/_src/checkify.py`.
 """
 
@@ -11,22 +11,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import config, context, core, dtypes, numpy as jnp, source_info, tree_util
+from minijax import config, core, dtypes, numpy as jnp, tree_util
+from minijax.util import context, source_info
 from minijax.core import Array, ShapedArray, Zero
-from minijax.higher_order.checkpoint import checkpoint_p
-from minijax.higher_order.compiled import jit_p
-from minijax.higher_order.cond import cond_p, without_checks
-from minijax.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
-from minijax.higher_order.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
-from minijax.higher_order.rules import cut
-from minijax.jaxpr import ClosedJaxpr, Environment, JaxprEqn, jaxpr_as_fun, kept_with_program
+from minijax.custom.checkpoint import checkpoint_p
+from minijax.transforms.compiled import jit_p
+from minijax.control_flow.cond import cond_p, without_checks
+from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
+from minijax.control_flow.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
+from minijax.control_flow.program_rules import cut
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, jaxpr_as_fun, kept_with_program
 from minijax.primitives.checks import Report, check_effect, check_p
-from minijax.primitives.choice import select_n_p
+from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
-from minijax.primitives.emitted import reshaped, zeros
+from minijax.primitives.ad_util import reshaped, zeros
 from minijax.primitives.index import dynamic_slice_p
 from minijax.sharp_bits.out_of_bounds import Access
-from minijax.stage import stage, stage_and_tell
+from minijax.core.tracing import stage, stage_and_tell
 
 
 # ── What can fail ────────────────────────────────────────────────────────────────────────────

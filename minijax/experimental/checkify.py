@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import config, core, numpy as jnp, source_info, tree_util
+from minijax import config, core, numpy as jnp, tree_util
+from minijax.util import source_info
 from minijax.core import Array
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,
                                           Kind, NaNError, OOBError, Site, one_of)
-from minijax.higher_order.arguments import flattened
+from minijax.transforms.arguments import flattened
 from minijax.primitives.convert import converted
-from minijax.tracebacks import standing_for
+from minijax.util.tracebacks import standing_for
 
 __all__ = ["Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
            "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",

@@ -2,7 +2,7 @@
 
 ``y = f(x)`` has the slope ``y' = Df(x) x'``, which is a function of two curves: from this, every
 primitive that has a derivative has all of them.  The rules in `RULES` are quicker.
-Stands on `interpreters`, `higher_order`.  In JAX: `jax/experimental/jet.py`.
+Stands on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, dtypes, numpy as jnp, source_info, tree_util
+from minijax import core, dtypes, numpy as jnp, tree_util
+from minijax.util import source_info
 from minijax.core import (Array, ArrayImpl, Level, Primitive, RuleTrace, ShapedArray, Trace, Tracer,
                           Zero)
-from minijax.higher_order.arguments import flattened
-from minijax.higher_order.checkpoint import checkpoint_p
-from minijax.higher_order.compiled import jit_p
-from minijax.higher_order.cond import cond_p
-from minijax.higher_order.custom_derivatives import custom_vjp_call_p
-from minijax.higher_order.loops import Loop, Scan, While, scan_p, while_p
-from minijax.higher_order.rules import cut
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
+from minijax.transforms.arguments import flattened
+from minijax.custom.checkpoint import checkpoint_p
+from minijax.transforms.compiled import jit_p
+from minijax.control_flow.cond import cond_p
+from minijax.custom.custom_jvp_vjp import custom_vjp_call_p
+from minijax.control_flow.loops import Loop, Scan, While, scan_p, while_p
+from minijax.control_flow.program_rules import cut
+from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
 from minijax.primitives.algebra import div_p, mul_p
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convolution import conv_general_dilated_p
-from minijax.primitives.emitted import instantiate
-from minijax.stage import check_arg, run_flat, stage
+from minijax.primitives.ad_util import instantiate
+from minijax.core.tracing import check_arg, run_flat, stage
 
 
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],

@@ -1,11 +1,11 @@
 """In which order an array lies in memory, and where: `Layout`, `Format`.
 
-Stands on `higher_order.shardings`.  In JAX: `jax/_src/layout.py`.
+Stands on `placement.named_sharding`.  In JAX: `jax/_src/layout.py`.
 """
 
 from typing import Any
 
-from minijax.higher_order.shardings import Format, Layout
+from minijax.placement.named_sharding import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 

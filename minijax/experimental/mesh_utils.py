@@ -1,6 +1,6 @@
 """Devices in the order of a mesh: here the one they have.
 
-Stands on `higher_order.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
+Stands on `placement.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.higher_order import meshes
+from minijax.placement import meshes
 
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,

@@ -1,6 +1,6 @@
 """What the processes of a program do together: here there is one, which does it alone.
 
-Stands on `device`.  In JAX: `jax/experimental/multihost_utils.py`.
+Stands on `device_put`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import device, tree_util
-from minijax.higher_order.shardings import NamedSharding
+from minijax.placement import device_put
+from minijax import tree_util
+from minijax.placement.named_sharding import NamedSharding
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
@@ -80,7 +81,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
       ValueError: for None instead of a spec.
 
     >>> from minijax.sharding import Mesh, PartitionSpec as P
-    >>> mesh = Mesh(np.array(device.devices()), ("x",))
+    >>> mesh = Mesh(np.array(device_put.devices()), ("x",))
     >>> host_local_array_to_global_array(np.arange(2), mesh, P("x"))
     Array([0, 1], dtype=int32)
     """
@@ -93,8 +94,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     Args, raises: as of `host_local_array_to_global_array`.
 
     >>> from minijax.sharding import Mesh, PartitionSpec as P
-    >>> mesh = Mesh(np.array(device.devices()), ("x",))
-    >>> x = device.device_put(np.arange(2))
+    >>> mesh = Mesh(np.array(device_put.devices()), ("x",))
+    >>> x = device_put.device_put(np.arange(2))
     >>> global_array_to_host_local_array(x, mesh, P("x")) is x
     True
     """
@@ -108,6 +109,6 @@ def _laid(what: str, arrays: Any, mesh: Any, pspecs: Any) -> Any:
         raise ValueError("`None` is not a valid input to the pspecs argument. Please use "
                          "jax.sharding.PartitionSpec() if you wanted to replicate your input.")
     if what == "input":
-        leaves = [device.device_put(x, NamedSharding(mesh, spec))
+        leaves = [device_put.device_put(x, NamedSharding(mesh, spec))
                   for x, spec in zip(leaves, specs, strict=True)]
     return tree_util.tree_unflatten(tree, leaves)

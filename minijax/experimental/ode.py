@@ -1,7 +1,7 @@
 """Ordinary differential equations, by steps of Dormand and Prince whose length follows the error.
 
 The derivative goes back in time along the adjoint equation, and keeps no step.
-Stands on `numpy`, `lax`, `higher_order`.  In JAX: `jax/experimental/ode.py`.
+Stands on `numpy`, `lax`, `custom`.  In JAX: `jax/experimental/ode.py`.
 """
 
 import functools
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import config, core, lax, numpy as jnp, tree_util
-from minijax.api import jit, vmap
+from minijax.transforms.api import jit, vmap
 from minijax.core import Array
 from minijax.custom_derivatives import closure_convert, custom_vjp
-from minijax.derivatives import vjp
+from minijax.transforms.derivatives import vjp
 from minijax.flatten_util import ravel_pytree
 
 # A step asks for the slope at seven stages: at these fractions of it, and from a sum of the slopes

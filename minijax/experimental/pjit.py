@@ -1,12 +1,12 @@
 """What `jax.jit` was called for arrays on several devices.
 
-Stands on `higher_order.jit`.  In JAX: `jax/experimental/pjit.py`.
+Stands on `transforms.jit`.  In JAX: `jax/experimental/pjit.py`.
 """
 
 from typing import Any
 
 from minijax import errors
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 
 
 def __getattr__(name: str) -> Any:

@@ -15,9 +15,9 @@ import numpy as np
 
 from minijax import lax, random
 from minijax import numpy as jnp
-from minijax.api import vmap
+from minijax.transforms.api import vmap
 from minijax.core import Array
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.nn import sigmoid
 
 Weights = dict[int, Array]  # of each layer; with two directions the layers are twice as many

@@ -1,6 +1,6 @@
 """Backends: the platforms of `devices`, in the form of the clients of XLA.
 
-Stands on `device`.  In JAX: `jax/_src/xla_bridge.py`.
+Stands on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from minijax import caches, device
-from minijax.higher_order import placing
-from minijax.higher_order.devices import Device
-from minijax.higher_order.devices import default_device as get_default_device  # noqa: F401
-from minijax.higher_order.jit import clear_caches
+from minijax.util import caches
+from minijax.placement import device_put
+from minijax.placement import resharding
+from minijax.placement.devices import Device
+from minijax.placement.devices import default_device as get_default_device  # noqa: F401
+from minijax.transforms.jit import clear_caches
 
 clear_in_memory_compilation_cache = clear_caches
 
@@ -27,13 +28,13 @@ class Backend:
         return len(self.devices())
 
     def devices(self) -> list[Device]:
-        return device.devices(self.platform)
+        return device_put.devices(self.platform)
 
     def process_index(self) -> int:
-        return device.process_index()
+        return device_put.process_index()
 
     def live_arrays(self) -> list[Any]:
-        return placing.live_arrays(self.platform)
+        return resharding.live_arrays(self.platform)
 
     local_device_count, local_devices, host_id = device_count, devices, process_index
 
@@ -50,7 +51,7 @@ def get_backend(platform: str | None = None) -> Backend:
     >>> get_backend().platform, get_backend() is get_backend("cpu")
     ('cpu', True)
     """
-    return _of_platform(device.devices(platform)[0].platform)
+    return _of_platform(device_put.devices(platform)[0].platform)
 
 
 def backends() -> dict[str, Backend]:

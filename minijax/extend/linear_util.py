@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax import config, errors, source_info
+from minijax import config, errors
+from minijax.util import source_info
 
 _NO_DEBUG_INFO = (
     "linear_util.wrap_init is missing a DebugInfo object. This behavior is deprecated, use "

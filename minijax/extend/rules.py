@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.core import Primitive, Undefined, Zero
-from minijax.primitives.emitted import batch_to, instantiate
+from minijax.primitives.ad_util import batch_to, instantiate
 
 Rule = Callable[..., Any]
 
@@ -249,7 +249,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
 
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Run a primitive by compiling it: what ``def_impl`` is given for one that has a lowering."""
-    from minijax.higher_order.jit import jit
+    from minijax.transforms.jit import jit
     return jit(lambda *xs: primitive.bind(*xs, **params))(*args)
 
 

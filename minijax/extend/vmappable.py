@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, core, tree_util
+from minijax.transforms import api
+from minijax import core, tree_util
 from minijax.core import Array
 
 # Class → the functions that take a value of it apart, and join it again.

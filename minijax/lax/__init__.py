@@ -1,21 +1,21 @@
 """The façade: JAX's `lax` names, from where they are made.
 
-Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
+Stands on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
 """
 
 from minijax.dtypes import dtype
-from minijax.higher_order.associative import associative_scan
-from minijax.higher_order.composite import composite
-from minijax.higher_order.cond import cond_p
-from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
-                                               switch, while_loop)
-from minijax.higher_order.hidden_state import rng_uniform, rng_uniform_p
-from minijax.higher_order.linear import custom_linear_solve, custom_root, linear_solve_p
-from minijax.higher_order.loops import scan_p, while_p
-from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
-from minijax.higher_order.special import (betainc, igamma, igamma_grad_a, igamma_grad_a_p, igamma_p,
-                                          igammac, igammac_p, polygamma, random_gamma_grad,
-                                          regularized_incomplete_beta_p)
+from minijax.control_flow.associative_scan import associative_scan
+from minijax.custom.composite import composite
+from minijax.control_flow.cond import cond_p
+from minijax.control_flow.cond_scan_while import (cond, fori_loop, map, platform_dependent, scan,
+                                                  switch, while_loop)
+from minijax.lax.stateful_rng import rng_uniform, rng_uniform_p
+from minijax.custom.linear_solve import custom_linear_solve, custom_root, linear_solve_p
+from minijax.control_flow.loops import scan_p, while_p
+from minijax.placement.resharding import sharding_constraint_p, with_sharding_constraint
+from minijax.lax.special import (betainc, igamma, igamma_grad_a, igamma_grad_a_p, igamma_p, igammac,
+                                 igammac_p, polygamma, random_gamma_grad,
+                                 regularized_incomplete_beta_p)
 from minijax.lax import linalg
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
@@ -28,13 +28,13 @@ from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asi
                                          exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p,
                                          log1p_p, log_p, logistic, logistic_p, pow, pow_p, sin,
                                          sin_p, sinh, sinh_p, tan, tan_p, tanh, tanh_p)
-from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
-                                       clamp, clamp_p, clz, clz_p, eq_p, eq_to_p, ge, ge_p, gt,
-                                       gt_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne_p, not_p,
-                                       or_p, population_count, population_count_p, select, select_n,
-                                       select_n_p, shift_left, shift_left_p, shift_right_arithmetic,
-                                       shift_right_arithmetic_p, shift_right_logical,
-                                       shift_right_logical_p, xor_p)
+from minijax.primitives.comparison import (and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
+                                           clamp, clamp_p, clz, clz_p, eq_p, eq_to_p, ge, ge_p, gt,
+                                           gt_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne_p, not_p,
+                                           or_p, population_count, population_count_p, select,
+                                           select_n, select_n_p, shift_left, shift_left_p,
+                                           shift_right_arithmetic, shift_right_arithmetic_p,
+                                           shift_right_logical, shift_right_logical_p, xor_p)
 from minijax.primitives.collectives import (all_gather, all_gather_p, all_to_all, all_to_all_p,
                                             axis_index, axis_index_p, axis_size, pbroadcast, pcast,
                                             pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
@@ -45,7 +45,7 @@ from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_ty
                                         convert_element_type, convert_element_type_p, copy_p,
                                         empty, full, full_like, optimization_barrier,
                                         optimization_barrier_p, stop_gradient, stop_gradient_p)
-from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
+from minijax.primitives.ad_util import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.bit_generators import (RandomAlgorithm, rng_bit_generator,
                                                rng_bit_generator_p)
 from minijax.primitives.fft import fft, fft_p, FftType
@@ -84,12 +84,13 @@ from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMod
 from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
 from minijax.primitives.scaled import scaled_dot
 from minijax.primitives.sinks import dce_sink, dce_sink_p
-from minijax.primitives.taking import index_take, scatter_apply
+from minijax.primitives.index_take import index_take, scatter_apply
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
                                           PrecisionLike, Tolerance)
-from minijax.primitives.sliding import (padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
-                                        reduce_window_shape_tuple, reduce_window_sum_p,
-                                        select_and_gather_add_p, select_and_scatter_add_p)
+from minijax.primitives.windowed_reductions import (padtype_to_pads, reduce_window_max_p,
+                                                    reduce_window_min_p, reduce_window_shape_tuple,
+                                                    reduce_window_sum_p, select_and_gather_add_p,
+                                                    select_and_scatter_add_p)
 from minijax.primitives.convolution import (conv_dimension_numbers, conv_general_dilated,
                                             conv_general_dilated_p, conv_general_permutations,
                                             ConvDimensionNumbers,
@@ -98,4 +99,4 @@ from minijax.primitives.convolving import (conv, conv_general_dilated_local,
                                            conv_general_dilated_patches, conv_general_shape_tuple,
                                            conv_shape_tuple, conv_transpose,
                                            conv_transpose_shape_tuple, conv_with_general_padding)
-from minijax.higher_order.reducing import reduce, reduce_p, reduce_window, reduce_window_p
+from minijax.control_flow.reducers import reduce, reduce_p, reduce_window, reduce_window_p

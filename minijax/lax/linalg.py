@@ -6,8 +6,8 @@ Stands on `primitives`.  In JAX: `jax/lax/linalg.py`.
 from minijax.lax.polar import qdwh
 from minijax.lax.systems import (cholesky_update, householder_product, ormqr, symmetric_product,
                                  tridiagonal_solve)
-from minijax.primitives.hosted import (eig, eig_p, EigImplementation, hessenberg, hessenberg_p,
-                                       qr, schur, schur_p, tridiagonal, tridiagonal_p)
+from minijax.primitives.lapack_host import (eig, eig_p, EigImplementation, hessenberg, hessenberg_p,
+                                            qr, schur, schur_p, tridiagonal, tridiagonal_p)
 from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, triangular_solve_p
 from minijax.primitives.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
 from minijax.primitives.spectral import (eigh, eigh_p, EighImplementation, qr_p, svd, svd_p,

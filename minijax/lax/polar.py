@@ -8,11 +8,11 @@ from typing import Any
 
 from minijax import dtypes
 from minijax.core import Array, as_value
-from minijax.higher_order.control_flow import while_loop
+from minijax.control_flow.cond_scan_while import while_loop
 from minijax.primitives import joining
 from minijax.primitives.algebra import sqrt
-from minijax.primitives.choice import select
-from minijax.primitives.emitted import filled
+from minijax.primitives.comparison import select
+from minijax.primitives.ad_util import filled
 from minijax.primitives.linalg import (adjoint, cholesky, identity_like, product,
                                        triangular_solve)
 from minijax.primitives.rounding import abs

@@ -8,12 +8,12 @@ from typing import Any
 
 from minijax import dtypes
 from minijax.core import Array, as_value
-from minijax.higher_order.control_flow import scan
-from minijax.higher_order.jit import jit
-from minijax.primitives import emitted, joining, shape
+from minijax.control_flow.cond_scan_while import scan
+from minijax.transforms.jit import jit
+from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
-from minijax.primitives.choice import select
-from minijax.primitives.emitted import move_axis
+from minijax.primitives.comparison import select
+from minijax.primitives.ad_util import move_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, flipped, identity_like, lower_part,
                                        product)
 from minijax.primitives.rounding import abs
@@ -168,7 +168,7 @@ def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool
     if perturb_singular:  # by what rounding may have left of the largest number
         limits = dtypes.finfo(d.dtype)
         largest = abs(joining.concatenate(rows[:3], 0)).max(0)
-        small = max(largest * limits.eps, emitted.filled(limits.tiny, largest))
+        small = max(largest * limits.eps, ad_util.filled(limits.tiny, largest))
     _, x = scan(functools.partial(_substitute, small=small), (right[0] * 0, right[0] * 0), rows,
                 reverse=True)
     return move_axis(x, 0, -2)
@@ -182,7 +182,7 @@ def _eliminate(row: tuple, below: tuple, goes_on: bool) -> tuple[tuple, tuple]:
     current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
 
     def either(x: Any, y: Any) -> Any:
-        return select(emitted.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
+        return select(ad_util.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
     kept, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
                    for pair in ((below, current), (current, below)))
     is_done: Any = (kept[0] == 0) & goes_on

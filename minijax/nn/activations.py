@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 
 

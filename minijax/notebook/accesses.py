@@ -1,6 +1,6 @@
 """Which places in memory the threads of a warp touch at once, drawn from the emulator.
 
-Stands on `lowering.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
+Stands on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.lowering.loops import Launch, Load, Statement, Store, walk
-from minijax.lowering.schedule import lower_to_kernel
-from minijax.lowering.targets import programs
-from minijax.lowering.targets.launches import scheduled
-from minijax.lowering.targets.thread_block import WARP
+from minijax.compiler.loops import Launch, Load, Statement, Store, walk
+from minijax.compiler.schedule import lower_to_kernel
+from minijax.compiler.targets import programs
+from minijax.compiler.targets.launches import scheduled
+from minijax.compiler.targets.thread_block import WARP
 from minijax.notebook import drawing
 from minijax.notebook.show import Shown, picture
 
@@ -83,7 +83,7 @@ def show_accesses(fun: Callable, *args: Any) -> Shown:
 
 def accesses(fun: Callable, *args: Any) -> list[tuple[Launch, list[Access]]]:
     """For each launch of a function that runs, the accesses to the device's memory, in order."""
-    from minijax.api import jit
+    from minijax.transforms.api import jit
     lowered = (fun if hasattr(fun, "lower") else jit(fun)).lower(*args)._lowered
     kernel = scheduled(lower_to_kernel(lowered.jaxpr, lowered.name, on_gpu=True))
     found: dict[Statement, Access] = {}

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 from types import TracebackType
 
-from minijax import source_info, tracebacks
+from minijax.util import source_info, tracebacks
 from minijax.sharp_bits.captured import is_own
 from minijax.notebook.error_pages import parts_of
 

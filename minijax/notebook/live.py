@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax import tracebacks
+from minijax.util import tracebacks
 from minijax.notebook import patch, source
 from minijax.notebook.patch import Journal, LiveError
-from minijax.tracebacks import is_boundary
+from minijax.util.tracebacks import is_boundary
 
 
 @dataclass
@@ -50,8 +50,8 @@ def live(names: str | Sequence[str], text: str) -> bool:
     Whatever goes wrong, the package is as it was before the call.
 
     >>> import minijax
-    >>> old = source.find("minijax.core.Tracer.trace_name").text
-    >>> live("minijax.core.Tracer.trace_name", old)
+    >>> old = source.find("minijax.core.trace.Tracer.trace_name").text
+    >>> live("minijax.core.trace.Tracer.trace_name", old)
     False
     """
     names = tuple(source.full_names(names.split() if isinstance(names, str) else names))
@@ -119,7 +119,7 @@ def _make(edit: Edit) -> None:
 
 def forget_what_was_traced() -> None:
     """Empty every cache of the package that remembers what its functions did."""
-    from minijax.higher_order.jit import clear_caches
+    from minijax.transforms.jit import clear_caches
     clear_caches()
     for module in patch.package_modules():
         for value in list(vars(module).values()):
@@ -203,9 +203,9 @@ def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
     """Find no kernel on disk by its program's name while the package is not as in its files; and
     none by its text, either, while the way to compile texts is edited.
     """
-    from minijax.lowering import cache, digest
+    from minijax.compiler import cache, digest
     edit.journal.set(digest, "package", digest.nameless)
-    if module.__name__ == "minijax.lowering.cpu":
+    if module.__name__ == "minijax.compiler.cpu":
         edit.journal.set(cache, "MAGIC", cache.MAGIC + edit.text.encode())
 
 

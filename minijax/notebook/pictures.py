@@ -1,6 +1,6 @@
 """A jaxpr in colour as HTML, and as a picture (SVG).
 
-Stands on `printing`.  Explained in chapter 06.  In JAX: nothing; there one prints jaxprs.
+Stands on `jaxpr_text`.  Explained in chapter 06.  In JAX: nothing; there one prints jaxprs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from minijax.core import Program
-from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
-from minijax.printing import Names, Printer, Text, equation_text, layout, opened, pieces_of
+from minijax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Var
+from minijax.util.jaxpr_text import Names, Printer, Text, equation_text, layout, opened, pieces_of
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"

@@ -2,7 +2,7 @@
 
 Equations are numbered, and passes carry the numbers along, as they do the user's lines.  Statements
 belong to the equations whose values they compute; instructions, by debug locations that only a
-compilation made for looking has, to statements.  Stands on `lowering`.  JAX has no counterpart.
+compilation made for looking has, to statements.  Stands on `compiler`.  JAX has no counterpart.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from minijax.lowering import cpu, llvm
-from minijax.lowering.costs import costs_of, memory_of
-from minijax.lowering.loops import (
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from minijax.compiler import cpu, llvm
+from minijax.compiler.costs import costs_of, memory_of
+from minijax.compiler.loops import (
     Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store, bodies, defined, touched, used,
     walk,
 )
-from minijax.lowering.lowered import Lowered
-from minijax.lowering.outlining import Outlined
-from minijax.lowering.tables import Table
-from minijax.lowering.pairs import with_programs
-from minijax.lowering.text import KernelText
-from minijax.lowering.vectors import Function
-from minijax.printing import Doc, Names, Printer, Row, layout
-from minijax.source_info import SourceInfo
+from minijax.compiler.lowered import Lowered
+from minijax.compiler.outlining import Outlined
+from minijax.compiler.tables import Table
+from minijax.compiler.pairs import with_programs
+from minijax.compiler.text import KernelText
+from minijax.compiler.vectors import Function
+from minijax.util.jaxpr_text import Doc, Names, Printer, Row, layout
+from minijax.util.source_info import SourceInfo
 
 Numbers = frozenset[int]
 NONE: Numbers = frozenset()

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from minijax import printing
-from minijax.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.util import jaxpr_text
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.notebook import pictures
 
 T = TypeVar("T")
@@ -71,10 +71,10 @@ def show_jaxpr(fun: Callable | Jaxpr | ClosedJaxpr, *args: Any, graph: bool = Fa
     >>> show_jaxpr(lambda x: x * 2.0, 1.0)
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
-    from minijax.api import make_jaxpr
+    from minijax.transforms.api import make_jaxpr
     program = fun if isinstance(fun, Jaxpr | ClosedJaxpr) else make_jaxpr(fun)(*args)
     text = (pictures.text_with_lines(program, width) if source_info
-            else printing.jaxpr_text(program, width=width))
+            else jaxpr_text.jaxpr_text(program, width=width))
     if graph:
         return Shown(text, picture(pictures.to_svg(program), text))
     return Shown(text, pictures.to_html(program, width=width, source_info=source_info))

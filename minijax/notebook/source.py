@@ -58,7 +58,7 @@ def module_tree(module: str) -> ast.Module:
 def split_name(name: str) -> tuple[str, list[str]]:
     """The module that a dotted name begins with, and what follows.
 
-    >>> split_name("minijax.core.Primitive.bind")
+    >>> split_name("minijax.core.primitive.Primitive.bind")
     ('minijax.core', ['Primitive', 'bind'])
     """
     module, *rest = name.split(".")
@@ -117,7 +117,7 @@ def find(name: str) -> Definition:
     Raises:
       LookupError: where the package defines no such name.
 
-    >>> print(find("minijax.core.Primitive.bind_list").text)
+    >>> print(find("minijax.core.primitive.Primitive.bind_list").text)
     def bind_list(self, *args: Any, **params: Any) -> list:
         outs = self.bind(*args, **params)
         return outs if self.multiple_results else [outs]
@@ -189,8 +189,8 @@ def _first_line(node: ast.stmt, lines: Sequence[str]) -> int:
 def full_names(names: Sequence[str]) -> list[str]:
     """Names in full; one with a leading dot stands beside the first.
 
-    >>> full_names(["minijax.core.Primitive.bind", ".rule"])
-    ['minijax.core.Primitive.bind', 'minijax.core.Primitive.rule']
+    >>> full_names(["minijax.core.primitive.Primitive.bind", ".rule"])
+    ['minijax.core.primitive.Primitive.bind', 'minijax.core.primitive.Primitive.rule']
     """
     home = names[0].rpartition(".")[0]
     return [home + name if name.startswith(".") else name for name in names]

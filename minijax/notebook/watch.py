@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from minijax import core, printing
+from minijax import core
+from minijax.util import jaxpr_text
 from minijax.core import Primitive
-from minijax.jaxpr import JaxprEqn
+from minijax.core.jaxpr import JaxprEqn
 
 # What a reader calls the columns; another trace is called by its class.
 COLUMNS = {"EvalTrace": "eval", "JVPTrace": "jvp", "BatchTrace": "vmap",
@@ -49,7 +50,7 @@ class Names:
 
     def of(self, x: Any) -> str:
         if isinstance(x, core.Tracer):
-            new = printing.variable_name(len(self._letters))
+            new = jaxpr_text.variable_name(len(self._letters))
             return self._letters.setdefault(id(x), new)
         aval = core.get_aval(x)
         if aval.shape == () and not core.has_key_dtype(aval):
@@ -106,7 +107,7 @@ class Watcher:
 
 
 def _with_params(primitive: Primitive, params: dict[str, Any]) -> str:
-    shown = printing.printed_params(JaxprEqn((), (), primitive, params))
+    shown = jaxpr_text.printed_params(JaxprEqn((), (), primitive, params))
     text = " ".join(f"{name}={value}" for name, value in shown.items())
     if not text:
         return primitive.name

@@ -29,10 +29,10 @@ _SOLUTION = re.compile(r"(<summary>Solution: (?P<name>[^<]+)</summary>\s*\n```py
 def weave_cell(text: str) -> str:
     """The source of a code cell; if it is a live one, with the package's text.
 
-    >>> print(weave_cell("%%live minijax.core.EvalTrace.__doc__"))
+    >>> print(weave_cell("%%live minijax.core.trace.EvalTrace.__doc__"))
     Traceback (most recent call last):
     ...
-    LookupError: minijax.core.EvalTrace does not define __doc__
+    LookupError: minijax.core.trace.EvalTrace does not define __doc__
     """
     names = live_names(text)
     return f"{text.splitlines()[0]}\n{source.cell_text(names)}" if names else text
@@ -41,8 +41,8 @@ def weave_cell(text: str) -> str:
 def live_names(text: str) -> list[str]:
     """What a cell's `%%live` line names, in full.
 
-    >>> live_names("%%live minijax.core.as_value .get_aval")
-    ['minijax.core.as_value', 'minijax.core.get_aval']
+    >>> live_names("%%live minijax.core.conversion.as_value .get_aval")
+    ['minijax.core.conversion.as_value', 'minijax.core.conversion.get_aval']
     """
     words = text.split("\n", 1)[0].split()
     return source.full_names(words[1:]) if words[:1] == ["%%live"] else []

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from minijax import caches, config, core, dtypes, errors, lax
+from minijax.util import caches
+from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
-from minijax.device import device_put
-from minijax.higher_order.devices import on_default_device
+from minijax.placement.device_put import device_put
+from minijax.placement.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value, stood_for
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_array,
                                      check_arraylike, choose, convert, from_lax, like, promote_args,
                                      promote_args_inexact, promote_args_numeric,

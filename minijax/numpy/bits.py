@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions
 from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Inexact, Operand, along,
                                      broadcast_arrays_to_one_shape, check_looked_up, choose,

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import caches, dtypes, lax
+from minijax.util import caches
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_looked_up,

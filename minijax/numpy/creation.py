@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
-from minijax.higher_order.placing import given
-from minijax.higher_order.shardings import PlacedArray
+from minijax.placement.resharding import given
+from minijax.placement.named_sharding import PlacedArray
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                        broadcast_arrays_to_one_shape,

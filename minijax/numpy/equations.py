@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, choose, convert,
                                      places_along, promote_dtypes_inexact, promoted, public,

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.api import vmap
+from minijax.transforms.api import vmap
 from minijax.core import Array
 from minijax.numpy.arguments import documented, shape_of_argument
 from minijax.numpy.creation import arange, asarray

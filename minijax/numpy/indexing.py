@@ -20,7 +20,7 @@ from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_pl
                                       shared_dtype, signed_places)
 from minijax.numpy.vectorize import vectorize
 from minijax.primitives.gather import gather_params
-from minijax.tracebacks import guard
+from minijax.util.tracebacks import guard
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP

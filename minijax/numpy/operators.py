@@ -13,14 +13,14 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another, give_away, is_given_away
-from minijax.device import block_until_ready, device_put
-from minijax.higher_order.devices import CPU
-from minijax.higher_order.placing import shards
-from minijax.higher_order.shardings import Format, Layout, SingleDeviceSharding, of_type
+from minijax.placement.device_put import block_until_ready, device_put
+from minijax.placement.devices import CPU
+from minijax.placement.resharding import shards
+from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding, of_type
 from minijax.numpy import (creation, display, indexing, interchange, joining, logic, putting,
                            reductions, searching, shaping, sorting, unary)
 from minijax.primitives.slots import real_dtype
-from minijax.tracebacks import api_boundary, settle_for_good
+from minijax.util.tracebacks import api_boundary, settle_for_good
 
 
 # ── Operators and methods that are functions ─────────────────────────────────────────────────

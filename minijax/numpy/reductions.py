@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.arguments import bound
+from minijax.transforms.arguments import bound
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike,
                                      check_looked_up, choose,

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_looked_up, choose,

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
                                      canonical_axis, choose, convert, promote_dtypes_inexact,

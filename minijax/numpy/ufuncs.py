@@ -25,7 +25,7 @@ from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broa
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorize import vectorize
-from minijax.tracebacks import api_boundary, settle_for_good
+from minijax.util.tracebacks import api_boundary, settle_for_good
 
 __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
            "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",

@@ -11,7 +11,9 @@ from typing import Any
 
 from numpy.lib import _function_base_impl
 
-from minijax import api, lax, tracebacks, tree_util
+from minijax.transforms import api
+from minijax import lax, tree_util
+from minijax.util import tracebacks
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, public
 from minijax.numpy.shaping import moveaxis

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, whole_part
 from minijax.primitives.convert import converted
 

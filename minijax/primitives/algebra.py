@@ -1,6 +1,6 @@
 """Sums, products, extrema, roots, whole powers and parts of complex numbers, place by place.
 
-Stands on `families` and `choice`.  Chapters 02 to 04 show the columns of its blocks.
+Stands on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value
-from minijax.primitives.choice import eq, select
+from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import coefficient, constant, filled, repeated, termwise, transposed
+from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
 from minijax.primitives.examples import (anything, each_with, integers, points,
                                          points_and_integers)
 from minijax.primitives.families import binary, elementwise, unary

@@ -13,9 +13,9 @@ from minijax import dtypes
 from minijax.core import Array, ShapedArray, dtype_name
 from minijax.primitives.algebra import (add, div, in_parts, integer_pow, mul, neg, quotient, rsqrt,
                                         square, sub)
-from minijax.primitives.choice import eq, select
+from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import coefficient, constant, filled, stretched
+from minijax.primitives.ad_util import coefficient, constant, filled, stretched
 from minijax.primitives.examples import points
 from minijax.primitives.families import FormulaPrimitive, binary, elementwise, unary
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,

@@ -1,6 +1,6 @@
 """Axes, shapes and places as numbers: checked, counted from the front, put in and taken out.
 
-Stands on `core`; the arrays that have these axes come above, in `emitted`.
+Stands on `core`; the arrays that have these axes come above, in `ad_util`.
 In JAX: `jax/_src/lax/utils.py`, `jax/_src/util.py`.
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array
-from minijax.primitives import algebra, choice, emitted, examples, families, rounding
+from minijax.primitives import algebra, comparison, ad_util, examples, families, rounding
 from minijax.primitives.infix import infix, on_numbers, select
 from minijax.primitives.slots import FLOAT, elementary, wide
 
@@ -73,12 +73,12 @@ def _i0e_slope(t: Array, y: Array, x: Array) -> Array:
 
 def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
     """At zero, where the formula would divide by x, it is a half."""
-    eps = emitted.filled(np.finfo(np.float32).eps, x)
-    is_far = choice.gt(rounding.abs(x), eps)
-    safe = choice.select(is_far, x, eps)
+    eps = ad_util.filled(np.finfo(np.float32).eps, x)
+    is_far = comparison.gt(rounding.abs(x), eps)
+    safe = comparison.select(is_far, x, eps)
     whole = algebra.add(rounding.sign(safe), algebra.integer_pow(safe, -1))
     slope = algebra.sub(bessel_i0e(safe), algebra.mul(y, whole))
-    return algebra.mul(t, choice.select(is_far, slope, emitted.filled(.5, x)))
+    return algebra.mul(t, comparison.select(is_far, slope, ad_util.filled(.5, x)))
 
 
 bessel_i0e_p, bessel_i0e = families.unary(

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray, cannot
-from minijax.primitives import algebra, choice, convert, emitted, families
+from minijax.primitives import algebra, comparison, convert, ad_util, families
 from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, refuse, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
@@ -44,8 +44,8 @@ def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
     """The sum of numbers and one long number in words, carried from word to word."""
     sums = []
     for word in words:
-        total = algebra.add(emitted.spread(word, (), number.shape), number)
-        number = convert.converted(choice.lt(total, number), np.dtype(np.uint32), False)
+        total = algebra.add(ad_util.spread(word, (), number.shape), number)
+        number = convert.converted(comparison.lt(total, number), np.dtype(np.uint32), False)
         sums.append(total)
     return sums
 
@@ -93,7 +93,7 @@ def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_shardin
     """The key of what follows in the stream, and the bits; shorter ones are low ends of words."""
     count = _blocks(shape, dtype, algorithm)
     words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
-    after = stack([*words[:2], *_plus(emitted.filled(count, words[2]), words[2:])])
+    after = stack([*words[:2], *_plus(ad_util.filled(count, words[2]), words[2:])])
     new = after if key.dtype == np.uint32 else as_words(reshape(after, (2, 2)), 64)
     draw = _by_threefry if algorithm == RandomAlgorithm.RNG_THREE_FRY else _by_philox
     bits = draw(words, iota(np.uint32, count), shape, dtype.itemsize == 8)
@@ -115,7 +115,7 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
 
 def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
     """As in JAX, the first key draws for all, and alone goes on."""
-    [keys] = [emitted.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    [keys] = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     shape = (axis.size, *shape)
     if not axis.size:  # JAX: there is no first one, so it fails
         return [keys, convert.full(shape, 0, params["dtype"])], [0, 0]

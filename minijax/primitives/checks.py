@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
-from minijax.primitives import emitted, families, slots
+from minijax.primitives import ad_util, families, slots
 
 Number = int | float
 
@@ -73,7 +73,7 @@ check_p = Primitive(
     abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     loop=_lower,
     effects=lambda **_: frozenset([check_effect]),
     printed=lambda low, high, **_: {"low": low, "high": high},

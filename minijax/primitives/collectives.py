@@ -1,6 +1,6 @@
 """Operations along a named axis: its index, sums and extremes over it, and moves along it.
 
-Stands on `core`, `shape`, `index`, `taking`.  Chapter 11, *Named axes*.
+Stands on `core`, `shape`, `index`, `index_take`.  Chapter 11, *Named axes*.
 In JAX: `jax/_src/lax/parallel.py`.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined, cannot
-from minijax.primitives import algebra, axes, choice
+from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.emitted import batch_to, linear, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes
-from minijax.primitives.taking import index_take
+from minijax.primitives.index_take import index_take
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
@@ -203,7 +203,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
             rows = all_gather(x, names)
             mine = broadcast_in_dim(groups.is_of_mine(), rows.shape, (0,))
             others = zeros(x.aval) if is_sum else x
-            rows = choice.select_n(mine, broadcast_in_dim(others, rows.shape,
+            rows = comparison.select_n(mine, broadcast_in_dim(others, rows.shape,
                                                           range(1, rows.ndim)), rows)
             return reduce.bind(rows, axes=(0,))
         numbers = tuple(axes.canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
@@ -429,7 +429,7 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
     found = index_take(batch_to(x, dim, 0, axis.size), (np.maximum(sources, 0),), (0,))
     if (sources < 0).any():
         sent = broadcast_in_dim(sources >= 0, found.shape, (0,))
-        found = choice.select_n(sent, zeros(core.typeof(found)), found)
+        found = comparison.select_n(sent, zeros(core.typeof(found)), found)
     return [found], [0]
 
 
@@ -671,12 +671,13 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     place = iota_p.bind(dtype=np.dtype(start.dtype), shape=shape, dimension=1)
     start, count, to = (broadcast_in_dim(x, shape, (0,)) for x in (start, count, to))
     behind = algebra.sub_p.bind(place, to)
-    comes = choice.bitwise_and(choice.ge(behind, zeros(behind.aval)), choice.lt(behind, count))
+    comes = comparison.bitwise_and(comparison.ge(behind, zeros(behind.aval)),
+                                   comparison.lt(behind, count))
     for sender in range(shape[0]):
         source = algebra.add_p.bind(behind[sender], start[sender])
-        inside = choice.clamp(np.zeros((), source.dtype), source,
+        inside = comparison.clamp(np.zeros((), source.dtype), source,
                               np.asarray(rows.shape[1] - 1, source.dtype))
         found = index_take(rows[sender], (inside,), (0,))
-        output = choice.select_n(broadcast_in_dim(comes[sender], output.shape, (0,)), output,
+        output = comparison.select_n(broadcast_in_dim(comes[sender], output.shape, (0,)), output,
                                  found)
     return output

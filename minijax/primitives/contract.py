@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
-from minijax.primitives import convert, emitted, families, summation
+from minijax.primitives import convert, ad_util, families, summation
 from minijax.primitives.axes import Axes, above, as_dims, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
@@ -157,7 +157,7 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
     contracted = [name for name in of_y if name not in whole]
     order = tuple(map([*batch, *free, *contracted].index, of_x))
     if order != tuple(range(len(order))):
-        product = emitted.transpose_p.bind(product, permutation=order)
+        product = ad_util.transpose_p.bind(product, permutation=order)
     return convert.converted(product, x.aval.dtype, product.weak_type)
 
 
@@ -212,7 +212,7 @@ dot_general_p = Primitive(
     abstract_eval=_dot_type,
     jvp=families.per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
                               lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
-    transpose=emitted.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
+    transpose=ad_util.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
     library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(

@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name
-from minijax.primitives import axes, emitted, examples, slots
+from minijax.primitives import axes, ad_util, examples, slots
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
 
@@ -62,7 +62,7 @@ convert_element_type_p = elementwise(
     impl=_convert_impl,
     abstract_eval=_convert_type,
     jvp=_convert_jvp,
-    transpose=emitted.transposed(_convert_transpose),
+    transpose=ad_util.transposed(_convert_transpose),
     element=lambda s, x, new_dtype, weak_type: s.convert(x, new_dtype),
     examples=_convert_examples)
 
@@ -237,7 +237,7 @@ bitcast_convert_type_p = Primitive(
     abstract_eval=_bitcast_type,
     jvp=constant_in_all,
     transpose=slots.NOT_DIFFERENTIABLE,
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     element=_bitcast_element,
     examples=_bitcast_examples)
 
@@ -269,8 +269,8 @@ def _copying(name: str, **rules: Any) -> Primitive:
 
 copy_p = _copying(
     "copy",
-    jvp=emitted.linear(0),
-    transpose=emitted.transposed(lambda ct, x: copy_p.bind(ct)),
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(lambda ct, x: copy_p.bind(ct)),
     examples=examples.points((-2., 2.)))
 
 optimization_barrier_p = Primitive(
@@ -278,9 +278,9 @@ optimization_barrier_p = Primitive(
     multiple_results=True,
     impl=lambda *xs: [x.copy() for x in xs],
     abstract_eval=lambda *avals: list(avals),
-    jvp=emitted.linear(),
+    jvp=ad_util.linear(),
     transpose=lambda cotangents, *args: optimization_barrier_p.bind(
-        *map(emitted.instantiate, cotangents)),
+        *map(ad_util.instantiate, cotangents)),
     batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
     program=lambda *xs: list(xs),
     examples=examples.table("", *((e.args[0], np.arange(3, dtype=np.int32))

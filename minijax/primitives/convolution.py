@@ -1,6 +1,6 @@
 """Convolutions: sums of products over the elements of windows and over features.
 
-Stands on `contract` and `sliding`.  Chapter 24, *Loops and Numba*, shows what products become.
+Stands on `contract` and `windowed_reductions`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/convolution.py`.
 """
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
-from minijax.primitives import convert, emitted, families
+from minijax.primitives import convert, ad_util, families
 from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, refuse
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p
 from minijax.primitives.slicing import pad_p
-from minijax.primitives.sliding import (Padding, padtype_to_pads, places_in, spanned, surrounded,
-                                        windows_impl, windows_that_fit)
+from minijax.primitives.windowed_reductions import (Padding, padtype_to_pads, places_in, spanned,
+                                                    surrounded, windows_impl, windows_that_fit)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
 
 
@@ -242,12 +242,12 @@ def _swapped(spec: Axes) -> Axes:
 def _regrouped(x: Array, source: int, target: int, groups: int) -> Array:
     """The groups of one axis made groups of another, in front of what that has."""
     size = x.shape[source] // groups
-    cut = emitted.reshaped(x, (*x.shape[:source], groups, size, *x.shape[source + 1:]))
+    cut = ad_util.reshaped(x, (*x.shape[:source], groups, size, *x.shape[source + 1:]))
     goal = target + (target > source)
-    moved = emitted.move_axis(cut, source, goal - (goal > source))
+    moved = ad_util.move_axis(cut, source, goal - (goal > source))
     at = moved.shape
     joint = goal - (goal > source)
-    return emitted.reshaped(moved, (*at[:joint], at[joint] * at[joint + 1], *at[joint + 2:]))
+    return ad_util.reshaped(moved, (*at[:joint], at[joint] * at[joint + 1], *at[joint + 2:]))
 
 
 def _around(sizes: Sequence[int], stride: Shape, before: Sequence[int], base: Sequence[int],
@@ -310,14 +310,14 @@ def _of_rhs(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDimension
 def _into(x: Array, source: int, target: int) -> Array:
     """An axis joined to another, in front of what that has; the result lacks it."""
     size = x.shape[source]
-    moved = emitted.move_axis(x, source, target)
-    return emitted.reshaped(moved, (*moved.shape[:target], size * moved.shape[target + 1],
+    moved = ad_util.move_axis(x, source, target)
+    return ad_util.reshaped(moved, (*moved.shape[:target], size * moved.shape[target + 1],
                                     *moved.shape[target + 2:]))
 
 
 def _out_of(x: Array, axis: int, size: int) -> Array:
     """The inverse: a new axis at the place of an old one, which is behind it now."""
-    return emitted.reshaped(x, (*x.shape[:axis], size, x.shape[axis] // size, *x.shape[axis + 1:]))
+    return ad_util.reshaped(x, (*x.shape[:axis], size, x.shape[axis] // size, *x.shape[axis + 1:]))
 
 
 def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDimensionNumbers,
@@ -330,7 +330,7 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
         rows = [x.aval.update(shape=tuple(n for i, n in enumerate(x.shape) if i != d))
                 for x, d in zip(args, dims, strict=True)]
         [row] = conv_general_dilated_p.type_of(rows, {**same, **counts})
-        return [emitted.zeros(row.update(shape=(0, *row.shape)))], [0]
+        return [ad_util.zeros(row.update(shape=(0, *row.shape)))], [0]
     if dims[1] is None:
         if batch_group_count == 1:
             out = conv_general_dilated_p.bind(_into(lhs, dims[0], lhs_spec[0]), rhs, **same,
@@ -339,7 +339,7 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
     elif dims[0] is None and feature_group_count == batch_group_count == 1:
         out = conv_general_dilated_p.bind(lhs, _into(rhs, dims[1], rhs_spec[0]), **same, **counts)
         return [_out_of(out, out_spec[1], axis.size)], [out_spec[1]]
-    lhs, rhs = (emitted.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
+    lhs, rhs = (ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
     kind = "batch_group_count" if batch_group_count > 1 else "feature_group_count"
     counts[kind] *= axis.size
     groups_of = lhs_spec[kind == "feature_group_count"]
@@ -391,7 +391,7 @@ conv_general_dilated_p = Primitive(
     jvp=families.per_argument(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
-    transpose=emitted.transposed(_of_lhs, _of_rhs),
+    transpose=ad_util.transposed(_of_lhs, _of_rhs),
     batch=_conv_batch,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(

@@ -12,15 +12,15 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Array
-from minijax.primitives import emitted
+from minijax.primitives import ad_util
 from minijax.primitives.axes import Shape, as_dims, inverse
 from minijax.primitives.contract import dot_general
 from minijax.primitives.convert import converted
 from minijax.primitives.convolution import (ConvDimensionNumbers, conv_dimension_numbers,
                                             conv_general_dilated, conv_general_permutations, each)
 from minijax.primitives.shape import rev, transpose
-from minijax.primitives.sliding import (in_windows, padtype_to_pads, reduce_window_shape_tuple,
-                                        spanned)
+from minijax.primitives.windowed_reductions import (in_windows, padtype_to_pads,
+                                                    reduce_window_shape_tuple, spanned)
 
 
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
@@ -105,7 +105,7 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
         around = padding
     if transpose_kernel:
         out, features, *_ = numbers.rhs_spec
-        rhs = emitted.transpose_p.bind(rev(rhs, slid), permutation=tuple(
+        rhs = ad_util.transpose_p.bind(rev(rhs, slid), permutation=tuple(
             {out: features, features: out}.get(d, d) for d in range(rhs.ndim)))
     return conv_general_dilated(lhs, rhs, (1,) * len(slid), around, strides, rhs_dilation, numbers,
                                 precision=precision, preferred_element_type=preferred_element_type)
@@ -187,7 +187,7 @@ def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int
     places = found.shape[2:rank + 2]
     order = (0, *range(2, rank + 2), 1, *range(rank + 2, 2 * rank + 4))
     joint = (found.shape[0], *places, x.shape[1] * math.prod(sizes))
-    out = emitted.reshaped(transpose(found, order), joint)
+    out = ad_util.reshaped(transpose(found, order), joint)
     return converted(out, out.dtype), numbers
 
 
@@ -211,7 +211,7 @@ def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int],
     """
     found, numbers = _patches(lhs, filter_shape, window_strides, padding, lhs_dilation,
                               rhs_dilation, dimension_numbers)
-    found = emitted.move_axis(found, -1, 1)
+    found = ad_util.move_axis(found, -1, 1)
     return transpose(found, inverse(numbers.out_spec))
 
 

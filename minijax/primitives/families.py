@@ -1,6 +1,6 @@
 """Families: functions that make primitives which differ in little.
 
-Stands on `slots` and `emitted`.  Chapters 02 to 04 show the columns of what is made here.
+Stands on `slots` and `ad_util`.  Chapters 02 to 04 show the columns of what is made here.
 In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from minijax import core
 from minijax.core import (Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray,
                           Zero)
-from minijax.lazily import importing
+from minijax.util.lazily import importing
 from minijax.primitives.axes import Outs
-from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
+from minijax.primitives.ad_util import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
@@ -169,7 +169,7 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
     """
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
         with importing:
-            f = getattr(importlib.import_module("minijax.lowering.kernels"), name)
+            f = getattr(importlib.import_module("minijax.compiler.kernels"), name)
         f(b, outputs, operands, **params)
     rule.anywhere = anywhere  # type: ignore[attr-defined]
     return rule

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
-from minijax.primitives import emitted, families
+from minijax.primitives import ad_util, families
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
@@ -80,14 +80,14 @@ def _shares(like: Array, n: int) -> Array:
     count = np.full(n // 2 + 1, 2, like.dtype)
     count[0] = 1
     count[-1] = count[-1] if n % 2 else 1
-    return emitted.spread(as_value(count), (like.ndim - 1,), like.shape)
+    return ad_util.spread(as_value(count), (like.ndim - 1,), like.shape)
 
 
 def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
     """The matrix of a transform is symmetric; that of a real one but for what stands twice."""
     n, size = fft_lengths[-1], math.prod(fft_lengths)
     if not size:
-        return emitted.zeros(x.aval)
+        return ad_util.zeros(x.aval)
     if fft_type is FftType.RFFT:
         found: Any = fft(conj(t) / _shares(t, n), FftType.IRFFT, fft_lengths)
         return found * size
@@ -137,17 +137,17 @@ def _numbers(shape: Iterable[int], start: int = -2) -> np.ndarray:
 
 fourier_p = _of_parts(  # along an axis
     "fourier", lambda x, y, *, axis: [x, y], impl=_impl_of_parts,
-    batch=emitted.batch_in_front("axis"),
+    batch=ad_util.batch_in_front("axis"),
     examples=lambda: [
         Example((_numbers(shape), _numbers(shape, -1)), {"axis": axis})
         for *shape, axis in ((6, 0), (3, 5, 1), (2, 37, 1), (0, 3, 1), (2, 1, 1), (6, 3, 0),
                              (2, 4, 5, 3, 1))])
 of_real_p = _of_parts(  # the first half of the transform of the last axis, of an even length
     "of_real", _half, impl=lambda x: _parts(np.fft.rfft(x), x.dtype),
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     examples=lambda: [Example((_numbers(shape),)) for shape in ((2,), (2, 12), (3, 8))])
 to_real_p = _of_parts(  # the inverse, times the length
-    "to_real", _double, batch=emitted.batch_in_front(),
+    "to_real", _double, batch=ad_util.batch_in_front(),
     impl=lambda x, y: [(np.fft.irfft(x + 1j * y) * (2 * x.shape[-1] - 2)).astype(x.dtype)],
     examples=lambda: [Example((_numbers(shape), _numbers(shape, -1)))
                       for shape in ((2,), (2, 7), (3, 5))])
@@ -160,16 +160,16 @@ def _along(z: Pair, axis: int, inverse: bool) -> Pair:
         z = each_of(z, lambda x: x * (1 / n))
     where = axis if goes_in_steps(n, BESIDE) else last
     order = slice(None, None, -1 if inverse else 1)
-    parts = (emitted.move_axis(x, axis, where) for x in z.parts[order])
+    parts = (ad_util.move_axis(x, axis, where) for x in z.parts[order])
     found = fourier_p.bind(*parts, axis=where)[order]
-    return Pair(*(emitted.move_axis(x, where, axis) for x in found))
+    return Pair(*(ad_util.move_axis(x, where, axis) for x in found))
 
 
 def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     """One axis after the other; the last first of what is real, and last of what becomes so."""
     [out] = _type(x.aval, fft_type=fft_type, fft_lengths=fft_lengths)
     if not math.prod(out.shape) or not x.size:
-        return emitted.zeros(out)
+        return ad_util.zeros(out)
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     z = Pair(real(x), imag(x)) if is_complex(x) else as_pair(x)
     last, n = z.re.ndim - 1, fft_lengths[-1]
@@ -220,9 +220,9 @@ fft_p = Primitive(
     "fft",
     impl=_impl,
     abstract_eval=_type,
-    jvp=emitted.linear(0),
-    transpose=emitted.transposed(_transposed),
-    batch=emitted.batch_in_front(),
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(_transposed),
+    batch=ad_util.batch_in_front(),
     program=_in_parts,
     examples=_examples)
 

@@ -15,8 +15,8 @@ from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
-from minijax.primitives import choice, convert, families, slots
-from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
+from minijax.primitives import comparison, convert, families, slots
+from minijax.primitives.ad_util import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -309,7 +309,7 @@ def read_back(of: Array, x: Any, indices: Array, updates: Any, *, dimension_numb
 
 
 def _masked(keep: Array, x: Array) -> Array:
-    return choice.select_n_p.bind(keep, filled(0, x), x)
+    return comparison.select_n_p.bind(keep, filled(0, x), x)
 
 
 def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -324,7 +324,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     order = reshape(iota(np.int32, read.size), read.shape)
     nobody = zeros(ShapedArray(ct.shape, np.int32))
     last = read_back(scatter_p.bind(nobody, indices, order, **params), x, indices, order, **params)
-    return _masked(choice.eq_p.bind(order, last), read)
+    return _masked(comparison.eq_p.bind(order, last), read)
 
 
 def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -356,8 +356,8 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
     """The mean of the tangents of all that attained the extremum."""
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
-    kept = choice.eq_p.bind(x, out)
-    won = choice.eq_p.bind(updates, read_back(out, *primals, **params))
+    kept = comparison.eq_p.bind(x, out)
+    won = comparison.eq_p.bind(updates, read_back(out, *primals, **params))
     count = scatter_add_p.bind(convert.converted(kept, x.dtype, False), indices,
                                convert.converted(won, x.dtype, False), **params)
     total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,

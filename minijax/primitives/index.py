@@ -16,9 +16,8 @@ from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse,
                                      replaced, with_item)
-from minijax.primitives.choice import lt_p, select_n_p
-from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
-                                        zeros)
+from minijax.primitives.comparison import lt_p, select_n_p
+from minijax.primitives.ad_util import batched_in_front, linear, repeated, spread, transposed, zeros
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze

@@ -39,7 +39,7 @@ class Number:
 def infix(formula: Callable[..., Number]) -> Callable[..., Any]:
     """`f(s, *scalars, **params)` from a formula of numbers.
 
-    >>> from minijax.lowering.scalars import NumpyScalars
+    >>> from minijax.compiler.scalars import NumpyScalars
     >>> import numpy as np
     >>> infix(lambda x: abs(x) * 2 + 1)(NumpyScalars(), np.float32([-1, 2]))
     array([3., 5.], dtype=float32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
-from minijax.primitives import emitted, slots
+from minijax.primitives import ad_util, slots
 from minijax.primitives.axes import (Index, Outs, Shape, as_dims, canonical_axis, refuse, replaced,
                                      with_item, without)
 from minijax.primitives.examples import grid, table
@@ -73,9 +73,9 @@ concatenate_p = Primitive(
     "concatenate",
     impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
     abstract_eval=_concatenate_type,
-    jvp=emitted.linear(),
+    jvp=ad_util.linear(),
     transpose=_transpose_concatenate,
-    batch=emitted.batch_in_front("dimension"),
+    batch=ad_util.batch_in_front("dimension"),
     element=_concatenate_element,
     examples=table(
         "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
@@ -124,9 +124,9 @@ stack_p = Primitive(
     "stack",
     impl=lambda *xs, axis: [np.stack(xs, axis)],
     abstract_eval=_stack_type,
-    jvp=emitted.linear(),
+    jvp=ad_util.linear(),
     transpose=_transpose_stack,
-    batch=emitted.batch_in_front("axis"),
+    batch=ad_util.batch_in_front("axis"),
     element=lambda s, index, *xs, axis: _among(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),
     examples=table("axis", (grid(2), grid(2), 0), (grid(2, 3), grid(2, 3), grid(2, 3), 1),
@@ -161,7 +161,7 @@ def _tile_shape(x: ShapedArray, reps: tuple[int, ...]) -> Shape:
 
 def _untile(ct: Array, x: ShapedArray, reps: tuple[int, ...]) -> Array:
     pairs = [size for pair in zip(reps, x.shape, strict=True) for size in pair]
-    return emitted.reduce_sum_p.bind(emitted.reshaped(ct, tuple(pairs)),
+    return ad_util.reduce_sum_p.bind(ad_util.reshaped(ct, tuple(pairs)),
                                      axes=tuple(range(0, 2 * x.ndim, 2)))
 
 
@@ -169,7 +169,7 @@ def _batch_tile(axis: Axis, args: list, dims: list, reps: tuple[int, ...]) -> Ou
     return [tile_p.bind(*args, reps=with_item(reps, dims[0], 1))], dims
 
 
-tile_p = emitted.rearrangement(
+tile_p = ad_util.rearrangement(
     "tile",
     impl=lambda x, reps: np.tile(x, reps),
     shape=_tile_shape,
@@ -212,10 +212,10 @@ def _cut(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed:
         name, impl=impl, program=program, examples=examples, multiple_results=True,
         abstract_eval=lambda x, **params: [x.update(shape=shape)
                                            for shape in shapes(x.shape, **params)],
-        jvp=emitted.linear(0),
+        jvp=ad_util.linear(0),
         transpose=lambda cotangents, x, axis, **params: [
-            join(list(map(emitted.instantiate, cotangents)), axis)],
-        batch=emitted.batch_along("axis", removed))
+            join(list(map(ad_util.instantiate, cotangents)), axis)],
+        batch=ad_util.batch_along("axis", removed))
 
 
 def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:

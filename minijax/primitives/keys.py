@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
-from minijax.primitives import algebra, choice, convert, families, reduce
+from minijax.primitives import algebra, comparison, convert, families, reduce
 from minijax.primitives.axes import Shape, check_sizes, refuse
-from minijax.primitives.emitted import batch_elementwise, batch_in_front, filled, spread
+from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, spread
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -129,7 +129,8 @@ def stream(keys: Array, count: int) -> Array:
     first = iota(np.uint32, half)
     second = algebra.add(first, np.uint32(half))
     if count % 2:
-        second = choice.select_n(choice.eq(second, np.uint32(count)), second, filled(0, second))
+        is_last = comparison.eq(second, np.uint32(count))
+        second = comparison.select_n(is_last, second, filled(0, second))
     k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
@@ -237,7 +238,7 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
         first, second = pairs_at(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64
-                else convert.converted(choice.bitwise_xor(first, second),
+                else convert.converted(comparison.bitwise_xor(first, second),
                                        np.dtype(f"uint{bit_width}"), False))
     size = math.prod(shape)
     words = stream(keys, -(-size * bit_width // 32))
@@ -281,4 +282,5 @@ def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any],
     return function
 
 
-eq, ne = _also_of_keys(choice.eq, reduce.reduce_and), _also_of_keys(choice.ne, reduce.reduce_or)
+eq = _also_of_keys(comparison.eq, reduce.reduce_and)
+ne = _also_of_keys(comparison.ne, reduce.reduce_or)

@@ -13,10 +13,10 @@ import numpy as np
 
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
-from minijax.primitives import choice, contract
+from minijax.primitives import comparison, contract
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import (add_cotangents, batch_in_front, filled, move_axis, spread,
+from minijax.primitives.ad_util import (add_cotangents, batch_in_front, filled, move_axis, spread,
                                         transposed)
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
@@ -76,7 +76,7 @@ def masked(x: Array, test: Callable[[Any, Any], Any]) -> Array:
     """Every matrix with zeros where the test of row and column says no."""
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
     mask = spread(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
-    return choice.select(mask, x, filled(0, x))
+    return comparison.select(mask, x, filled(0, x))
 
 
 def identity_like(x: Array) -> Array:

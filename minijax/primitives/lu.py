@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Primitive, ShapedArray, Zero, cannot
-from minijax.primitives import emitted, families, gather, slots
+from minijax.primitives import ad_util, families, gather, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, flipped, identity_like, lower_part, masked,
@@ -160,7 +160,7 @@ lu_pivots_to_permutation_p = Primitive(
     abstract_eval=_permutation_type,
     jvp=families.constant_in_all,
     transpose=cannot("integers have no derivative."),
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     loop=permutation_loop,
     examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
                    (np.array([1, 3], INT32), 4), (np.array([[0, 1], [1, 1]], INT32), 2)))
@@ -202,7 +202,7 @@ solve_p = equations(
     "solve",
     impl=_solve_impl,
     applied=product,
-    transpose=emitted.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
+    transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
     program=_solve_program,
     examples=lambda: examples_of_matrices(
         "", [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),

@@ -17,16 +17,16 @@ import numpy as np
 from minijax.core import Array, Primitive, ShapedArray
 from minijax.primitives import algebra, analytic
 from minijax.primitives.axes import replaced, without
-from minijax.primitives.choice import select
+from minijax.primitives.comparison import select
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convert import bitcast_convert_type_p, converted
-from minijax.primitives.emitted import constant, filled, reshaped
+from minijax.primitives.ad_util import constant, filled, reshaped
 from minijax.primitives.gather import Join, scatter_loop
 from minijax.primitives.random_bits import fma_p
 from minijax.primitives.shape import iota_p, rev
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import nest, real_dtype
-from minijax.stage import stage
+from minijax.core.tracing import stage
 
 
 @dataclass(frozen=True)

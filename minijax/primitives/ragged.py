@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from minijax import core, dtypes
 from minijax.core import Array
-from minijax.primitives import algebra, choice, emitted, reduce
+from minijax.primitives import algebra, comparison, ad_util, reduce
 from minijax.primitives.axes import as_dims, refuse
 from minijax.primitives.contract import dot_general
 from minijax.primitives.convert import converted
@@ -104,7 +104,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     if axis + 1 not in summed:
         summed, summed_right = [0, *summed], (*groups, *summed_right)
     out = dot_general(parts, rhs, ((summed, summed_right), (batch, batch_right)), **options)
-    return emitted.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
+    return ad_util.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
 
 
 def _parts(x: Array, sizes: Array, axis: int) -> Array:
@@ -115,8 +115,9 @@ def _parts(x: Array, sizes: Array, axis: int) -> Array:
     shape = (sizes.shape[0], *x.shape)
     ends = reduce.cumsum(sizes)
     place = broadcasted_iota(sizes.dtype, shape, axis + 1)
-    start, end = (emitted.spread(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
-    inside = choice.bitwise_and(choice.le(start, place), choice.lt(place, end))
-    copies = emitted.spread(x, range(1, len(shape)), shape)
+    start, end = (ad_util.spread(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
+    inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
+    copies = ad_util.spread(x, range(1, len(shape)), shape)
     weak = x.weak_type and sizes.weak_type
-    return choice.select(inside, copies, emitted.repeated(0, copies.aval.update(weak_type=weak)))
+    nothing = ad_util.repeated(0, copies.aval.update(weak_type=weak))
+    return comparison.select(inside, copies, nothing)

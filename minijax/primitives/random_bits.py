@@ -11,7 +11,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
-from minijax.primitives import emitted, families, slots
+from minijax.primitives import ad_util, families, slots
 from minijax.primitives.algebra import add, mul
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.infix import Number
@@ -69,7 +69,7 @@ threefry2x32_p = Primitive(
     abstract_eval=_threefry_types,
     jvp=families.constant_in_all,
     transpose=cannot("its words are integers, which have no cotangents."),
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     element=_threefry_element,
     examples=_arrays(
         np.uint32, [(0,)] * 4, [(2**32 - 1,) * 3] * 4, [()] * 4, range(4),
@@ -137,7 +137,7 @@ philox4x32_p = Primitive(
     abstract_eval=_philox_types,
     jvp=families.constant_in_all,
     transpose=cannot("its words are integers, which have no cotangents."),
-    batch=emitted.batch_in_front(),
+    batch=ad_util.batch_in_front(),
     element=lambda s, index, *words: _philox_formula(s, *(word(index) for word in words)),
     examples=_arrays(
         np.uint32, [(0,)] * 6, [(2**32 - 1,) * 3] * 6, [()] * 6, range(6),
@@ -166,7 +166,7 @@ fma_p = families.elementwise(
     accepts=[slots.FLOAT] * 3,
     derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
                  lambda t, out, x, y, z: t],
-    transpose=emitted.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
+    transpose=ad_util.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
                                  lambda ct, x, y, z: ct),
     element=lambda s, x, y, z: s.fma(x, y, z),
     examples=_arrays(

@@ -1,6 +1,6 @@
 """Many elements to one: reductions along some axes, and running totals along one of them.
 
-Stands on `emitted`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
+Stands on `ad_util`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
 an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray
-from minijax.primitives import analytic, choice, rounding, summation
+from minijax.primitives import analytic, comparison, rounding, summation
 from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, max_p, min_p, mul,
                                         mul_p, neg, real, sub)
 from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
-from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
+from minijax.primitives.ad_util import (batch_along, constant, filled, linear, reduce_sum_p,
                                         reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
 from minijax.primitives.families import by_program, constant_in_all, kernel, per_argument
@@ -80,7 +80,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
     """The mean of the tangents at the places where the extremum is."""
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    places = converted(choice.eq(x, reshaped(out, kept)), t.dtype, False)
+    places = converted(comparison.eq(x, reshaped(out, kept)), t.dtype, False)
     count = reduce_sum_p.bind(places, axes=axes)
     return div(reduce_sum_p.bind(mul(t, places), axes=axes), count)
 
@@ -371,21 +371,21 @@ def _running_logs(x: Array, axis: int, reverse: bool) -> Array:
 
 def _log_add(a: Array, b: Array) -> Array:
     if a.dtype.kind == "c":
-        is_first = choice.ge(real(a), real(b))
-        larger, smaller = choice.select(is_first, a, b), choice.select(is_first, b, a)
+        is_first = comparison.ge(real(a), real(b))
+        larger, smaller = comparison.select(is_first, a, b), comparison.select(is_first, b, a)
         found = add(larger, analytic.log1p(analytic.exp(sub(smaller, larger))))
         angle: Any = imag(found)  # to be between -pi and pi
         turns = rounding.floor((angle + np.pi) / (2 * np.pi))
         return complex(real(found), angle - turns * (2 * np.pi))
-    alike = choice.eq(a, b)  # infinities, too, whose difference is nan
-    gap = choice.select(alike, filled(0, a), sub(a, b))
+    alike = comparison.eq(a, b)  # infinities, too, whose difference is nan
+    gap = comparison.select(alike, filled(0, a), sub(a, b))
     return add(max(a, b), analytic.log1p(analytic.exp(neg(rounding.abs(gap)))))
 
 
 def _log_add_of_duals(x: Dual, y: Dual) -> Dual:
     """Each tangent by its part of the sum; infinite sums have no parts."""
     whole = _log_add(x[0], y[0])
-    finite = [choice.select(choice.eq(a, filled(np.inf, a)), filled(0, a), a)
+    finite = [comparison.select(comparison.eq(a, filled(np.inf, a)), filled(0, a), a)
               for a in (x[0], y[0], whole)]
     parts = [analytic.exp(sub(a, finite[2])) for a in finite[:2]]
     return whole, add(mul(x[1], parts[0]), mul(y[1], parts[1]))

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, cannot
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
-from minijax.primitives import choice, emitted
+from minijax.primitives import comparison, ad_util
 from minijax.primitives.axes import Outs, refuse
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
@@ -66,9 +66,9 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
         z = convert_element_type(z, z.dtype)  # strong, and so is the slope
-        away = choice.select(choice.eq(z, emitted.constant(0, z)), emitted.filled(1, z), z)
+        away = comparison.select(comparison.eq(z, ad_util.constant(0, z)), ad_util.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
-    return choice.select(choice.ge(x, emitted.constant(0, x)), t, neg(t))
+    return comparison.select(comparison.ge(x, ad_util.constant(0, x)), t, neg(t))
 
 
 abs_p, abs = unary(
@@ -174,7 +174,7 @@ reduce_precision_p = elementwise(
     accepts=[FLOAT],
     element=infix(_reduced),
     jvp=_reduce_precision_jvp,
-    transpose=emitted.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
+    transpose=ad_util.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
     examples=lambda: [
         Example(e.args, {"exponent_bits": 5, "mantissa_bits": m})
         for m in (19, 40) for e in points((-2., 2.))() if e.args[0].dtype != np.float64])

@@ -1,6 +1,6 @@
 """The functions that move elements: broadcast, reshape, transpose; squeeze, reverse; and iota.
 
-Stands on `emitted`, where three of the primitives are.  Chapter 23, *An array is a function of an
+Stands on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
 index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -15,7 +15,7 @@ from minijax import core, dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
                                      check_sizes, inverse, keeping, refuse, without)
-from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
+from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.families import constant_in_all

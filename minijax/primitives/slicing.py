@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Array, Axis, Primitive, ShapedArray
-from minijax.primitives import algebra, choice, emitted
+from minijax.primitives import algebra, comparison, ad_util
 from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes,
                                      refuse, replaced, with_item)
 from minijax.primitives.examples import grid, table
@@ -25,7 +25,7 @@ Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) 
 
 def zero_of(dtype: Any) -> Array:
     """The number zero as a program writes it."""
-    return emitted.zeros(ShapedArray((), dtype))
+    return ad_util.zeros(ShapedArray((), dtype))
 
 
 # ── slice ────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
                    for i, taken in zip(index, _along_axes(**bounds), strict=True)))
 
 
-slice_p = emitted.rearrangement(
+slice_p = ad_util.rearrangement(
     "slice",
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
@@ -193,7 +193,7 @@ def _unpad(ct: Array, padding_config: Padding) -> Array:
 
 
 def _pad_value_cotangent(ct: Array, x: Any, value: Any, padding_config: Padding) -> Array:
-    total, kept = (emitted.reduce_sum_p.bind(t, axes=tuple(range(t.ndim)))
+    total, kept = (ad_util.reduce_sum_p.bind(t, axes=tuple(range(t.ndim)))
                    for t in (ct, _unpad(ct, padding_config)))
     return algebra.sub_p.bind(total, kept)
 
@@ -203,13 +203,13 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
-    x = emitted.batched_in_front(x, dims[0], axis.size)
+    x = ad_util.batched_in_front(x, dims[0], axis.size)
     config = ((0, 0, 0), *padding_config)
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
-    values = emitted.spread(value, (0,), padded.shape)
-    return [choice.select_n_p.bind(inside, values, padded)], [0]
+    values = ad_util.spread(value, (0,), padded.shape)
+    return [comparison.select_n_p.bind(inside, values, padded)], [0]
 
 
 def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
@@ -228,8 +228,8 @@ pad_p = Primitive(
     "pad",
     impl=_pad_impl,
     abstract_eval=_pad_type,
-    jvp=emitted.linear(),
-    transpose=emitted.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
+    jvp=ad_util.linear(),
+    transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),
     batch=_batch_pad,
     element=_pad_element,

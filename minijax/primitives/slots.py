@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
-from minijax.lazily import importing
+from minijax.util.lazily import importing
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -60,7 +60,7 @@ def by_formula(f: Formula) -> Callable[..., list]:
 @functools.cache
 def numpy_scalars() -> Any:
     with importing:
-        return importlib.import_module("minijax.lowering.scalars").NumpyScalars()
+        return importlib.import_module("minijax.compiler.scalars").NumpyScalars()
 
 
 def wide(formula: Formula) -> Formula:

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Primitive, ShapedArray, Zero, cannot, dtype_name,
                           has_key_dtype)
-from minijax.primitives import algebra, choice, emitted, families, gather, reduce
+from minijax.primitives import algebra, comparison, ad_util, families, gather, reduce
 from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
@@ -75,7 +75,7 @@ sort_p = Primitive(
     abstract_eval=_sort_type,
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=emitted.batch_in_front("dimension"),
+    batch=ad_util.batch_in_front("dimension"),
     loop=families.kernel("sort"),
     asks_lazily=True,
     examples=table(
@@ -119,7 +119,7 @@ top_k_p = Primitive(
         for dtype in (x.dtype, np.dtype(np.int32))],
     jvp=_top_k_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=emitted.batch_along("axis"),
+    batch=ad_util.batch_along("axis"),
     loop=families.kernel("top_k"),
     examples=table(
         "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
@@ -198,7 +198,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 
 # ── Where the extremum is ────────────────────────────────────────────────────────────────────
 
-def _locator(name: str, best_p: Primitive, comparison: str) -> Primitive:
+def _locator(name: str, best_p: Primitive, relation: str) -> Primitive:
     """A primitive that gives the first place of the extremum, or of the first nan."""
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
         [axis] = axes
@@ -210,7 +210,7 @@ def _locator(name: str, best_p: Primitive, comparison: str) -> Primitive:
         if not dtypes.issubdtype(index_dtype, np.integer):
             raise TypeError("index_dtype must be an integer type, but got "
                             f"{dtype_name(index_dtype)}")
-        check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
+        check_dtypes(relation, [x, x], [ORDERED, ORDERED])
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
@@ -218,9 +218,10 @@ def _locator(name: str, best_p: Primitive, comparison: str) -> Primitive:
         # JAX: counts in 64 bits where an axis needs them.
         places = broadcasted_iota(np.int32, x.shape, *axes)
         best = expand_dims(best_p.bind(x, axes=axes), axes)
-        found = choice.bitwise_or(choice.eq(x, best), choice.ne(x, x))   # nan equals nothing
-        last = emitted.filled(x.shape[axes[0]] - 1, places)
-        return converted(reduce.reduce_min(choice.select(found, places, last), axes), index_dtype)
+        is_best = comparison.bitwise_or(comparison.eq(x, best), comparison.ne(x, x))  # or nan
+        last = ad_util.filled(x.shape[axes[0]] - 1, places)
+        candidates = comparison.select(is_best, places, last)
+        return converted(reduce.reduce_min(candidates, axes), index_dtype)
 
     return Primitive(
         name,
@@ -229,7 +230,7 @@ def _locator(name: str, best_p: Primitive, comparison: str) -> Primitive:
         abstract_eval=abstract_eval,
         jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
-        batch=emitted.batch_along("axes", removed=True),
+        batch=ad_util.batch_along("axes", removed=True),
         program=program,
         examples=reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
@@ -298,7 +299,7 @@ def _approx_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, lis
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
     [x], [dim] = args, dims
     axis = canonical_axis(params["reduction_dimension"], x.ndim - 1)
-    shifted = params | {"reduction_dimension": emitted.above((axis,), dim)[0]}
+    shifted = params | {"reduction_dimension": ad_util.above((axis,), dim)[0]}
     return approx_top_k_p.bind(x, **shifted), [dim, dim]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, as_value
-from minijax.primitives import choice, joining, linalg
+from minijax.primitives import comparison, joining, linalg
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import filled, reduce_sum_p
+from minijax.primitives.ad_util import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked,
                                        of_each_matrix, product, spread_out, symmetric, turn_back)
@@ -26,7 +26,7 @@ from minijax.primitives.slots import nest
 
 def diagonal_of(x: Array) -> Array:
     """The diagonals of square matrices."""
-    return reduce_sum_p.bind(masked(x, choice.eq), axes=(x.ndim - 1,))
+    return reduce_sum_p.bind(masked(x, comparison.eq), axes=(x.ndim - 1,))
 
 
 def row(w: Array) -> Array:
@@ -229,7 +229,7 @@ def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Arra
     scaled, turned = inside * row(scale), column(scale) * inside
     left_turn = gaps * (scaled + adjoint(scaled))
     v_slope = product(v, gaps * (turned + adjoint(turned)))
-    zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
+    zero = convert_element_type(comparison.eq(values, filled(0, values)), t.dtype)
     inverse = row(1 / (scale + zero) - zero)
     if is_complex(t):  # the phases of the vectors
         imaginary = (inside - conj(inside)) / 2 * identity_like(inside)

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.arguments import bound
+from minijax.transforms.arguments import bound
 from minijax.lax import linalg
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p, random_wrap_p)

@@ -12,10 +12,10 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.higher_order.control_flow import map as each_row, scan, while_loop
+from minijax.custom.custom_jvp_vjp import custom_jvp
+from minijax.control_flow.cond_scan_while import map as each_row, scan, while_loop
 from minijax.primitives.convert import converted
-from minijax.primitives.emitted import filled
+from minijax.primitives.ad_util import filled
 from minijax.random.keys import check_key, clone, split
 from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
                                      refuse_wider, supported)

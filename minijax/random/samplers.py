@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.errors import TypePromotionError
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
 from minijax.primitives.random_bits import fused_multiply_add

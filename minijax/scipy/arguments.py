@@ -1,6 +1,6 @@
 """The arguments of special functions, and their derivatives.
 
-Stands on `numpy`, `custom_derivatives`.
+Stands on `numpy`, `custom_jvp_vjp`.
 In JAX: `promote_args_inexact` and `defjvps`, at each function of `jax/_src/scipy/special.py`.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp, tree_util
-from minijax.higher_order.arguments import bound
-from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp, zero_from_primal
-from minijax.higher_order.jit import jit
+from minijax.transforms.arguments import bound
+from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
+from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.derivatives import jvp
-from minijax.higher_order.special import beyond_stirling
+from minijax.transforms.derivatives import jvp
+from minijax.lax.special import beyond_stirling
 from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
                                      promote_args_real, public, static_index, static_value)
 from minijax.primitives.gamma import zeta_series

@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.jit import jit
-from minijax.derivatives import jvp
+from minijax.transforms.jit import jit
+from minijax.transforms.derivatives import jvp
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, public,
                                      static_index, static_value)
 from minijax.scipy.arguments import of_reals

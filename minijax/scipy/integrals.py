@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.higher_order.jit import jit
+from minijax.custom.custom_jvp_vjp import custom_jvp
+from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, Inexact, promote_args_real, public
 from minijax.scipy.arguments import of_reals, strong_float
 from minijax.scipy.gamma import bernoulli_numbers

@@ -9,7 +9,7 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 from minijax.scipy.matrix_functions import (expm, expm_frechet, funm, rsf2csf, solve_sylvester,
                                             sqrtm)

@@ -10,8 +10,8 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.derivatives import jvp
-from minijax.higher_order.jit import jit
+from minijax.transforms.derivatives import jvp
+from minijax.transforms.jit import jit
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes,
                                      promote_dtypes_inexact)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike
 
 __all__ = ["map_coordinates"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import lax, numpy as jnp, tree_util
 from minijax.core import Array
-from minijax.gradients import value_and_grad
+from minijax.transforms.gradients import value_and_grad
 
 
 class OptimizeResults(NamedTuple):

@@ -9,7 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 from minijax import lax, numpy as jnp
-from minijax.api import vmap
+from minijax.transforms.api import vmap
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_args_inexact
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar

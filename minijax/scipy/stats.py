@@ -19,7 +19,7 @@ from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.scipy import special
 from minijax.scipy.kernels import gaussian_kde
 from minijax.scipy.ranks import mode, rankdata, sem
-from minijax.tracebacks import guard
+from minijax.util.tracebacks import guard
 
 __test__: dict[str, Any] = {}  # where doctest looks for the examples
 

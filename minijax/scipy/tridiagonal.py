@@ -9,8 +9,8 @@ from typing import Any
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
-from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.higher_order.jit import jit
+from minijax.custom.custom_jvp_vjp import custom_jvp
+from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, as_array
 
 

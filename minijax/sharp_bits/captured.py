@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import caches, source_info
+from minijax.util import caches, source_info
 from minijax.core import Array, Tracer
 from minijax.errors import is_internal
 

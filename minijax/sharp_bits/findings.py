@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from minijax import config, context, errors, source_info
-from minijax.source_info import SourceInfo
+from minijax import config, errors
+from minijax.util import context, source_info
+from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, errors
-from minijax.context import with_values
+from minijax.util.context import with_values
 from minijax.core import Params, Primitive, ShapedArray
-from minijax.source_info import DebugInfo
-from minijax.stage import FlatFunction
+from minijax.util.source_info import DebugInfo
+from minijax.core.tracing import FlatFunction
 
 T = TypeVar("T")
 logger = logging.getLogger("minijax")

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import config, core, errors, source_info
+from minijax import config, core, dtypes, errors
+from minijax.util import source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
-from minijax.jaxpr import ClosedJaxpr, Literal, kept_with_program, subjaxprs, types_in
-from minijax.lazily import hold_over_forks
+from minijax.core.jaxpr import ClosedJaxpr, Literal, kept_with_program, subjaxprs, types_in
+from minijax.util.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
-from minijax.source_info import SourceInfo
+from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
@@ -222,7 +223,7 @@ def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand]) ->
 
 def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> bool:
     """Whether the primitive only moves elements: then it accepts typed keys, too."""
-    key = core.dtypes.key_dtype("threefry2x32")
+    key = dtypes.key_dtype("threefry2x32")
     try:
         primitive.type_of([x.aval if x.shadow is None else x.aval.update(dtype=key)
                            for x in operands], params)

@@ -15,12 +15,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax import context, errors, jaxpr, source_info
+from minijax.util import context, source_info
+from minijax import errors
+from minijax.core import jaxpr
 from minijax.core import Level, Trace, Tracer
 from minijax.errors import is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
-from minijax.source_info import SourceInfo
+from minijax.util.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
@@ -152,9 +154,11 @@ class Heap:
 
     def _holding(self, objects: Ours) -> Iterator[tuple[Any, Iterable[Any]]]:
         """The objects that may refer to some of these, with all their referents."""
-        for x in gc.get_referrers(*objects) if objects else ():
+        arguments = tuple(objects)  # from Python 3.13 on, this one counts as a referrer
+        for x in gc.get_referrers(*arguments) if arguments else ():
             is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
-            if not (type(x) is Ours or id(x) in self._snapshots or is_internal_frame):
+            if not (type(x) is Ours or x is arguments or id(x) in self._snapshots
+                    or is_internal_frame):
                 yield x, gc.get_referents(x)
         yield from ((frame, frame.f_locals.values()) for frame in self.running)  # unseen by it
 

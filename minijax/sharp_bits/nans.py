@@ -13,15 +13,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from minijax import config, core, errors, tree_util
-from minijax.context import with_values
+from minijax.util.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
-from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
-from minijax.primitives import emitted, slicing
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
+from minijax.primitives import ad_util, slicing
 from minijax.sharp_bits.findings import (Finding, Step, current_steps, in_step, is_collecting,
                                          quoted, report, sharp_bits)
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, is_bad,
                                         is_new_in_the_backward_pass, origin, without_bad)
-from minijax.source_info import SourceInfo
+from minijax.util.source_info import SourceInfo
 
 T = TypeVar("T")
 
@@ -279,7 +279,7 @@ def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
 def called(call: Callable[..., T], python: Callable[[], Any], function: str | None) -> T:
     """The result of a compiled function; if it is bad, its Python is run to find the line.
 
-    The arguments are those of `higher_order.compiled.called`.
+    The arguments are those of `transforms.compiled.called`.
     """
     compiled = partial(call, python, function)
     mode, sources, *_ = _look.get()
@@ -353,7 +353,7 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
         if trace.axis.name is not None and trace.concerns(primitive, (), params):
             return apply_rule()  # the examples need each other
         example = _unseen(core.run_with, trace.parent, lambda: [
-            x if d is None else slicing.index_leading(emitted.move_axis(x, d, 0), i)
+            x if d is None else slicing.index_leading(ad_util.move_axis(x, d, 0), i)
             for x, d in zip(values, dims, strict=True)])
         return core.run_with(trace.parent, primitive.bind_list, *example, **params)
 

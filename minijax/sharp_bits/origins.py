@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import config, core, dtypes, source_info, tracebacks
+from minijax import config, core, dtypes
+from minijax.util import source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
 from minijax.sharp_bits.findings import Finding, current_steps, finding, has_collected
 

@@ -16,7 +16,7 @@ from minijax.core import Array, as_value
 from minijax.primitives.checks import Number, Report, check_within, tell
 from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
-from minijax.source_info import SourceInfo, user_frame
+from minijax.util.source_info import SourceInfo, user_frame
 
 
 # ── An index outside of its array ────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ import dis
 import inspect
 import logging
 import random
+import re
 import sys
 import time
 import weakref
@@ -21,12 +22,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import config, context, errors, jaxpr
+from minijax import config, errors
+from minijax.util import context
+from minijax.core import jaxpr
 from minijax.core import Array, ShapedArray
 from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
 from minijax.sharp_bits.findings import refuse
-from minijax.source_info import DebugInfo, SourceInfo, source_of
-from minijax.stage import FlatFunction
+from minijax.util.source_info import DebugInfo, SourceInfo, source_of
+from minijax.core.tracing import FlatFunction
 
 # ── While a function is traced ───────────────────────────────────────────────────────────────
 
@@ -281,9 +284,17 @@ def _line(codes: Iterable[CodeType], name: str, operations: tuple[str, ...],
             lines[i.positions and i.positions.lineno].append(i)
         for line, done in lines.items():
             if line and any(_operation(i).startswith(besides) for i in done) and any(
-                    i.opname.startswith(operations) and i.argval == name for i in done):
+                    operation.startswith(operations) and argument == name
+                    for i in done for operation, argument in _accesses(i)):
                 return SourceInfo(code, line)
     return None
+
+
+def _accesses(i: dis.Instruction) -> Iterable[tuple[str, Any]]:
+    """What an instruction does, and to which name; from Python 3.13 on one may do two things."""
+    if isinstance(i.argval, tuple):
+        return zip(re.findall("(?:LOAD|STORE)_FAST", i.opname), i.argval, strict=False)
+    return [(i.opname, i.argval)]
 
 
 def _operation(i: dis.Instruction) -> str:

@@ -10,7 +10,8 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax import caches, config, core, errors, source_info, tree_util
+from minijax.util import caches, source_info
+from minijax import config, core, errors, tree_util
 from minijax.sharp_bits.findings import finding, report
 
 logger = logging.getLogger("minijax")

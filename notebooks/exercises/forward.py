@@ -10,8 +10,8 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import core
-from minijax.api import make_jaxpr
-from minijax.derivatives import jvp
+from minijax.transforms.api import make_jaxpr
+from minijax.transforms.derivatives import jvp
 from minijax.notebook.checks import Hint, exercise, expect, near, trouble
 
 

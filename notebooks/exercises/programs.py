@@ -10,11 +10,11 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.jaxpr import Literal, subjaxprs
+from minijax.core.jaxpr import Literal, subjaxprs
 from minijax.notebook.checks import agree, exercise, expect, instead_of
 
 CHAPTER = "06_programs_as_data"
-_GIVEN = "from minijax.jaxpr import ClosedJaxpr, Literal, Var"
+_GIVEN = "from minijax.core.jaxpr import ClosedJaxpr, Literal, Var"
 _GIVEN_MINI = "%mini begin 06"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
-from minijax.api import make_jaxpr, vmap
+from minijax.transforms.api import make_jaxpr, vmap
 from minijax.core import Primitive, ShapedArray, Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.notebook.checks import agree, exercise, expect, instead_of, shown

@@ -10,7 +10,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import jaxpr
+from minijax.core import jaxpr
 from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "13_in_place_updates"

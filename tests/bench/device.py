@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.higher_order import devices
-from minijax.lowering.targets import cublas, driver
-from minijax.lowering.targets.programs import Memory
+from minijax.placement import devices
+from minijax.compiler.targets import cublas, driver
+from minijax.compiler.targets.programs import Memory
 from tests.bench._report import FOLDER, chosen, options
 from tests.bench._row import MILLION, Row, arguments, below, key, normal, number, one_hot, uniform
 from tests.bench._workloads import rows
@@ -119,7 +119,7 @@ def bandwidth(gpu: Any, nbytes: int) -> float:
 
 def launch_seconds(gpu: Any) -> float:
     """What a launch costs that does next to nothing, among many."""
-    from minijax.lowering.lowered import Lowered
+    from minijax.compiler.lowered import Lowered
     closed = minijax.make_jaxpr(lambda x: x + 1)(np.float32(1))
     program = Lowered(closed, "f").compile_for(gpu)
     one = Memory.of(gpu, np.float32(1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import api
+from minijax.transforms import api
 from minijax.extend import vmappable
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from minijax.lowering import builder, digest, memory, nests, schedule, simplify, transpose_folding
+from minijax.compiler import builder, digest, memory, nests, schedule, simplify, transpose_folding
 
 
 @contextmanager

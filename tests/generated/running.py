@@ -16,8 +16,8 @@ import numpy as np
 
 import minijax
 from minijax import config
-from minijax.lowering import executable
-from minijax.lowering.targets import launches
+from minijax.compiler import executable
+from minijax.compiler.targets import launches
 
 from tests import sanitiser
 

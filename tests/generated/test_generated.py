@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering.targets import thread_block
+from minijax.compiler.targets import thread_block
 from minijax.primitives import analytic
 from tests.generated import grammar, planted
 from tests.generated.programs import Input, Line, Program, Rejected, Writer, generate

@@ -10,7 +10,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.loops import Load
+from minijax.compiler.loops import Load
 from minijax.notebook import show_accesses
 from minijax.notebook.accesses import SECTOR, accesses
 

@@ -8,11 +8,11 @@ import pytest
 from minijax.notebook import show_column
 from minijax.notebook.columns import KEYWORDS, column
 from minijax.core import Primitive
-from minijax.primitives import algebra, analytic, emitted, reduce
+from minijax.primitives import algebra, analytic, ad_util, reduce
 
 
 @pytest.mark.parametrize("slot", KEYWORDS)
-@pytest.mark.parametrize("module", [analytic, algebra, reduce, emitted])
+@pytest.mark.parametrize("module", [analytic, algebra, reduce, ad_util])
 def test_a_column_has_a_cell_for_each_primitive(slot: str, module: object) -> None:
     cells = list(column(slot, module))  # type: ignore[arg-type]
     blocks = {p.name for p in vars(module).values() if isinstance(p, Primitive)}

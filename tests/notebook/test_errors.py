@@ -58,7 +58,7 @@ def test_a_line_of_an_edited_live_cell_is_the_readers() -> None:
 
 def test_a_syntax_error_is_shown_with_its_place() -> None:
     def wrong() -> None:
-        live("minijax.core.cannot", "def cannot(reason:\n    pass\n")
+        live("minijax.core.primitive.cannot", "def cannot(reason:\n    pass\n")
     lines = shown(wrong)
     assert lines[0].startswith("SyntaxError: ") and lines[1].startswith("--> 1 def cannot(")
 

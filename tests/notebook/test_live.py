@@ -12,14 +12,14 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import core, dtypes, lax, tree_util
-from minijax.interpreters import jvp as jvp_module
+from minijax.core import jvp as jvp_module
 from minijax.notebook import live, live_reset, source
 from minijax.notebook.live import edited
 from minijax.notebook.patch import LiveError
 from minijax.notebook.source import cell_text
-from minijax.primitives import algebra, emitted, slots
+from minijax.primitives import algebra, ad_util, slots
 
-JVP = "minijax.interpreters.jvp.JVPTrace"
+JVP = "minijax.core.jvp.JVPTrace"
 MUL = "minijax.primitives.algebra.mul_p"
 
 
@@ -70,9 +70,10 @@ def assert_unchanged(before: dict[tuple[str, str], Any]) -> None:
 
 
 @pytest.mark.parametrize("names", [
-    JVP, MUL, "minijax.core.Primitive.bind", "minijax.core.Primitive.bind .rule .type_of",
-    "minijax.dtypes.result_type", "minijax.core.ShapedArray", "minijax.core.no_effects",
-    "minijax.core._scalar_array", "minijax.tree_util.Partial"])
+    JVP, MUL, "minijax.core.primitive.Primitive.bind",
+    "minijax.core.primitive.Primitive.bind .rule .type_of",
+    "minijax.dtypes.result_type", "minijax.core.types.ShapedArray", "minijax.core.types.no_effects",
+    "minijax.core.conversion._scalar_array", "minijax.tree_util.Partial"])
 def test_an_unchanged_cell_is_a_no_op(names: str) -> None:
     before = everything()
     assert live(names, cell_text(names.split())) is False
@@ -102,15 +103,16 @@ def test_an_edited_function_is_the_same_object_with_other_code() -> None:
     f, imported_elsewhere = dtypes.short_name, slots.broadcast_shapes
     assert edit("minijax.primitives.slots.broadcast_shapes",
                 ("ranked = [", "return (7,)\n    ranked = ["))
-    assert slots.broadcast_shapes is imported_elsewhere is emitted.broadcast_shapes
-    assert emitted.broadcast_shapes("add", [(3,), (3,)]) == (7,)
+    assert slots.broadcast_shapes is imported_elsewhere is ad_util.broadcast_shapes
+    assert ad_util.broadcast_shapes("add", [(3,), (3,)]) == (7,)
     live_reset()
-    assert emitted.broadcast_shapes("add", [(3,), (3,)]) == (3,)
+    assert ad_util.broadcast_shapes("add", [(3,), (3,)]) == (3,)
     assert dtypes.short_name is f
 
 
 def test_defaults_and_docstring_follow_the_edit() -> None:
-    live("minijax.core.cannot", 'def cannot(reason="why not"):\n    "New."\n    return reason\n')
+    live("minijax.core.primitive.cannot",
+         'def cannot(reason="why not"):\n    "New."\n    return reason\n')
     assert core.cannot() == "why not" and core.cannot.__doc__ == "New."
     live_reset()
     with pytest.raises(TypeError):
@@ -126,7 +128,7 @@ def test_a_cached_function_forgets_what_the_old_code_said() -> None:
 
 
 def test_a_helper_written_in_the_cell_becomes_a_function_of_the_module() -> None:
-    live("minijax.core.cannot",
+    live("minijax.core.primitive.cannot",
          "def helper(x):\n    return x + '!'\n\ndef cannot(reason):\n    return helper(reason)\n")
     assert core.cannot("no") == "no!"
     live_reset()
@@ -167,7 +169,7 @@ def test_a_rule_made_for_its_block_can_be_edited() -> None:
 
 
 def test_a_rule_that_a_family_fills_can_be_replaced() -> None:
-    edit("minijax.primitives.emitted.reduce_sum_p",
+    edit("minijax.primitives.ad_util.reduce_sum_p",
          ("jvp=linear(0)", "jvp=lambda primals, tangents, **p: 1 / 0"))
     with pytest.raises(ZeroDivisionError):
         jax.grad(jnp.sum)(jnp.ones(3))
@@ -186,7 +188,7 @@ def test_a_compiled_function_computes_what_the_edited_element_rule_says() -> Non
 
 def test_a_function_that_the_module_wraps_below_its_block_stays_wrapped() -> None:
     keys = jax.random.split(jax.random.key(0))
-    edit("minijax.primitives.choice.eq_p", ("np.equal", "np.not_equal"))
+    edit("minijax.primitives.comparison.eq_p", ("np.equal", "np.not_equal"))
     assert bool(lax.eq(1.0, 2.0))
     assert lax.eq(keys, keys).shape == (2,)
     live_reset()
@@ -194,7 +196,7 @@ def test_a_function_that_the_module_wraps_below_its_block_stays_wrapped() -> Non
 
 
 def test_what_a_statement_registers_is_taken_out_again() -> None:
-    live("minijax.core.cannot", "from minijax import tree_util\n\n"
+    live("minijax.core.primitive.cannot", "from minijax import tree_util\n\n"
          "class Mine:\n    pass\n\n"
          "tree_util.register_pytree_node(Mine, lambda m: ((1, 2), None), lambda d, c: Mine())\n\n"
          "def cannot(reason):\n    return Mine()\n")
@@ -238,9 +240,9 @@ def test_a_jitted_function_of_the_package_runs_its_new_code() -> None:
 
 
 def test_edited_compilation_does_not_share_kernels_on_disk_with_the_real_one() -> None:
-    from minijax.lowering import cache
+    from minijax.compiler import cache
     before = cache.cache_key("text")
-    edit("minijax.lowering.cpu.compile", ('    """', '    print()\n    """'))
+    edit("minijax.compiler.cpu.compile", ('    """', '    print()\n    """'))
     assert cache.cache_key("text") != before
     live_reset()
     assert cache.cache_key("text") == before
@@ -251,7 +253,7 @@ def test_edited_compilation_does_not_share_kernels_on_disk_with_the_real_one() -
 
 def test_an_edited_method_takes_effect_in_objects_that_exist() -> None:
     aval = core.typeof(jnp.ones(3))
-    assert edit("minijax.core.ShapedArray.str_short", ("return f", "return 'my ' + f"))
+    assert edit("minijax.core.types.ShapedArray.str_short", ("return f", "return 'my ' + f"))
     assert aval.str_short(True) == "my f32[3]"
     assert core.typeof(jnp.ones(3)) is aval
     live_reset()
@@ -260,7 +262,7 @@ def test_an_edited_method_takes_effect_in_objects_that_exist() -> None:
 
 def test_an_edited_class_keeps_its_identity_its_instances_and_its_tables() -> None:
     cls, aval = core.ShapedArray, core.typeof(jnp.ones(3))
-    assert edit("minijax.core.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
+    assert edit("minijax.core.types.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
     assert core.ShapedArray is cls and isinstance(aval, cls)
     assert core.typeof(jnp.ones(3)) is aval
     assert repr(aval) == "Type(float32[3])"
@@ -283,7 +285,7 @@ def test_super_and_class_cells_mean_the_class_that_exists() -> None:
                "        super().__init__(Level(parent, debug_info), parent)\n"
                "        assert __class__ is JVPTrace"))
     assert slope_of_square() == 6.0
-    edit("minijax.interpreters.jvp.JVPTracer.__repr__",
+    edit("minijax.core.jvp.JVPTracer.__repr__",
          ('return (f"{super()', 'return (f"my {super()'))
     seen = []
     jax.jvp(lambda x: seen.append(repr(x)) or x, (1.0,), (1.0,))
@@ -291,24 +293,24 @@ def test_super_and_class_cells_mean_the_class_that_exists() -> None:
 
 
 def test_a_method_that_did_not_use_super_may_begin_to() -> None:
-    edit("minijax.core.EvalTrace.process_primitive",
+    edit("minijax.core.trace.EvalTrace.process_primitive",
          ("for x in args:", "super().__repr__()\n    for x in args:"))
     assert lax.mul(2.0, 3.0) == 6.0
 
 
 def test_properties_static_methods_and_attributes_follow() -> None:
     aval = core.typeof(jnp.ones(3))
-    edit("minijax.core.ShapedArray.ndim", ("return len(self.shape)", "return 99"))
+    edit("minijax.core.types.ShapedArray.ndim", ("return len(self.shape)", "return 99"))
     assert aval.ndim == 99
-    edit("minijax.core.Effect", ("observable = True", "observable = 'perhaps'"))
+    edit("minijax.core.types.Effect", ("observable = True", "observable = 'perhaps'"))
     assert core.Effect().observable == "perhaps"
     live_reset()
     assert (aval.ndim, core.Effect.observable) == (1, True)
 
 
 def test_a_member_added_or_removed_is_added_or_removed() -> None:
-    text = cell_text(["minijax.core.Effect"])
-    live("minijax.core.Effect", text.replace("observable = True",
+    text = cell_text(["minijax.core.types.Effect"])
+    live("minijax.core.types.Effect", text.replace("observable = True",
                                              "def hello(self):\n        return 'hello'"))
     effect = core.Effect()
     assert effect.hello() == "hello" and not hasattr(effect, "observable")
@@ -317,14 +319,14 @@ def test_a_member_added_or_removed_is_added_or_removed() -> None:
 
 
 def test_private_names_are_mangled_as_in_the_class() -> None:
-    live("minijax.core.Effect", "class Effect:\n    __hidden = 3\n"
+    live("minijax.core.types.Effect", "class Effect:\n    __hidden = 3\n"
                                 "    observable = property(lambda self: self.__hidden)\n")
     assert core.Effect().observable == 3
 
 
 def test_the_fields_of_a_dataclass_may_get_a_default() -> None:
-    from minijax.interpreters.linearize import LinearProgram
-    edit("minijax.interpreters.linearize.LinearProgram",
+    from minijax.core.linearize import LinearProgram
+    edit("minijax.core.linearize.LinearProgram",
          ("out_zeros: tuple[Zero | None, ...]", "out_zeros: tuple[Zero | None, ...] = ('new',)"))
     assert LinearProgram(None, ()).out_zeros == ("new",)
     assert jax.grad(lambda x: x * x)(3.0) == 6.0
@@ -336,7 +338,7 @@ def test_the_fields_of_a_dataclass_may_get_a_default() -> None:
 def test_slots_cannot_change_and_the_error_says_so() -> None:
     before = everything()
     with pytest.raises(LiveError, match="slots of JVPTracer"):
-        edit("minijax.interpreters.jvp.JVPTracer", ('"tangent")', '"tangent", "more")'))
+        edit("minijax.core.jvp.JVPTracer", ('"tangent")', '"tangent", "more")'))
     assert_unchanged(before)
 
 
@@ -361,10 +363,10 @@ def test_reset_restores_everything() -> None:
     before = everything()
     edit(JVP, ("primals, tangents = zip", "self.seen = 1; primals, tangents = zip"))
     edit(MUL, ("impl=_product", "impl=np.add"))
-    edit("minijax.core.Primitive.bind", ("try:", "try:\n        pass"))
-    edit("minijax.core.ShapedArray", ("def ndim", "def rank"))
+    edit("minijax.core.primitive.Primitive.bind", ("try:", "try:\n        pass"))
+    edit("minijax.core.types.ShapedArray", ("def ndim", "def rank"))
     edit("minijax.primitives.algebra.add_p", ("np.add", "np.subtract"))
-    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    live("minijax.core.primitive.cannot", "def cannot(reason):\n    return 3\n")
     live("minijax.primitives.slots.NUMBER", "NUMBER = ()\n")
     assert len(live_reset()) == len(set(edited())) + 7
     assert_unchanged(before)
@@ -372,9 +374,9 @@ def test_reset_restores_everything() -> None:
 
 
 def test_reset_of_one_name_leaves_the_other_edits() -> None:
-    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    live("minijax.core.primitive.cannot", "def cannot(reason):\n    return 3\n")
     edit(MUL, ("impl=_product", "impl=np.add"))
-    assert live_reset("minijax.core.cannot") == ["minijax.core.cannot"]
+    assert live_reset("minijax.core.primitive.cannot") == ["minijax.core.primitive.cannot"]
     assert core.cannot("x") == core.Cannot("x")
     assert lax.mul(3.0, 4.0) == 7.0
     assert edited() == [MUL]
@@ -393,11 +395,11 @@ def test_a_cell_edited_twice_differs_from_the_file_and_not_from_its_last_edit() 
 
 
 def test_a_method_and_its_class_may_both_be_edited() -> None:
-    edit("minijax.core.ShapedArray.str_short", ("return f", "return 'my ' + f"))
-    edit("minijax.core.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
+    edit("minijax.core.types.ShapedArray.str_short", ("return f", "return 'my ' + f"))
+    edit("minijax.core.types.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
     aval = core.typeof(jnp.ones(2))
     assert aval.str_short(True) == "my f32[2]" and repr(aval).startswith("Type(")
-    live_reset("minijax.core.ShapedArray.str_short")
+    live_reset("minijax.core.types.ShapedArray.str_short")
     assert aval.str_short(True) == "f32[2]" and repr(aval).startswith("ShapedArray(")
 
 
@@ -418,7 +420,7 @@ def test_reset_of_an_unknown_name_is_an_error() -> None:
 def test_a_cell_that_fails_leaves_the_package_as_it_was(text: str, error: type) -> None:
     before = everything()
     with pytest.raises(error):
-        live("minijax.core.cannot", text)
+        live("minijax.core.primitive.cannot", text)
     assert_unchanged(before)
     assert edited() == []
 
@@ -426,7 +428,7 @@ def test_a_cell_that_fails_leaves_the_package_as_it_was(text: str, error: type) 
 @pytest.mark.parametrize("name, old, new", [
     (JVP, "def join", "wrong = 1 / 0\n\n    def join"),
     (MUL, "impl=_product", "impl=_product, nonsense=3"),
-    ("minijax.core.Primitive.bind", "try:", "try"),
+    ("minijax.core.primitive.Primitive.bind", "try:", "try"),
 ])
 def test_a_class_or_block_that_fails_leaves_the_package_as_it_was(
         name: str, old: str, new: str) -> None:
@@ -437,9 +439,9 @@ def test_a_class_or_block_that_fails_leaves_the_package_as_it_was(
 
 
 def test_a_failing_edit_leaves_the_edits_before_it() -> None:
-    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    live("minijax.core.primitive.cannot", "def cannot(reason):\n    return 3\n")
     with pytest.raises(ZeroDivisionError):
-        live("minijax.core.cannot", "def cannot(reason=1/0):\n    return 4\n")
+        live("minijax.core.primitive.cannot", "def cannot(reason=1/0):\n    return 4\n")
     assert core.cannot("x") == 3
     with pytest.raises(LookupError):
         live("minijax.core.nothing", "nothing = 1")
@@ -463,7 +465,8 @@ def test_lines_of_an_edited_rule_are_not_the_users_lines() -> None:
 
 def test_nothing_of_an_undone_edit_stays_alive() -> None:
     import weakref
-    live("minijax.core.cannot", "class Box:\n    pass\n\ndef cannot(reason):\n    return Box\n")
+    live("minijax.core.primitive.cannot",
+         "class Box:\n    pass\n\ndef cannot(reason):\n    return Box\n")
     box = weakref.ref(core.cannot(1))
     live_reset()
     gc.collect()
@@ -513,10 +516,11 @@ def some_results() -> list[str]:
 
 
 @pytest.mark.parametrize("module", [
-    "minijax.core", "minijax.tree_util", "minijax.pytree", "minijax.dtypes", "minijax.stage",
-    "minijax.jaxpr", "minijax.interpreters.jvp", "minijax.interpreters.vmap",
-    "minijax.interpreters.transpose", "minijax.primitives.families", "minijax.primitives.slots",
-    "minijax.primitives.emitted", "minijax.primitives.algebra", "minijax.primitives.reduce"])
+    "minijax.core.types", "minijax.core.array", "minijax.core.trace", "minijax.core.primitive",
+    "minijax.tree_util", "minijax.util.pytree", "minijax.dtypes", "minijax.core.tracing",
+    "minijax.core.jaxpr", "minijax.core.jvp", "minijax.core.vmap",
+    "minijax.core.transpose", "minijax.primitives.families", "minijax.primitives.slots",
+    "minijax.primitives.ad_util", "minijax.primitives.algebra", "minijax.primitives.reduce"])
 def test_every_definition_of_a_module_can_be_edited_at_once_and_put_back(module: str) -> None:
     wanted, before = some_results(), everything()
     names = dict.fromkeys(name for node in source.module_tree(module).body

@@ -25,26 +25,26 @@ def shell() -> Iterator[Any]:
 
 
 def test_a_live_cell_changes_the_package_and_says_so(shell: Any, capsys: Any) -> None:
-    shell.run_cell("%%live minijax.core.cannot\ndef cannot(reason):\n    return 3\n")
+    shell.run_cell("%%live minijax.core.primitive.cannot\ndef cannot(reason):\n    return 3\n")
     assert core.cannot("x") == 3
     assert capsys.readouterr().out == (
-        "live: minijax.core.cannot changed; %live_reset undoes it\n")
+        "live: minijax.core.primitive.cannot changed; %live_reset undoes it\n")
     shell.run_cell("%live_reset")
-    assert capsys.readouterr().out == "live: minijax.core.cannot restored\n"
+    assert capsys.readouterr().out == "live: minijax.core.primitive.cannot restored\n"
     assert core.cannot("x") == core.Cannot("x")
 
 
 def test_an_unchanged_live_cell_says_nothing(shell: Any, capsys: Any) -> None:
-    names = "minijax.core.Primitive.bind .rule"
+    names = "minijax.core.primitive.Primitive.bind .rule"
     shell.run_cell(f"%%live {names}\n{cell_text(names.split())}")
     assert capsys.readouterr().out == ""
 
 
 def test_an_error_in_a_live_cell_is_short_and_shows_the_cell(shell: Any, capsys: Any) -> None:
-    shell.run_cell("%%live minijax.core.cannot\ndef cannot(reason=1/0):\n    return 3\n")
+    shell.run_cell("%%live minijax.core.primitive.cannot\ndef cannot(reason=1/0):\n    return 3\n")
     text = capsys.readouterr().out
     assert "ZeroDivisionError: division by zero" in text
-    assert "in the live cell minijax.core.cannot" in text
+    assert "in the live cell minijax.core.primitive.cannot" in text
     assert "-->   1 def cannot(reason=1/0):" in text and "magics.py" not in text
     shell.run_cell("%full_error")
     assert "Traceback (most recent call last)" in capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_unloading_undoes_the_edits() -> None:
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "minijax.notebook")
-    shell.run_cell("%%live minijax.core.cannot\ndef cannot(reason):\n    return 3\n")
+    shell.run_cell("%%live minijax.core.primitive.cannot\ndef cannot(reason):\n    return 3\n")
     shell.run_line_magic("unload_ext", "minijax.notebook")
     assert core.cannot("x") == core.Cannot("x")
     InteractiveShell.clear_instance()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import printing
+from minijax.util import jaxpr_text
 from minijax.notebook import pictures
 from tests.test_printing import PROGRAMS, rebuilt
 
@@ -17,7 +17,7 @@ from tests.test_printing import PROGRAMS, rebuilt
 def test_html_without_its_tags_is_the_text(name):
     program = rebuilt(name)
     text = re.sub(r"<[^>]*>", "", pictures.to_html(program))
-    assert html.unescape(text) == printing.jaxpr_text(program)
+    assert html.unescape(text) == jaxpr_text.jaxpr_text(program)
 
 
 def test_a_name_from_the_user_cannot_inject_html():
@@ -66,4 +66,4 @@ def test_the_users_line_stands_behind_an_equation():
     program = minijax.make_jaxpr(lambda x: np.float32(2) * x + 1.0)(np.float32(1))
     text = pictures.text_with_lines(program)
     assert text.count("# test_pictures.py:") == len(program.eqns) == 2
-    assert re.sub(" *#.*", "", text) == printing.jaxpr_text(program)
+    assert re.sub(" *#.*", "", text) == jaxpr_text.jaxpr_text(program)

@@ -7,8 +7,8 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering import cpu, llvm
-from minijax.lowering.loops import Store
+from minijax.compiler import cpu, llvm
+from minijax.compiler.loops import Store
 from minijax.notebook import provenance
 from minijax.notebook.provenance import Provenance, equations_in, numbers_of
 from tests.test_laws import PRIMITIVES, WITHOUT_EXAMPLES, cases

@@ -14,9 +14,9 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import dtypes, tree_util
-from minijax.derivatives import at_point
-from minijax.interpreters.linearize import linearize_flat
-from minijax.interpreters.jvp import JVPTrace
+from minijax.transforms.derivatives import at_point
+from minijax.core.linearize import linearize_flat
+from minijax.core.jvp import JVPTrace
 from minijax.notebook import explain, step, watch, widgets
 from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed

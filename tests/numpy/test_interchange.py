@@ -15,9 +15,10 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.core import ShapedArray
-from minijax.higher_order import devices, elsewhere
-from minijax.lowering.targets import driver
-from minijax.lowering.targets.emulator import Emulator
+from minijax.placement import devices
+from minijax.transforms import eager_dispatch
+from minijax.compiler.targets import driver
+from minijax.compiler.targets.emulator import Emulator
 from minijax.numpy import interchange
 
 REAL = os.environ.get("DEVICE") == "cuda"
@@ -33,7 +34,7 @@ def cuda(monkeypatch):
     device = devices.CudaDevice.numbered(0)
     monkeypatch.setitem(devices._processors, device, PLAYED)
     monkeypatch.setattr(driver, "number_of", lambda address: 0)
-    elsewhere.begin()
+    eager_dispatch.begin()
     return device
 
 

@@ -74,7 +74,7 @@ def test_assignment_is_refused_with_the_sentence_of_the_page():
     with pytest.raises(TypeError) as caught:
         x[1, :] = 1.0
     assert str(caught.value) == (
-        "'<class 'minijax.core.ArrayImpl'>' object does not support item assignment. JAX "
+        "'<class 'minijax.core.array.ArrayImpl'>' object does not support item assignment. JAX "
         "arrays are immutable. Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another "
         ".at[] method: https://jax.readthedocs.io/en/latest/_autosummary/jax.numpy.ndarray.at."
         "html")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.tracebacks import is_user_frame
+from minijax.util.tracebacks import is_user_frame
 
 jnp = minijax.numpy
 KNOWN = [name for name in dir(jax.numpy) if isinstance(getattr(jax.numpy, name), jax.numpy.ufunc)]

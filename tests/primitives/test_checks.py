@@ -8,9 +8,9 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, errors, grad, jit, lax, vmap
-from minijax.jaxpr import check_jaxpr
-from minijax.lowering.lowered import Lowered
-from minijax.lowering.simplify import simplify
+from minijax.core.jaxpr import check_jaxpr
+from minijax.compiler.lowered import Lowered
+from minijax.compiler.simplify import simplify
 from tests.running_text import run_text
 from minijax.primitives.checks import Report, check_effect, check_p
 

@@ -70,9 +70,9 @@ NOT_HERE = {
         "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
         "DotAlgorithm", "DotAlgorithmPreset", "FftType", "Precision", "PrecisionLike",
         "RandomAlgorithm", "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
-    **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
+    **{f"lax.{name}": "needs a named axis; tests/core/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
-    **{f"lax.{name}": f"takes functions; tests/higher_order/test_{file}.py" for name, file in (
+    **{f"lax.{name}": f"takes functions; tests/control_flow/test_{file}.py" for name, file in (
         ("associative_scan", "associative"), ("composite", "composite"),
         ("custom_linear_solve", "linear"), ("custom_root", "linear"))},
     **{f"lax.{name}": "needs a named axis; tests/test_sharding.py" for name in (
@@ -80,7 +80,7 @@ NOT_HERE = {
         "ragged_all_to_all")},
     "lax.rng_bit_generator": "one key draws for a batch; tests/primitives/test_bit_generators.py",
     "nn.scaled_matmul": "JAX has it on GPUs only; tests/nn/test_scaled.py",
-    "lax.rng_uniform": "no two calls agree; tests/higher_order/test_hidden_state.py",
+    "lax.rng_uniform": "no two calls agree; tests/lax/test_stateful_rng.py",
     "lax.with_sharding_constraint": "needs devices; tests/test_sharding.py",
     **{f"random.{name}": "tells of a type; tests/random/test_keys.py" for name in (
         "key_impl", "key_dtype")},

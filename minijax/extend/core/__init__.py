@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import core, dtypes, jaxpr as jaxprs
+from minijax import core, dtypes
+from minijax.core import jaxpr as jaxprs
 from minijax.core import Effect, Primitive, ShapedArray
 from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
-from minijax.interpreters.vmap import with_axis, without_axis
-from minijax.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_as_fun,
-                           no_effects)
-from minijax.source_info import DebugInfo
+from minijax.core.vmap import with_axis, without_axis
+from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
+                                jaxpr_as_fun, no_effects)
+from minijax.util.source_info import DebugInfo
 
 # The classes of NumPy that operations take for arrays: arrays, and scalars of each dtype.
 array_types = {np.ndarray, np.bool_, *(dtype.type for dtype in dtypes.NUMERIC)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from minijax.core import Zero
-from minijax.interpreters.jvp import JVPTrace, JVPTracer
+from minijax.core.jvp import JVPTrace, JVPTracer
 from minijax.notebook.drawing import BLUE, ORANGE, arrow, box, dot, words
 from minijax.notebook.film import Film, Frame
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.higher_order.jit import jit
+from minijax.transforms.jit import jit
 from minijax.notebook import pictures, provenance
 from minijax.notebook.provenance import NONE, Numbers, Piece
 from minijax.notebook.show import Shown

@@ -1,6 +1,6 @@
 """What `jit` keeps: a table of programs by the types of arguments, which fills as calls are made.
 
-Stands on `higher_order.jit`, into whose table it looks.  Chapter 08.  JAX has no counterpart.
+Stands on `transforms.jit`, into whose table it looks.  Chapter 08.  JAX has no counterpart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.higher_order.jit import Given, Key, jit
+from minijax.transforms.jit import Given, Key, jit
 from minijax.notebook.drawing import GREEN, INK, ORANGE, box, line, words
 from minijax.notebook.film import Film, Frame
 from minijax.notebook.widgets.step import Names

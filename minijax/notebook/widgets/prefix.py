@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.notebook.drawing import (BLUE, GREEN, INK, LETTER, ORANGE, VIOLET, box, line, words)
 from minijax.notebook.film import Film, Frame
-from minijax.pytree import bare_key, children_with_keys, kind_of
+from minijax.util.pytree import bare_key, children_with_keys, kind_of
 
 COLOURS = (ORANGE, BLUE, GREEN, VIOLET)
 ROW, HEIGHT, GAP, SIZE = 72, 28, 14, 14

@@ -1,6 +1,6 @@
 """The reverse pass over the graph of a linear program, cotangents added where paths meet.
 
-Stands on `derivatives` and `interpreters.transpose`, to which it listens, and on `pictures` for
+Stands on `derivatives` and `core.transpose`, to which it listens, and on `pictures` for
 the places of the boxes.  Chapter 07.  JAX has no counterpart.
 """
 
@@ -15,10 +15,10 @@ from unittest import mock
 import numpy as np
 
 from minijax import core
-from minijax.derivatives import Linearized, at_point
-from minijax.interpreters.linearize import linearize_flat
-from minijax.interpreters import transpose
-from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from minijax.transforms.derivatives import Linearized, at_point
+from minijax.core.linearize import linearize_flat
+from minijax.core import transpose
+from minijax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
 from minijax.notebook import pictures
 from minijax.notebook.drawing import BLUE, INK, LETTER, ORANGE, box, line, words
 from minijax.notebook.film import Film, Frame

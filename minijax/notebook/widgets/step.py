@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax import core
-from minijax.interpreters.jvp import JVPTracer
-from minijax.interpreters.vmap import BatchTracer
+from minijax.core.jvp import JVPTracer
+from minijax.core.vmap import BatchTracer
 from minijax.notebook.drawing import BLUE, GREEN, LETTER, ORANGE, VIOLET, arrow, box, words
 from minijax.notebook.drawing import line as drawn
 from minijax.notebook.film import Film, Frame

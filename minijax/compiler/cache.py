@@ -1,0 +1,226 @@
+"""Compiled kernels, in memory and on disk: made once per text, processor and compiler.
+
+Stands on cpu.py, pool.py, and on llvm.py for the text that stands for a kernel. Chapter 26.
+In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
+"""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import pickle
+import re
+import stat
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from minijax import config
+from minijax.core.jaxpr import ClosedJaxpr
+
+from . import cpu, host, llvm, pool
+from .digest import constants_of, digest_of
+from .executable import Code
+from .interrupts import equations_of
+from .library import blas
+from .loops import Kernel
+from .memory import ALIGNMENT
+
+MAGIC = b"minijax kernel 4\n"  # counts the changes to how cpu.py compiles a text
+EXTERNAL = r"@((?:blas|minijax)_\w+)"  # external symbols of a kernel
+_loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
+
+
+def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
+    """The machine code of a program, with its constants and workspace size.
+
+    The disk cache maps the digest of a program to the key of its kernel and the arguments that it
+    takes. On a hit no loops are built.
+    """
+    digest, consts = digest_of(closed), [*constants_of(closed)]
+    name = digest and cache_key(digest)
+    if name and (kept := _unpickled(read(name), consts)):
+        return kept._replace(run=loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel())))
+    loops = kernel()
+    code = compile_or_load(loops)._replace(loops=equations_of(loops, closed))
+    if name and not any(isinstance(x.base, host.Table) for x in code.constants):
+        places = {id(x): place for place, x in enumerate(consts)}
+        constants: list[Any] = [places.get(id(x), x) for x in code.constants]
+        entry = pickle.dumps(code._replace(run=None, constants=constants))
+        cpu.undisturbed(lambda: write(name, entry))
+    return code
+
+
+def _unpickled(entry: bytes | None, consts: Sequence[Any]) -> Code | None:
+    """The cache entry of a program, with its constants; None if it is damaged."""
+    if entry is None:
+        return None
+    try:
+        kept = Code(*pickle.loads(entry))
+        constants: Sequence[Any] = kept.constants
+        return kept._replace(constants=[consts[x] if isinstance(x, int) else x for x in constants])
+    except Exception:  # a broken pickle raises whatever its bytes spell
+        return None
+
+
+def compile_or_load(kernel: Kernel) -> Code:
+    """The kernel as machine code: from memory, else from disk, else compiled now."""
+    text = llvm.assembly(kernel)
+    key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
+    return Code(loaded(key, externals, lambda: text), key, externals,
+                [np.asarray(buffer.value) for buffer in kernel.constants],
+                kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
+
+
+def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any:
+    """The function of a kernel: from memory, else linked. Equal kernels share one."""
+    def work() -> Any:
+        run = _loaded.get(key)
+        if run is None:
+            addresses = {name: pool.symbols(linked, {name})[name] if name.startswith("minijax_")
+                         else blas(name.removeprefix("blas_")) for name in externals}
+            run = cpu.loaded(linked(text, (llvm.SYMBOL,), addresses, key), llvm.SYMBOL)
+            _loaded[key] = run
+        return run
+    return _loaded.get(key) or cpu.undisturbed(work)
+
+
+def linked(text: Callable[[], str], symbols: Sequence[str], addresses: Mapping[str, int],
+           key: str = "") -> Any:
+    """Link the object code of a text: from the disk cache if possible, else compiled."""
+    key = key or cache_key(text())
+    code = read(key)
+    if code is not None:
+        with contextlib.suppress(RuntimeError):
+            return cpu.link(code, symbols, addresses)
+    code = cpu.compile(text())
+    tracker = cpu.link(code, symbols, addresses)
+    write(key, code)
+    return tracker
+
+
+# The key
+
+
+def cache_key(text: str) -> str:
+    """Return the cache key of a kernel: a digest of its text, the processor and the compilers.
+
+    The text holds operations, dtypes and shapes. Code for other CPU features, or for another
+    optimisation level, has another key.
+    """
+    material = "\0".join((text, *cpu.host(), str(cpu.effort()), MAGIC.decode()))
+    return hashlib.sha256(material.encode()).hexdigest()
+
+
+# The directory
+
+MOST = 1 << 29  # bytes of kernels on disk, some 40,000; the least recently used go first
+NOWHERE = Path(os.devnull)  # where nothing can be read or written
+_written = itertools.count()
+
+
+def directory() -> Path | None:
+    """Return where kernels are kept: a directory that only this user can write, or None.
+
+    The flag `compilation_cache_dir` names it, or else `MINIJAX_CACHE_DIR` (empty: keep nothing on
+    disk); otherwise it is `minijax` in the user's cache directory, as the XDG specification has
+    it.  With the flag `enable_compilation_cache` off nothing is kept.
+    """
+    setting = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
+    if setting == "" or not config.enable_compilation_cache.value:
+        return None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    base = base if os.path.isabs(base) else "~/.cache"  # the specification ignores relative paths
+    path = Path(setting or os.path.join(base, "minijax")).expanduser()
+    if not setting and not path.is_absolute():
+        warnings.warn("compiled kernels are not kept: HOME is no absolute path; "
+                      "set it, or MINIJAX_CACHE_DIR", stacklevel=2)
+        return None
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+        open_to_others = [] if _is_private(path.stat()) else [path]
+        open_to_others += [x for x in path.resolve().parents if not _keeps_names(x.stat())]
+    except OSError:
+        return None
+    if open_to_others:
+        warnings.warn(f"compiled kernels are not kept: other users can write {open_to_others[0]}; "
+                      "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
+        return None
+    return path
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether no other user can change it; Windows keeps them out of the whole profile."""
+    return not hasattr(os, "geteuid") or (
+        status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _keeps_names(status: os.stat_result) -> bool:
+    """Whether no other user can rename our files in this folder: its sticky bit is set, or only
+    root and we may write it, and our login group (many systems give each user one).
+    """
+    if not hasattr(os, "geteuid") or status.st_mode & stat.S_ISVTX:
+        return True
+    open_to = stat.S_IWOTH if status.st_gid in (0, os.getegid()) else stat.S_IWOTH | stat.S_IWGRP
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & open_to
+
+
+def _opener(path: str, flags: int) -> int:
+    """Open without following symbolic links or blocking on a pipe; a new file is private."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
+
+
+# An entry: MAGIC, the digest of key and code, the code. The permissions of the opened file are
+# checked, not of its path, so nothing is trusted in a directory that replaces ours meanwhile.
+
+
+def _sealed(key: str, code: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(key.encode() + code).digest() + code
+
+
+def read(key: str) -> bytes | None:
+    """Return the object code under a key; None if the entry is missing, damaged or foreign."""
+    folder, entry = directory() or NOWHERE, b""
+    with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and _is_private(status):
+            entry = file.read()
+            os.utime(file.name)  # the time of its last use
+    code = entry[len(_sealed(key, b"")):]
+    return code if entry == _sealed(key, code) else None
+
+
+def write(key: str, code: bytes) -> None:
+    """Store object code under a key, atomically. Failing is no error."""
+    folder = directory() or NOWHERE
+    unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
+    try:
+        with open(unfinished, "xb", opener=_opener) as file:
+            file.write(_sealed(key, code))
+        os.replace(unfinished, folder / f"{key}.kernel")
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+    if next(_written) % 64 == 0:
+        _trim(folder)
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest files until the rest has at most MOST bytes; unfinished files go in time,
+    too.
+    """
+    files = []
+    for path in folder.glob("*.kernel*"):
+        with contextlib.suppress(OSError):  # another process may trim as well
+            status = path.lstat()
+            files.append((status.st_mtime, status.st_size, path))
+    kept = 0
+    for _, size, path in sorted(files, reverse=True):
+        kept += size
+        if kept > MOST:
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -1,0 +1,140 @@
+"""The name of a program in the disk cache: a digest of all that its machine code depends on.
+
+Stands on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digests a module of MLIR.
+"""
+
+import enum
+import hashlib
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax.util import caches
+from minijax import config
+from minijax.core import Array, Primitive, ShapedArray
+from minijax.dtypes import KeyType
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, subjaxprs
+
+from .simplify import CALLS, buffer_of
+
+
+class Nameless(Exception):
+    """A part of a program has only an address: a Python function, a user's primitive."""
+
+
+def digest_of(closed: ClosedJaxpr) -> str | None:
+    """The digest of a program: equal in every process for equal operations, types and constants.
+
+    None if a part of the program cannot be named.
+    """
+    try:
+        return hashed(words((package(), config.trace_key(), closed)))
+    except Nameless:
+        return None
+
+
+def hashed(plain: Any) -> str:
+    """A SHA-256 digest of some values in words."""
+    return hashlib.sha256(repr(plain).encode()).hexdigest()
+
+
+@cache
+def package() -> str:
+    """The version of the compiler: the sizes and times of this package's files.
+
+    Raises:
+      Nameless: where it is not in files, or they have changed since they were loaded.
+    """
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(Path(__file__).parents[1])
+             for name in names if name.endswith(".py")]
+    stats = [(name, os.stat(name)) for name in sorted(files)]
+    if max((stat.st_mtime for _, stat in stats), default=np.inf) > caches.loaded_at:
+        nameless()
+    return hashed([sys.version, np.__version__, ml_dtypes.__version__,
+                   *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)])
+
+
+def nameless() -> str:
+    """Replaces `package` where programs cannot be named.
+
+    Raises:
+      Nameless: always.
+    """
+    raise Nameless
+
+
+def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
+    """The constants of a program and of those inside it."""
+    yield from map(buffer_of, closed.consts)
+    for eqn in closed.eqns:
+        for inner in subjaxprs(eqn.params):
+            yield from constants_of(inner)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def words(x: Any) -> Any:
+    """A value in words, which print alike only for equal values.
+
+    >>> import minijax
+    >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
+    >>> words(f(2.0)) == words(f(3.0)) != words(f(2))
+    True
+    """
+    kind = type(x)
+    match x:
+        case None | bool() | int() | str() if kind in (type(None), bool, int, str):
+            return x
+        case tuple() | list():
+            return kind.__qualname__, *map(words, x)
+        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
+            return kind.__name__, str(x)
+        case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
+            return x.name
+        case ClosedJaxpr():
+            return x.derived(("words",), lambda: hashed(_program(x)))
+        case float() | complex() | np.generic() | np.ndarray() | Array():
+            value = buffer_of(x)
+            if not value.dtype.hasobject:
+                digest = hashlib.sha256(value.tobytes()).digest()
+                return kind.__name__, str(value.dtype), value.shape, digest
+    raise Nameless
+
+
+@caches.remembered(maxsize=1)
+def _ours(modules: int) -> set[Primitive]:
+    """The primitives of the package, cached by the number of loaded modules."""
+    return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
+            for x in vars(module).values() if isinstance(x, Primitive)}
+
+
+def _program(closed: ClosedJaxpr) -> tuple:
+    """A program in words: variables are numbered in the order of their definitions."""
+    jaxpr = closed.jaxpr
+    numbers: dict[Any, int] = {}
+
+    def define(variables: tuple) -> list:
+        numbers.update(zip(variables, itertools.count(len(numbers))))
+        return [words(v.aval) for v in variables]
+
+    def use(atoms: tuple) -> list:
+        return [words((x.aval, x.value)) if isinstance(x, Literal) else numbers[x] for x in atoms]
+
+    def equation(eqn: JaxprEqn) -> tuple:
+        params = eqn.params
+        if called := CALLS.get(eqn.primitive.name):
+            params = {called: params.get(called)}  # the others have no effect
+        named = [(name, words(params[name])) for name in sorted(params)
+                 if name != "computation"]  # a function, whose program is another parameter
+        return words(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
+
+    inputs = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)
+    return inputs, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)

@@ -1,0 +1,222 @@
+"""Fusion: which values are materialised in buffers, since recomputing them would cost more.
+
+Stands on probe.py. Walks a program backwards, counting how often each value is evaluated. Chapter
+23. In XLA: instruction fusion and its cost model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minijax.core import Cannot
+from minijax.core.jaxpr import JaxprEqn, Literal, Var
+
+from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
+
+_STORE_COST = 3.0
+_LOAD_COST = 1.0
+_DEEP = 50  # rules call one another: a longer chain is cut by a stored value
+_ASKED = 1.5  # how often a loop rule may read an element of an operand that is not stored
+_MANY = 16  # a value with so many different accesses is stored
+
+
+@dataclass(eq=False)
+class Node:
+    """An equation with the facts about its lowering rule; a task is one that is stored in memory.
+    """
+
+    eqn: JaxprEqn
+    kind: str  # "element", "loop" or "library"
+    rule: Callable[..., Any]
+    probe: Probe = field(default_factory=Probe)
+    loops: tuple[int, ...] = ()  # trip counts: over the result, then over reduced axes
+    rank: int = 0          # how many of them are over the result
+    cost: float = 0.0      # of one element, operands included
+    depth: int = 0         # how many rules call one another for one element
+    behind: set[Node] = field(default_factory=set)  # the nodes fused into one element, and itself
+    from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
+    counts: bool = False   # uses its index in arithmetic, or fuses a node that does
+    stored: bool = False
+    reads: dict[Var, set[Pattern]] = field(default_factory=dict)  # of a task: its reads from memory
+
+    @property
+    def opaque(self) -> bool:
+        """Whether only its own rule can emit its loops."""
+        return self.kind != "element"
+
+    @property
+    def outvars(self) -> tuple[Var, ...]:
+        """The variables it computes."""
+        return self.eqn.outvars
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the (first) result."""
+        return self.outvars[0].aval.shape if self.outvars else ()
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """The iteration space: the axes of its result, then those that it reduces."""
+        extents = self.probe.reduction.extents
+        return (*self.shape, *longer(extents, extents))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all its elements are equal."""
+        return self.from_scalars and not self.counts
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it is a reduction: loops over the terms of each element."""
+        return self.rank < len(self.loops)
+
+
+Uses = dict[tuple[Node, Pattern], float]
+
+
+def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
+    """The kind and the function of an equation's lowering rule.
+
+    Raises:
+      NotImplementedError: where there is none; names the user's line.
+    """
+    primitive = eqn.primitive
+    reason = ""
+    for kind in ("element", "loop", "library"):
+        rule = getattr(primitive, kind, None)
+        if callable(rule):
+            return kind, rule
+        if isinstance(rule, Cannot):
+            reason = f": {rule.reason}"
+    cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
+                              "under jax.disable_jit().")
+    raise NotImplementedError(
+        f"'{primitive.name}' has no lowering rule{reason}.{called_at(eqn)}{cure}")
+
+
+def called_at(eqn: JaxprEqn) -> str:
+    """The user's line of an equation, for errors."""
+    source = eqn.source_info
+    return "" if source is None else f" It is called at {source.place}."
+
+
+def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:
+    """The equations whose results are stored, in order; the others are fused into their consumers.
+    """
+    made: dict[Var, Node] = {}
+    nodes = [_probed(Node(eqn, *lowering_rule(eqn)), made) for eqn in eqns]
+    for v in outs:
+        made[v].stored = True
+    uses: dict[Var, Uses] = {}
+    for node in reversed(nodes):
+        _visit(node, uses, made)
+    for v, accesses in uses.items():  # memory: inputs and stored values
+        if v not in made or made[v].stored:
+            for task, pattern in accesses:
+                task.reads.setdefault(v, set()).add(pattern)
+    return [node for node in nodes if node.stored]
+
+
+def _probed(node: Node, made: dict[Var, Node]) -> Node:
+    """A node with the probe of its rule and its cost, including fused operands."""
+    made.update(dict.fromkeys(node.outvars, node))
+    if node.opaque:
+        node.stored = True
+        node.probe.accesses = [(k, OPAQUE, _ASKED * atom.aval.size)
+                               for k, atom in enumerate(node.eqn.invars)]
+        return node
+    node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
+                               node.eqn.params)
+    node.rank = len(longer(node.shape, node.shape))
+    node.loops = tuple(longer(node.space, node.space))
+    node.cost, node.from_scalars, node.counts = node.probe.cost, True, node.probe.counts
+    node.behind = {node}
+    for position, _, trips in node.probe.accesses:
+        atom = node.eqn.invars[position]
+        source = made.get(atom) if isinstance(atom, Var) else None
+        if source is not None and not source.stored:
+            node.cost += trips * source.cost
+            node.depth = max(node.depth, source.depth + 1)
+            node.behind |= source.behind
+            node.from_scalars &= source.from_scalars
+            node.counts |= source.counts
+        elif atom.aval.shape:
+            node.cost += trips * _LOAD_COST
+            node.from_scalars = False
+    node.cost = min(node.cost, 1e9)
+    node.stored = node.reduces or node.depth >= _DEEP
+    return node
+
+
+def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
+    accesses: Uses = {}
+    for v in node.outvars:
+        for key, trips in uses.get(v, {}).items():
+            accesses[key] = max(accesses.get(key, 0), trips)
+    node.stored = node.stored or _worth_storing(node, accesses)
+    if node.stored:
+        accesses = {(node, identity(node.space)): 1}
+    for position, pattern, trips in node.probe.accesses:
+        atom = node.eqn.invars[position]
+        if isinstance(atom, Literal):
+            continue
+        entry = uses.setdefault(atom, {})
+        for (root, outer), times in accesses.items():
+            key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
+            entry[key] = max(entry.get(key, 0), times * trips)
+        source = made.get(atom)
+        if node.opaque and source is not None and not _may_fuse(node, position, source):
+            source.stored = True
+
+
+def _may_fuse(node: Node, position: int, source: Node) -> bool:
+    """Whether a rule may take an operand that is not stored: a loop rule, if the operand is cheap
+    or only moves rows; or a rule that reads an element once or twice.
+    """
+    eqn = node.eqn
+    changed = {eqn.invars[k] for place in range(len(eqn.outvars))
+               for k in eqn.primitive.in_place(place, **eqn.params)}
+    if eqn.primitive.asks_lazily:
+        return changed.isdisjoint(x for each in source.behind for x in each.eqn.invars)
+    if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
+        return False
+    if source.from_scalars and source.cost <= 2:
+        return True
+    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.behind))
+            and changed.isdisjoint(x for each in source.behind for x in each.eqn.invars))
+
+
+def _keeps_rows(node: Node) -> bool:
+    """Whether it only moves elements, and keeps contiguous rows together."""
+    axes = [[value for kind, value in pattern if kind == "axis"]
+            for _, pattern, _ in node.probe.accesses]
+    return node.probe.moves and all(each == sorted(each) for each in axes)
+
+
+def _worth_storing(node: Node, accesses: Uses) -> bool:
+    """Whether recomputing a value costs more than a store and the loads.
+
+    If all consumers end up in its loop, the value is computed there and gets no memory.
+    """
+    if len(accesses) > _MANY:
+        return True
+    evaluations = sum(_evaluations(task.loops, pattern, trips, node.probe.heavy)
+                      for (task, pattern), trips in accesses.items())
+    size = math.prod(node.shape)
+    if node.probe.heavy:
+        return evaluations > size
+    saved = (evaluations - size) * node.cost
+    return saved > size * _STORE_COST + evaluations * _LOAD_COST
+
+
+def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
+    """How often a loop over `shape` evaluates a value; cheap code is hoisted out of loops."""
+    if pattern == OPAQUE:
+        return trips  # over all iterations already
+    if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
+        return math.prod(shape) * trips
+    deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
+    return math.prod(shape[:deepest])

@@ -1,0 +1,95 @@
+"""The stages of a program, from jaxpr to text and to machine code.
+
+Stands on every other module of this folder; only `transforms.compiled` calls it. Chapters 22–26.
+In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax.core import physical_aval
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.util.lazily import cached_property
+
+from . import cache, cpu, executable, llvm, pool
+from .costs import CompiledMemoryStats, costs_of, memory_of
+from .interrupts import said_of
+from .loops import Kernel
+from .schedule import lower_to_kernel
+from .simplify import simplify
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program to be compiled; each stage is computed on first use."""
+
+    jaxpr: ClosedJaxpr
+    name: str
+
+    @cached_property
+    def simplified(self) -> ClosedJaxpr:
+        """The simplified program, with keys as words and complex numbers as pairs."""
+        return simplify(self.jaxpr)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The loop tree."""
+        return lower_to_kernel(self.jaxpr, self.name)
+
+    @cached_property
+    def launches(self) -> Kernel:
+        """The loop tree scheduled for a GPU."""
+        from .targets.launches import scheduled  # which is for GPUs alone
+
+        return scheduled(lower_to_kernel(self.jaxpr, self.name, on_gpu=True))
+
+    def as_text(self, stage: str = "source") -> str:
+        """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python),
+        "launches" (the same for a GPU), or what a processor runs, "llvm", "asm" or "ptx".
+        """
+        if stage in ("jaxpr", "simplified"):
+            return str(getattr(self, stage))
+        if stage in ("source", "launches"):
+            from .text import kernel_text  # which no compilation needs
+
+            return kernel_text(self.kernel if stage == "source" else self.launches)
+        if stage == "ptx":
+            from .targets import ptx
+
+            return ptx.compile(ptx.assembly(self.launches))
+        if stage in ("llvm", "asm"):
+            text = llvm.assembly(self.kernel)
+            return cpu.undisturbed(lambda: cpu.compile(text, stage))
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
+                         "launches, llvm, asm, ptx")
+
+    @property
+    def costs(self) -> Counter[str]:
+        """The cost of a call."""
+        return costs_of(self.kernel.body)
+
+    @property
+    def memory(self) -> CompiledMemoryStats:
+        """The memory that a call takes."""
+        return memory_of(self.kernel)
+
+    def compile(self) -> Callable[..., list[np.ndarray]]:
+        """A callable of machine code, from the disk cache if possible."""
+        gives = list(map(physical_aval, self.jaxpr.out_avals))
+        code = cache.code_of(self.jaxpr, lambda: self.kernel)
+        program = weakref.ref(self.jaxpr)  # which keeps the executable
+
+        def where(loop: int) -> str:
+            return said_of(loop, pool.turns(), code.loops, program())
+        return executable.callable_of(code, len(self.jaxpr.in_avals), gives, where)
+
+    def compile_for(self, processor: Any) -> Callable[..., list]:
+        """A callable of launches on a GPU, from buffers in its memory."""
+        from .targets.programs import Program
+
+        return Program(self.launches, processor)

@@ -1,0 +1,264 @@
+"""The access patterns and the cost of an element rule.
+
+Stands on operands.py. A rule is run once on stand-ins that record at which index they are read, so
+the scheduler needs no knowledge of any primitive. Chapter 23. In XLA: HLO cost analysis and the
+indexing maps of its fusion passes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.util.caches import cleared_by
+from minijax.core.jaxpr import JaxprEqn
+from minijax.primitives.slots import Reduction, nest
+
+from .elementary import FORMULAS
+from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While
+from .operands import ProgramBuilder, Value
+from .routines import work
+from .vectors import function
+
+# An access pattern has a term for each axis of the operand. ("axis", k): the index of the k-th
+# loop, over an axis of the result or a reduced axis, if it is longer than one; ("at", n): a
+# constant, always 0 on an axis of length one; ("other", token): anything else. Two patterns have no
+# terms.
+Term = tuple[str, Any]
+Pattern = tuple[Term, ...]
+FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
+OPAQUE: Pattern = (("opaque", None),)  # an index that only the rule itself can interpret
+
+_COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
+_UNKNOWN_TRIPS = 16
+_MOST = 4096  # probes that are kept
+_LIBRARY = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
+
+NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
+
+
+@dataclass
+class Probe:
+    """The facts about one element rule on operands of given types."""
+
+    cost: float = 0.0
+    # Which operand, at which pattern, how often.
+    accesses: list[tuple[int, Pattern, float]] = field(default_factory=list)
+    heavy: bool = False  # has loops inside
+    counts: bool = False  # computes with its index, as iota does
+    moves: bool = False  # returns an element of an operand unchanged
+    # A reduction, whose one term is described here; its axes follow those of the result.
+    reduction: Reduction = NO_REDUCTION
+
+
+def identity(shape: Sequence[int]) -> Pattern:
+    """The pattern of an operand that is read at the index of a result of the same shape.
+
+    >>> identity((5, 1, 4))
+    (('axis', 0), ('at', 0), ('axis', 1))
+    """
+    loops = itertools.count()
+    return tuple(("axis", next(loops)) if n != 1 else ("at", 0) for n in shape)
+
+
+def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
+    """The axes that are longer than one."""
+    return [t for t, n in zip(terms, shape, strict=True) if n != 1]
+
+
+class View(NamedTuple):
+    """An index along one axis of a reshaped value, whose elements are read at `pattern` in `shape`.
+    """
+
+    pattern: Pattern
+    shape: tuple[int, ...]
+    axis: int
+
+
+def walked(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
+    """The pattern and the shape with which a stored value is traversed."""
+    kind, token = pattern[0] if pattern and pattern != FLAT else ("", None)
+    return (token.pattern, token.shape) if isinstance(token, View) else (pattern, shape)
+
+
+def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
+            operand: Sequence[int]) -> Pattern:
+    """The pattern of an operand as seen from a consumer of its consumer.
+
+    `outer` is the pattern in which the result reads the middle, `inner` that in which the middle
+    reads the operand; the others are the three shapes. Linear positions survive only between equal
+    shapes: a slice has other positions than its operand.
+
+    >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
+    (('axis', 1), ('at', 3))
+    """
+    if OPAQUE in (outer, inner):
+        return OPAQUE if operand else ()
+    if (outer == FLAT or _is_whole(outer, middle, result)) and (
+            inner == FLAT or _is_whole(inner, operand, middle)):
+        alike = longer(result, result) == longer(operand, operand)
+        return identity(operand) if alike else FLAT
+    if inner == FLAT or _is_whole(inner, operand, middle):
+        terms, shape = walked(outer, middle)
+        lies_so = [n for n in shape if n != 1] == [n for n in operand if n != 1]
+        left = iter(longer(terms, shape))
+        return tuple((next(left) if n != 1 else ("at", 0)) if lies_so
+                     else ("other", View(terms, tuple(shape), k)) for k, n in enumerate(operand))
+    if FLAT in (outer, inner):
+        terms = inner if inner != FLAT else (("other", inner),) * len(operand)
+        return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))
+    loops = longer(outer, middle)
+    return tuple(loops[value] if kind == "axis" else (kind, value) if kind == "at"
+                 else _other(outer, value) for kind, value in inner)
+
+
+def _is_whole(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
+    """Whether an operand is read at the linear position of the result."""
+    sizes = longer(operand, operand)
+    return sizes == longer(result, result) and longer(pattern, operand) == [*identity(sizes)]
+
+
+def _other(*token: Any) -> Term:
+    """A term that is only known to be equal to itself: equal tokens are equal indices. A hash,
+    since tokens nest.
+    """
+    return ("other", hash(token))
+
+
+class _Recorder(ProgramBuilder):
+    """A builder whose program is discarded; it records how operands are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.probe, self.answers = Probe(), list[Operand]()
+
+    def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
+        """Start recording a rule, for the element at an index."""
+        self.axes = {i: axis for axis, i in enumerate(longer(index, shape))}
+        self.position = self.ravel(index, shape)
+        self.base = len(self.scopes)
+
+    def term(self, x: Operand) -> Term:
+        if isinstance(x, Constant):
+            return ("at", int(x.value))
+        return ("axis", self.axes[x]) if x in self.axes else ("other", x)
+
+    def answer(self, x: _StandIn, key: Any, pattern: Pattern) -> Operand:
+        """A scalar in place of the element; counted once for each index."""
+        key = ("asked", x, key)
+        element = self.find(key)
+        if element is None:
+            trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
+                              for s in self.scopes[self.base:])
+            self.probe.accesses.append((x.argument, pattern, trips))
+            element = self._define(x.dtype, len(self.scopes) - 1)
+            self.answers.append(element)
+            self.remember(key, element)
+        return element
+
+
+class _StandIn(Value):
+    """An operand that records how it is read."""
+
+    b: _Recorder
+    argument: int
+
+    def __call__(self, index: Sequence[Any] = ()) -> Operand:
+        at = self.b.within(index, self.shape)
+        return self.b.answer(self, at, tuple(map(self.b.term, at)))
+
+    def flat(self, position: Any) -> Operand:
+        position = self.b.index(position)
+        index = self.b.unravel(position, self.shape)
+        if position is self.b.position and any(self.b.term(i)[0] == "other" for i in index):
+            return self.b.answer(self, (position,), FLAT)
+        return self(index)
+
+
+_probes: dict[Any, Probe] = {}
+cleared_by(_probes.clear)
+
+
+def note_of(eqn: JaxprEqn) -> str:
+    """The user's line of an equation."""
+    source = eqn.source_info
+    return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
+
+
+def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
+                  params: dict[str, Any]) -> Probe:
+    """The access patterns and cost of an element rule; `in_types` have a shape and a dtype each.
+
+    Probes are cached, except where a rule reads at an index of its own making.
+    """
+    types = tuple((t.shape, t.dtype) for t in in_types)
+    key = rule, types, tuple(out_shape), tuple(params.items())
+    try:
+        probe = _probes.get(key)
+    except TypeError:  # a parameter has no hash
+        return _probe(rule, types, out_shape, params)
+    if probe is None:
+        probe = _probe(rule, types, out_shape, params)
+        if all(kind != "other" for _, pattern, _ in probe.accesses for kind, _ in pattern):
+            if len(_probes) >= _MOST:
+                _probes.clear()
+            _probes[key] = probe
+    return probe
+
+
+def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
+           ) -> Probe:
+    """Run an element rule once on stand-ins."""
+    b = _Recorder()
+    operands = [_StandIn(b, *kind) for kind in in_types]
+    for k, x in enumerate(operands):
+        x.argument = k
+    with nest(b, out_shape) as index:
+        b.begin(index, out_shape)
+        begun = len(b.scopes[-1].statements)
+        result = rule(b, index, *operands, **params)
+        statements = b.scopes[-1].statements
+        if isinstance(result, Reduction):
+            b.probe.reduction = result
+            with nest(b, result.extents) as inner:
+                b.base = len(b.scopes)
+                b.axes |= {k: len(b.axes) + axis
+                           for axis, k in enumerate(longer(inner, result.extents))}
+                result.finish(result.term(*inner))
+                statements = [*statements, *(b.scopes[-1].statements if any(
+                    n != 1 for n in result.extents) else ())]
+    probe = b.probe
+    probe.moves = any(result is x for x in b.answers)
+    probe.cost = cost_of(statements)
+    probe.heavy = any(isinstance(s, For | While) for s in statements)
+    probe.counts = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
+                       for s in statements[begun:])
+    return probe
+
+
+def cost_of(body: Sequence[Statement]) -> float:
+    """The approximate number of simple scalar operations in one run of a body."""
+    total = 0.0
+    for statement in body:
+        match statement:
+            case Let(target, op, _) if op in FORMULAS:
+                total += cost_of(function(op, target.dtype).body)
+            case Let(_, op, _):
+                total += _COST.get(op, 1.0)
+            case Load():
+                total += 1.0
+            case Call():
+                total += work(statement) or _LIBRARY
+            case For(body=inner, turns=turns):
+                trips = _UNKNOWN_TRIPS if turns is None else turns
+                total += trips * (cost_of(inner) + 1.0)
+            case While(condition, _, inner):
+                total += _UNKNOWN_TRIPS * (cost_of(condition) + cost_of(inner) + 1.0)
+            case If(_, then, orelse):
+                total += 2.0 + max(cost_of(then), cost_of(orelse))
+    return total

@@ -1,0 +1,168 @@
+"""Hoisting matrix products out of scans: products of inputs are batched before the loop; products
+that feed only outputs, and sums of products, are batched after it.
+
+Stands on jaxpr.py and the interpreters. Chapter 22. In XLA: while-loop invariant code motion; in
+JAX: `_split_transpose` of `scan`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import tracing
+from minijax.core import Array
+from minijax.core.vmap import batch_jaxpr
+from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, eval_jaxpr, parted, subjaxprs,
+                                without_dead_equations)
+from minijax.primitives.ad_util import add_any_p
+
+MOST = 1 << 26  # bytes of stacked values
+# The cost of stacking a number, and that of calling a product, in numbers that a step reads again.
+TIMES, CALL = 8, 4096
+
+
+def hoist_products(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that replaces a scan, with fewer products in its loop; None if nothing moves, or
+    for another equation.
+
+    >>> import minijax, numpy as np
+    >>> f = lambda h, w, xs: minijax.lax.scan(lambda h, x: (minijax.lax.sin(h + x @ w), x), h, xs)
+    >>> closed = minijax.make_jaxpr(f)(np.ones(8), np.ones((8, 8)), np.ones((5, 8)))
+    >>> [str(eqn.primitive) for eqn in hoist_products(closed.eqns[-1]).eqns]
+    ['dot_general', 'scan']
+    """
+    if eqn.primitive.name != "scan" or eqn.params["length"] < 2:
+        return None
+    scan = _Scan(eqn)
+    moves = scan.handed or scan.late
+    return tracing.stage(scan.run, [x.aval for x in eqn.invars]) if moves else None
+
+
+def _is_product(eqn: JaxprEqn) -> bool:
+    return eqn.primitive.name == "dot_general" and eqn.outvars[0].aval.dtype in (
+        np.float32, np.float64)
+
+
+def _can_move(eqn: JaxprEqn) -> bool:
+    return not (eqn.effects or any(subjaxprs(eqn.params))) and callable(eqn.primitive.batch)
+
+
+class _Scan:
+    """A scan, and the equations that leave its loop.
+
+    `handed` are products that do not depend on the state: one batched product computes them before
+    the loop. `late` are products that the next state does not need: these and all that depends on
+    them is computed after the loop, from the values in `stacked`. `sums` are products that are only
+    added to a part of the state; they map that part to its product.
+    """
+
+    def __init__(self, eqn: JaxprEqn) -> None:
+        self.eqn, self.body, self.length = eqn, eqn.params["jaxpr"], eqn.params["length"]
+        jaxpr, first = self.body.jaxpr, eqn.params["num_consts"]
+        last = first + eqn.params["num_carry"]
+        self.eqns, self.inputs = jaxpr.eqns, jaxpr.invars
+        self.state, self.rows = self.inputs[first:last], self.inputs[last:]
+        self.next = dict(zip(self.state, jaxpr.outvars, strict=False))
+        self.ys = jaxpr.outvars[last - first:]
+        self.each_step = self._reached((*self.state, *self.rows))
+        fixed = [v for eqn in self.eqns if not _can_move(eqn) for v in eqn.outvars]
+        self.varying = self._reached((*self.state, *fixed))
+        self.sums = self._find_sums()
+        needed = [x for v, x in self.next.items() if v not in self.sums]
+        inside = set(self._part(self.inputs, [*needed, *fixed], self.eqns).eqns)
+        after = [eqn for eqn in self.eqns if eqn not in inside]
+        self.late = list(filter(_is_product, after))
+        self.stacked = self._read_from_loop(after)
+        if not self._is_worth(set(self.stacked).difference(self.ys), self.late):
+            self.late, self.sums = [], {}
+            self.stacked = self._read_from_loop([])
+        self.handed = [eqn.outvars[0] for eqn in filter(_is_product, self.eqns)
+                       if eqn not in self.late and self.varying.isdisjoint(eqn.outvars)
+                       and self._is_worth(eqn.outvars, [eqn])]
+
+    def _reached(self, start: Iterable[Any]) -> set[Any]:
+        """Some variables and all that depend on them."""
+        reached = set(start)
+        for eqn in self.eqns:
+            if not reached.isdisjoint(eqn.invars):
+                reached.update(eqn.outvars)
+        return reached
+
+    def _find_sums(self) -> dict[Any, JaxprEqn]:
+        uses = Counter(x for xs in (self.body.jaxpr.outvars, *(e.invars for e in self.eqns))
+                       for x in xs)
+        makers: dict[Any, JaxprEqn] = {v: eqn for eqn in self.eqns for v in eqn.outvars}
+        sums = {}
+        for old, new in self.next.items():
+            add = makers.get(new)
+            if (add is not None and add.primitive.name in ("add", "add_any") and old in add.invars
+                    and all(uses[x] == 1 for x in (*add.invars, new))):
+                product = makers.get(add.invars[1 - add.invars.index(old)])
+                if product and _is_product(product) and self.each_step.issuperset(product.invars):
+                    sums[old] = product
+        return sums
+
+    def _read_from_loop(self, after: Sequence[JaxprEqn]) -> list[Any]:
+        """The values that the loop must stack if these equations come after it."""
+        inside = self.varying.difference(self.sums, *(eqn.outvars for eqn in after))
+        read = (x for xs in (self.ys, *(eqn.invars for eqn in after)) for x in xs)
+        return list(dict.fromkeys(x for x in read if x in inside))
+
+    def _is_worth(self, stored: Iterable[Any], products: Sequence[JaxprEqn]) -> bool:
+        """Whether stacking some values costs less than products in each step."""
+        again = [x for eqn in products for x in (
+            eqn.outvars if eqn in self.sums.values() else {*eqn.invars} - self.each_step)]
+        kept = {*stored, *(eqn.outvars[0] for eqn in products)}
+        return (TIMES * sum(v.aval.size for v in stored)
+                <= sum(x.aval.size for x in again) + CALL * len(products)
+                and self.length * sum(v.aval.size * v.aval.dtype.itemsize for v in kept) <= MOST)
+
+    def run(self, *args: Array) -> list[Array]:
+        """Run the equations before the loop, the loop, and those after it."""
+        values: dict[Any, Array] = dict(zip(self.inputs, args, strict=True))
+        state = {v: values.pop(v) for v in self.state}
+        along = set(self.rows)  # variables that are batched over steps
+
+        def compute(outvars: Sequence[Any], keep: bool) -> tuple[list[Array], Sequence[bool]]:
+            """Compute some variables for all steps at once; returns which of them are batched over
+            steps.
+            """
+            part = self._part([*values], outvars, filter(_can_move, self.eqns))
+            program, batched = batch_jaxpr(part, self.length, None, [v in along for v in values],
+                                           [keep] * len(outvars))
+            return eval_jaxpr(program.jaxpr, program.consts, *values.values()), batched
+
+        outs, batched = compute(self.handed, False)
+        values |= zip(self.handed, outs, strict=True)
+        along.update(v for v, each in zip(self.handed, batched, strict=True) if each)
+        consts, rows = parted(list(values), [v in along for v in values])
+        kept = [v for v in self.state if v not in self.sums]
+        body = self._part([*consts, *kept, *rows], [*map(self.next.get, kept), *self.stacked],
+                          self.eqns)
+        operands = map((values | state).__getitem__, body.jaxpr.invars)
+        outs = self.eqn.primitive.bind_list(*operands, **self.eqn.params | {
+            "jaxpr": body, "num_consts": len(consts), "num_carry": len(kept)})
+        state |= zip(kept, outs, strict=False)
+        values |= zip(self.stacked, outs[len(kept):], strict=True)
+        along.update(self.stacked)
+        sides = [x for product in self.sums.values() for x in product.invars]
+        outs, _ = compute([*sides, *self.ys], True)
+        for v, product in self.sums.items():
+            x, y, *outs = outs
+            contract, batch = (tuple(tuple(d + 1 for d in axes) for axes in pair)
+                               for pair in product.params["dimension_numbers"])
+            dims = tuple((0, *axes) for axes in contract), batch
+            total = product.primitive.bind(x, y, **product.params | {"dimension_numbers": dims})
+            state[v] = add_any_p.bind(state[v], total)
+        return [*state.values(), *outs]
+
+    def _part(self, invars: Sequence[Any], outvars: Sequence[Any], eqns: Iterable[JaxprEqn]
+              ) -> ClosedJaxpr:
+        """The part of a step, of these equations, that computes `outvars` from `invars`."""
+        eqns = [eqn for eqn in eqns if set(invars).isdisjoint(eqn.outvars)]
+        jaxpr = self.body.jaxpr.replace(invars=tuple(invars), outvars=tuple(outvars), eqns=eqns)
+        return without_dead_equations(ClosedJaxpr(jaxpr, self.body.consts))

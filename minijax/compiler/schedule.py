@@ -1,0 +1,506 @@
+"""From a jaxpr to loops: emits the loop nests that nests.py planned.
+
+Stands on nests.py, operands.py and simplify.py. Chapter 23.
+In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
+"""
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+
+from minijax.core import ShapedArray, physical_aval
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.primitives.algebra import is_complex
+from minijax.primitives.convert import copy_p
+from minijax.primitives.slots import Reduction, real_dtype
+
+from .builder import LANES
+from .fusion import Node, choose_tasks
+from .loops import Buffer, Kernel, Operand, Variable
+from .memory import layout
+from .nests import Nest, build_nests, paths, rows_beside, transposed_reads
+from .probe import Pattern, identity, longer, note_of
+from .operands import Computed, ProgramBuilder, Stored, Value
+from .simplify import buffer_of, simplify
+
+# The width of a strip of columns, whose sums stay in the L1 cache; and the number of strips for
+# threads to share, unless they share blocks of rows.
+WIDTH, _SHARES = 4096, 16
+TILE = 64     # the side of a tile, which stays in the cache,
+PADDED = 65   # padded so that a column does not map to one cache set
+WARP = 32     # the side on a GPU
+
+Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
+Destination = Buffer | Stored | Variable | None  # of an output of a nested program
+
+
+def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
+    """The start and the length of the k-th strip of n indices; the last may be shorter."""
+    first = b.mul(k, side)
+    return first, b.min(b.sub(n, first), side) if n % side else side
+
+
+def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    return tuple(nest for nest in x if nest in y)
+
+
+def _may_change(task: Node, new: Var) -> Sequence[int]:
+    """The operands whose memory an output of a task may overwrite."""
+    return task.eqn.primitive.in_place(task.outvars.index(new), **task.eqn.params)
+
+
+class Run:
+    """The lowering of one program."""
+
+    def __init__(self, b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
+                 into: Sequence[Destination]) -> None:
+        self.b, self.jaxpr = b, jaxpr
+        self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
+                                              strict=True))
+        self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
+        self.noted: JaxprEqn | None = None  # the equation whose line is printed already
+        self.places: dict[Var, list[Stored]] = {}
+        # Values of the current iteration: fused tasks read only these, whatever their index is,
+        # since stores come at the end of the iteration.
+        self.turn: dict[Var, Operand] = {}
+        self.skip: dict[Var, int] = {}  # leading axes without storage: loops around all readers
+        self.later: list[tuple[Stored, Stored]] = []
+        self.held: dict[Buffer | None, set[Var]] = {}  # the values in each buffer at the beginning
+        for v, x in self.env.items():
+            self.held.setdefault(x.buffer, set()).add(v)
+            if x.buffer is not None:
+                b.freeze(x.buffer)
+
+    def run(self) -> list[Value]:
+        destinations = self._with_copies()
+        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in destinations]))
+        self.paths = dict(paths(self.nests))
+        self.makers = {v: task for task in self.paths for v in task.outvars}
+        self.order = {nest: position for position, nest in enumerate(self.nests)}
+        self.readers: dict[Var, list[Node]] = {}
+        for task in self.paths:
+            for v in task.reads:
+                self.readers.setdefault(v, []).append(task)
+        for v, place in destinations:
+            self.places.setdefault(v, []).extend(
+                [] if place is None else [self._destination(v, place)])
+        self._share_places()
+        self._define_values()
+        for nest in self.nests:
+            self.emit(nest, ())
+        results = [self.in_memory(out) for out in self.jaxpr.outvars]
+        self._write_cells(results)
+        return results
+
+    def _with_copies(self) -> list[tuple[Var, Stored | None]]:
+        """The outputs that loops compute, and their destinations; an input or a literal is copied
+        by an equation.
+
+        Copies from memory that will be overwritten come first, copies into it last.
+        """
+        first: list[JaxprEqn] = []
+        last: list[JaxprEqn] = []
+        destinations: list[tuple[Var, Stored | None]] = []
+        for out, into in zip(self.jaxpr.outvars, self.into, strict=True):
+            place = into if isinstance(into, Stored) else None
+            if isinstance(out, Var) and out not in self.env:
+                destinations.append((out, place))
+            elif place is not None and self.read(out).buffer is not place.buffer:
+                destinations.append((Var(out.aval), place))
+                copy = JaxprEqn((out,), (destinations[-1][0],), copy_p, {})
+                (last if place.buffer in self.held else first).append(copy)
+        self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
+        return destinations
+
+    # -- places --------------------------------------------------------------------------------
+
+    def _share_places(self) -> None:
+        """Let a rule update its operands in place, if their old values are dead."""
+        for writer in reversed(self.paths):
+            for new in writer.outvars:
+                for old in (writer.eqn.invars[k] for k in _may_change(writer, new)):
+                    if (isinstance(old, Var) and old in self.makers and old not in self.places
+                            and old.aval.shape and self._safe_in_place(new, {old})):
+                        place = self._whole_place(new)
+                        if self._safe_in_place(old, self.held.get(place.buffer, set())):
+                            self.places[old] = [place]
+                            break
+
+    def _whole_place(self, v: Var) -> Stored:
+        """A destination with all of an output in one buffer of its own."""
+        places = self.places.setdefault(v, [])
+        if not any(place.whole for place in places):
+            places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
+        return next(place for place in places if place.whole)
+
+    def _destination(self, v: Var, place: Stored) -> Stored:
+        """Where loops store an output: directly, or in a temp that is copied at the end."""
+        if self._safe_in_place(v, self.held.get(place.buffer, set())):
+            return place
+        temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
+        self.later.append((temp, place))
+        return temp
+
+    def _safe_in_place(self, new: Var, held: set[Var]) -> bool:
+        """Whether all readers of these values are done when a new value overwrites them."""
+        # Each reader must be done, or read in the writer's iteration, or be the update itself.
+        writer = self.makers[new]
+        leaf, changes = self.paths[writer][-1], _may_change(writer, new)
+        reads = {k for k, x in enumerate(writer.eqn.invars) if x in held}
+        updates = (reads and reads.issubset(changes)
+                   and held.intersection(writer.reads).issubset(writer.eqn.invars))
+        for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
+            aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
+                          for p in task.reads[v])
+            beside = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
+            if not (beside or self._before(task, writer) or (task is writer and updates)):
+                return False
+        return True
+
+    def _before(self, task: Node, writer: Node) -> bool:
+        """Whether a task ends before another begins."""
+        return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _define_values(self) -> None:
+        """An operand for every variable: stored, or computed where it is used."""
+        for eqn in self.jaxpr.eqns:
+            for k, v in enumerate(eqn.outvars):
+                if v in self.makers and not self.makers[v].opaque:
+                    self._find_room(v, self.readers.get(v, []))
+                self.env[v] = Computed(self.b, functools.partial(self._element, eqn, k),
+                                       v.aval.shape, v.aval.dtype)
+
+    def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
+        """An element from memory, if it is stored: its readers come later, or are in the same
+        iteration.
+        """
+        v = eqn.outvars[k]
+        if v in self.turn:
+            return self.turn[v]
+        return self.load(v, index) if self.places.get(v) else self.evaluate(eqn, index)[k]
+
+    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
+        """An element of a stored value, from memory."""
+        return self.places[v][0](self.at(v, index))
+
+    def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
+        """The index of an element in the storage of a value."""
+        skip = self.skip.get(v, 0)
+        return longer(index, v.aval.shape)[skip:] if skip else index
+
+    def _find_room(self, v: Var, readers: Sequence[Node]) -> None:
+        """Allocate a temp without the axes of the loops shared with its readers; no temp if they
+        share all.
+        """
+        if self.places.get(v):
+            return
+        # An output without a destination is read after all loops.
+        path, outside = self.paths[self.makers[v]], v in self.places
+        shared = () if outside else functools.reduce(
+            _common, (self.paths[other] for other in readers), path)
+        self.skip[v] = sum(nest.size is not None and not nest.kept for nest in shared)
+        rest = longer(v.aval.shape, v.aval.shape)[self.skip[v]:]
+        if rest and shared[-1:] != path[-1:]:
+            buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
+            self.b.origin(buffer, v)
+            self.places[v] = [Stored(self.b, buffer)]
+
+    def in_memory(self, atom: Atom) -> Value:
+        """The operand of a variable or literal; for a value that is stored whole, its buffer."""
+        x = self.read(atom)
+        if x.shape and x.buffer is None and isinstance(atom, Var) and not self.skip.get(atom):
+            return next(iter(self.places.get(atom, [])), x)
+        return x
+
+    # -- loops ---------------------------------------------------------------------------------
+
+    def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> Terms:
+        """Emit a nest inside the loops with indices `prefix`; returns the terms of their
+        reductions.
+
+        `alone`: not the whole body of a loop, so comments stand over the statement, not over the
+        loop.
+        """
+        terms: Terms = {}
+        match nest.kind:
+            case "opaque":
+                self._emit_opaque(nest.tasks[0])
+            case "tiled":
+                self._tiles(nest, prefix)
+            case _ if nest.kept:
+                self._columns(nest, prefix)
+            case _ if nest.size is None:
+                terms = self.leaf(nest.tasks, prefix, alone)
+            case _:
+                terms = self._loop(nest, prefix)
+        for task in nest.tasks:
+            for v in task.outvars:
+                for place in self.places.get(v, []):
+                    self.b.freeze(place.buffer)
+        return terms
+
+    def _loop(self, nest: Nest, prefix: tuple[Operand, ...]) -> Terms:
+        """A loop over straight code or nests; their terms may be reduced."""
+        def turn(k: Operand) -> Terms:
+            if nest.kind == "flat":
+                return self.leaf(nest.tasks, (*prefix, *self.b.unravel(k, loops)))
+            terms: Terms = {}
+            for child in nest.children:
+                terms |= self.emit(child, (*prefix, k), not nest.innermost)
+            return terms
+
+        loops = nest.tasks[0].loops[nest.depth:]
+        if not nest.reduced:
+            rows = any(self.skip.get(v, 0) > nest.depth and self.places.get(v)
+                       for task in nest.tasks for v in task.outvars)
+            with self.b.loop(nest.turns, vectorize="apart" if rows else "parallel") as i:
+                turn(self.b.index(i))
+            return {}
+        inside = 1 if nest.kind == "flat" else max(
+            math.prod(task.loops[nest.depth + 1:]) for task in nest.tasks)
+        totals = self.b.join([task.probe.reduction.op for task in nest.reduced], nest.turns,
+                             lambda k, _: list(map(turn(k).__getitem__, nest.reduced)), inside)
+        terms = dict(zip(nest.reduced, totals, strict=True))
+        self.leaf([task for task in terms if task.rank == nest.depth], prefix, totals=terms)
+        return terms
+
+    def _columns(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """Reductions down columns, and element-wise code between them, in strips of columns."""
+        b, kept, n = self.b, nest.kept, nest.turns
+        rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
+        share = max(n // _SHARES // LANES, 1) * LANES
+        size = n if n <= min(WIDTH, 2 * rows) or b.on_gpu else min(share, WIDTH, n)
+
+        def strip(_: Operand, start: Operand, width: int) -> None:
+            def at(j: Operand) -> tuple[Operand, ...]:
+                return *prefix, *b.unravel(b.add(start, j), kept)
+
+            def columns(tasks: list[Node], extents: tuple[int, ...]) -> list:
+                """The totals of reductions over rows; several narrow rows are taken as one."""
+                def terms(k: Operand, j: Operand) -> list[Operand]:
+                    index = *at(j), *b.unravel(k, extents)
+                    if beside > 1:
+                        place = b.unravel(b.add(b.mul(k, n * beside), j), (*extents, *kept))
+                        index = *prefix, *place[len(extents):], *place[:len(extents)]
+                    return list(map(self.leaf(tasks, index).__getitem__, tasks))
+
+                ops = [task.probe.reduction.op for task in tasks]
+                beside = rows_beside(tasks, nest.depth) if width == n else 1
+                sums = b.join(ops, math.prod(extents) // beside, terms, width=width * beside)
+                return sums if beside == 1 else b.join(
+                    ops, beside, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
+                    width=width)
+
+            for child in nest.children:
+                for loops in dict.fromkeys(task.loops for task in child.tasks):
+                    tasks = [task for task in child.tasks if task.loops == loops]
+                    extents = loops[nest.depth + len(kept):]
+                    sums = columns(tasks, extents) if extents else []
+                    with b.loop(width, vectorize="parallel") as j:
+                        totals = {task: b.at(x, j) for task, x in zip(tasks, sums, strict=False)}
+                        self.leaf(tasks, at(b.index(j)), totals=totals)
+
+        b.in_blocks(n, size, strip)
+
+    def _tiles(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """A tiled transpose: down a column each access touches another cache line, which a tile
+        uses whole while it is cached.
+
+        Operands that are read transposed are copied to a tile first, in the order of their lines.
+        """
+        b, chain, env = self.b, nest.chain, self.env
+        turns = [each.turns for each in chain]
+        side, padded = (WARP, WARP + 1) if b.on_gpu else (TILE, PADDED)
+        squares = [-(-turns[0] // side), *turns[1:-1], -(-turns[-1] // side)]
+        with b.loop(math.prod(squares), vectorize="apart") as t:
+            p, *middle, q = map(b.actual, b.unravel(b.index(t), squares))
+            (first, rows), (start, columns) = (
+                _strip(b, p, turns[0], side), _strip(b, q, turns[-1], side))
+
+            def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
+                return (*prefix, b.add(first, i), *middle, b.add(start, j))
+
+            def element_index(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
+                return b.within([loops[x] if kind == "axis" else x for kind, x in pattern],
+                                v.aval.shape)
+
+            tiles = {}
+            for v, pattern in transposed_reads(nest.depth, chain[-1]):
+                tile = tiles[v, pattern] = b.temp((side, padded), v.aval.dtype, "tile")
+                with b.square(columns, rows, side) as (j, i):
+                    b.store(tile, (j, i), env[v](element_index(v, pattern, at(i, j))))
+            self.env = env | {v: Computed(b, env[v], env[v].shape, env[v].dtype) for v, _ in tiles}
+            with b.square(rows, columns, side) as (i, j):
+                loops = at(i, j)
+                for (v, pattern), tile in tiles.items():
+                    key = ("value", self.env[v], element_index(v, pattern, loops))
+                    b.remember(key, b.load(tile, (j, i)))
+                for child in chain[-1].children:
+                    self.emit(child, loops, alone=False)
+            self.env = env
+
+    def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
+             totals: Mapping[Node, Operand] = {}) -> Terms:
+        """Compute every task at one index, then store: stores may overwrite what tasks read.
+
+        For a reduction it returns one term; with the total in `totals` it finishes the reduction.
+        """
+        terms, stores = {}, []
+        for task in tasks:
+            at = self.whole(index, task.shape)
+            with self._noting(task) if alone else nullcontext():
+                if task.reduces and task not in totals:
+                    _, _, extents, term, _ = self.apply(task.eqn, at)
+                    terms[task] = term(*self.whole(index[task.rank:], extents))
+                    continue
+                results = self.evaluate(task.eqn, at, totals.get(task))
+            for v, x in zip(task.outvars, results, strict=True):
+                self.turn[v] = x
+                self.b.remember(("value", self.env[v], at), x)  # for fused readers
+                stores += [(place, self.at(v, at), x) for place in self.places.get(v, [])]
+        self.turn.clear()
+        for place, where, x in stores:
+            place.store(where, x)
+        return terms
+
+    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
+        """The index of an element from the indices of loops: axes of length one have no loop."""
+        turns = iter(loops)
+        return tuple(next(turns) if n != 1 else self.b.index(0) for n in shape)
+
+    @contextmanager
+    def _noting(self, task: Node) -> Iterator[None]:
+        """Attach the user's line to the first statement that is emitted meanwhile."""
+        statements = self.b.scopes[-1].statements
+        before = len(statements)
+        self.noted = task.eqn
+        yield
+        self.noted = None
+        if len(statements) > before:
+            self.b.lines.setdefault(statements[before], note_of(task.eqn))
+
+    def apply(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> Any:
+        """The result of an equation's rule for one element."""
+        if eqn is not self.noted:
+            self.b.note(note_of(eqn))
+        return eqn.primitive.element(self.b, index, *map(self.read, eqn.invars), **eqn.params)
+
+    def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...], total: Operand | None = None
+                 ) -> list[Operand]:
+        """One element of each output of an equation, cached for each index in a scope.
+
+        `total` is the total of a reduction's terms, if it is known.
+        """
+        key = ("equation", self, eqn, index)
+        elements = self.b.find(key)
+        if elements is not None:
+            return elements
+        result = self.apply(eqn, index)
+        if isinstance(result, Reduction):
+            if total is None:
+                total = self.b.accumulate(result.op, result.extents, result.term)
+            result = result.finish(total)
+        elements = list(result) if isinstance(result, list | tuple) else [result]
+        elements = [self.b.actual(self.b.index(x)) for x in elements]
+        for v, x in zip(eqn.outvars, elements, strict=True):
+            if x.dtype != v.aval.dtype:
+                raise TypeError(f"the element rule of '{eqn.primitive.name}' gives {x.dtype} "
+                                f"for {v.aval.str_short(True)}")
+            self.b.origin(x, v)
+        self.b.remember(key, elements)
+        return elements
+
+    def read(self, atom: Atom) -> Value:
+        """The operand of a variable or literal."""
+        if isinstance(atom, Literal):
+            return self.b.constant(buffer_of(atom.value))
+        return self.env[atom]
+
+    # -- opaque rules --------------------------------------------------------------------------
+
+    def _emit_opaque(self, task: Node) -> None:
+        eqn, b = task.eqn, self.b
+        values = [self.in_memory(atom) for atom in eqn.invars]
+        operands = [b.materialize(x) for x in values] if task.kind == "library" else values
+        anywhere = getattr(task.rule, "anywhere", False)
+        outputs = [self.places[v][0] if anywhere and self.places.get(v) else self._whole_place(v)
+                   for v in eqn.outvars]
+        for v, out in zip(eqn.outvars, outputs, strict=True):
+            b.origin(out.buffer, v)
+            b.touch(out.buffer)  # it may hold the operand that the rule is going to change
+        begun = len(b.scopes[-1].statements)
+        with self._noting(task):
+            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
+                      **eqn.params)
+        for statement in b.scopes[-1].statements[begun:]:
+            b.loops.setdefault(statement, note_of(eqn))
+        for v, out in zip(eqn.outvars, outputs, strict=True):
+            b.freeze(out.buffer)
+            self.env[v] = Stored(b, out.buffer, out.prefix, out.suffix)
+            for place in self.places[v]:
+                if place is not out:
+                    b.copy(out, place)
+
+    # -- cells ---------------------------------------------------------------------------------
+
+    def _write_cells(self, results: Sequence[Value]) -> None:
+        """Update the mutable cells at the end, when all new values are computed."""
+        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
+                   if isinstance(variable, Variable)]
+        for variable, x in scalars:
+            self.b.assign(variable, x)
+        for source, target in self.later:
+            self.b.freeze(source.buffer)
+            self.b.copy(source, target)
+
+
+class NestingBuilder(ProgramBuilder):
+    """The builder that also lowers nested programs."""
+
+    def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
+              into: Sequence[Destination] | None = None) -> list[Value]:
+        """Lower a nested program here.
+
+        `into` has a destination for each output: a buffer, a view, a cell, or None for one of the
+        builder's choice. All cells change together, after everything is read.
+        """
+        closed = simplify(closed)
+        consts = [self.constant(buffer_of(c)) for c in closed.consts]
+        places = into if into is not None else [None] * len(closed.jaxpr.outvars)
+        return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
+
+
+def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Kernel:
+    """The loop tree of a whole program.
+
+    Raises:
+      NotImplementedError: for an equation that has no lowering rule; names the user's line.
+    """
+    b, jaxpr = NestingBuilder(), simplify(closed).jaxpr
+    b.on_gpu = on_gpu
+    args, into = _passed(b, "input", closed.in_avals), _passed(b, "output", closed.out_avals)
+    b.jaxpr(closed, args, into=into)
+    for x, v in zip((*args, *into), (*jaxpr.invars, *jaxpr.outvars), strict=True):
+        b.origin(x.buffer, v)
+    inputs, outputs = (tuple(dict.fromkeys(x.buffer for x in each)) for each in (args, into))
+    body = tuple(b.scopes[0].statements)
+    offsets, size = layout(b.temps, body)
+    notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
+             "finals": b.finals, "loops": b.loops}
+    return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
+                  notes)
+
+
+def _passed(b: NestingBuilder, role: str, avals: Sequence[ShapedArray]) -> list[Stored]:
+    """The arguments of a kernel, inputs or outputs; the parts of a complex array share a buffer."""
+    arguments = []
+    for k, aval in enumerate(map(physical_aval, avals)):
+        shape, parts = ((*aval.shape, 2), [(0,), (1,)]) if is_complex(aval) else (aval.shape, [()])
+        buffer = Buffer(f"{role.removesuffix('put')}{k}", real_dtype(aval.dtype), shape, role)
+        arguments += [Stored(b, buffer, suffix=part) for part in parts]
+    return arguments

@@ -1,0 +1,169 @@
+"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code; complex
+numbers become pairs of reals, and keys words.
+
+Stands on pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
+Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.util import context
+from minijax import core
+from minijax.core import ShapedArray
+from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, Literal, Var, remove_dead_equations,
+                                subjaxprs, without_dead_equations)
+
+from .pairs import grouped, in_parts, parts, parts_of, program_of
+from .scan_hoisting import hoist_products
+from .sparse_accumulation import as_scatter_add
+from .transpose_folding import fold_transposes
+
+# Equations that only call the program in this parameter.
+# JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
+# `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
+CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+
+def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same function of the same inputs, in fewer equations; effects stay, in their order.
+
+    >>> import minijax
+    >>> f = minijax.jit(lambda x: x * 2.0 + x * 2.0)
+    >>> simplify(minijax.make_jaxpr(f)(1.0))
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[]; c:f32[] = add b b in (c,) }
+    """
+    result = closed.derived(("simplified",), lambda: _Simplifier().program(closed))
+    return result.derived(("simplified",), lambda: result)
+
+
+class _Simplifier:
+    """Rewrites one program from top to bottom; a complex number becomes two atoms."""
+
+    def __init__(self) -> None:
+        self.env: dict[Var, Sequence[Atom]] = {}
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[Hashable, tuple[Var, Any]] = {}
+        self.seen: dict[Hashable, Sequence[Atom]] = {}
+        self.makers: dict[Atom, JaxprEqn] = {}  # of results of equations that are kept
+        self.sums: set[Atom] = set()  # that may be added to where they are
+
+    @context.leaving(core.current_source)
+    def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
+        self.sums.update(inputs)
+        outs = self.enter(closed, inputs)
+        kept = fold_transposes(remove_dead_equations(closed.jaxpr.replace(
+            constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
+            eqns=self.eqns)))
+        consts = tuple(x for _, x in self.consts.values())
+        return without_dead_equations(ClosedJaxpr(kept, consts))
+
+    def enter(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> Sequence[Atom]:
+        """Inline a program whose inputs are `args`; returns the atoms of its outputs."""
+        jaxpr = closed.jaxpr
+        # A program called twice has each variable twice: the latest call counts.
+        self._define(jaxpr.invars, args)
+        for v, value in zip(jaxpr.constvars, closed.consts, strict=True):
+            self.env[v] = self._constant(value, v.aval)
+        for eqn in jaxpr.eqns:
+            core.current_source.set(eqn.source_info)
+            self._define(eqn.outvars, self.results(eqn))
+        return self._atoms(jaxpr.outvars)
+
+    def _define(self, variables: Sequence[Var], atoms: Iterable[Atom]) -> None:
+        self.env.update(zip(variables, grouped(atoms, [v.aval for v in variables]), strict=True))
+
+    def _atoms(self, atoms: Iterable[Atom]) -> tuple[Atom, ...]:
+        """The atoms that replace these atoms."""
+        return tuple(part for x in atoms for part in (
+            self.env[x] if isinstance(x, Var) else self._constant(x.value, x.aval)))
+
+    def _constant(self, value: Any, aval: ShapedArray) -> Sequence[Atom]:
+        types = parts_of([aval])
+        if types != [aval]:
+            pairs = zip(parts(buffer_of(value)), types, strict=True)
+            return [atom for part, each in pairs for atom in self._constant(part, each)]
+        if not aval.shape:
+            return [_literal(buffer_of(value), aval)]
+        return [self.consts.setdefault((id(value), aval), (Var(aval), value))[0]]
+
+    def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
+        """The atoms that replace the outputs of an equation; the first of equal equations is kept.
+        """
+        args = self._atoms(eqn.invars)
+        called = eqn.params.get(CALLS.get(eqn.primitive.name, "")) or program_of(eqn)
+        if called is None:
+            eqn = in_parts(eqn, args, simplify)
+            called = hoist_products(eqn)
+        if called is not None:
+            return self.enter(called, args)
+        if added := as_scatter_add(eqn, self.sums, self.makers):
+            total = self.enter(*added)
+            self.sums.update(total)
+            return total
+        folded = _fold(eqn)
+        if folded is not None:
+            return folded
+        key = object() if eqn.effects else _equation_key(eqn)
+        if key not in self.seen:
+            self.seen[key] = eqn.outvars
+            self.makers.update((v, eqn) for v in eqn.outvars)
+            self.eqns.append(eqn)
+        return self.seen[key]
+
+
+def buffer_of(value: Any) -> np.ndarray:
+    """The NumPy array of a constant, which may be an array of ours or of NumPy."""
+    return np.asarray(getattr(value, "_buffer", value))
+
+
+def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
+    plain = aval.weak_type or aval.dtype == np.bool_
+    return Literal(buffer.item() if plain else buffer[()], aval)
+
+
+def _fold(eqn: JaxprEqn) -> list[Literal] | None:
+    """The literal results of an equation on literals, if they are scalars.
+
+    Python callbacks, which have no `element`, are not folded: their branch may never run.
+    """
+    literals = [x for x in eqn.invars if isinstance(x, Literal)]
+    results = [v.aval for v in eqn.outvars]
+    if (len(literals) != len(eqn.invars) or not literals or eqn.effects
+            or any(subjaxprs(eqn.params)) or any(aval.shape for aval in results)
+            or not callable(eqn.primitive.impl) or not callable(eqn.primitive.element)):
+        return None
+    with np.errstate(all="ignore"):
+        values = eqn.primitive.impl(*(buffer_of(x.value) for x in literals), **eqn.params)
+    return [_literal(np.asarray(value, aval.dtype), aval)
+            for value, aval in zip(values, results, strict=True)]
+
+
+def _equation_key(eqn: JaxprEqn) -> Hashable:
+    """A key that is equal for equations that compute the same; unique where parameters cannot be
+    compared.
+    """
+    key = (eqn.primitive, *map(_atom_key, eqn.invars), *(v.aval for v in eqn.outvars),
+           _frozen(tuple(sorted(eqn.params.items()))))
+    try:
+        hash(key)
+    except TypeError:
+        return object()
+    return key
+
+
+def _atom_key(x: Atom) -> Hashable:
+    # Bytes, so that 0.0 and -0.0 differ and nan equals itself.
+    return (buffer_of(x.value).tobytes(), x.aval) if isinstance(x, Literal) else x
+
+
+def _frozen(value: Any) -> Hashable:
+    """A key for a parameter that distinguishes values that merely compare equal: 1 and True, 0.0
+    and -0.0.
+    """
+    if isinstance(value, tuple):
+        return tuple(map(_frozen, value))
+    return (type(value), value.hex() if isinstance(value, float) else value)

@@ -1,0 +1,67 @@
+"""Sums with arrays that are zero outside of a part become in-place scatter-adds of that part.
+
+Stands on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references; in XLA: fusions of
+`dynamic-update-slice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from minijax.core import tracing
+from minijax.core import Array
+from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
+from minijax.primitives.ad_util import spread
+from minijax.primitives.gather import scatter_add_p
+from minijax.primitives.index import one_window
+from minijax.primitives.joining import concatenate
+from minijax.primitives.windows import ScatterDimensionNumbers
+
+LARGE = 1 << 10  # numbers: for fewer it does not matter
+
+
+def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprEqn]
+                   ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
+    """The program for a sum with a scatter into zeros, and its arguments; else None.
+
+    >>> import minijax, numpy as np
+    >>> def f(x):
+    ...     row = lambda h, i: (h * x[i], None)
+    ...     return minijax.lax.scan(row, x[0], np.arange(9))[0].sum()
+    >>> lowered = minijax.jit(minijax.grad(f)).lower(np.ones((999, 9), np.float32))
+    >>> "scatter-add" in lowered.as_text("simplified")
+    True
+    """
+    if eqn.primitive.name != "add_any" or eqn.outvars[0].aval.size < LARGE:
+        return None
+    for total, term in (eqn.invars, eqn.invars[::-1]):
+        maker = makers.get(term)
+        if total in sums and maker is not None and (how := _scatter_into_zeros(maker, makers)):
+            add, operands = how
+            args = (total, *operands)
+            if 2 * operands[0].aval.size <= total.aval.size:
+                return tracing.stage(add, [x.aval for x in args]), args
+    return None
+
+
+def _scatter_into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
+                        ) -> tuple[Callable[..., list[Array]], Sequence[Atom]] | None:
+    """The scatter-add that replaces adding the result of an equation, if that puts updates into
+    zeros; and its operands.
+    """
+    x, *operands = eqn.invars
+    zeros = makers.get(x)
+    if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or zeros is None or not (
+            zeros.primitive.name == "broadcast_in_dim" and isinstance(zeros.invars[0], Literal)
+            and zeros.invars[0].value == 0):
+        return None
+    if eqn.primitive.name == "scatter-add":
+        indices, updates = operands
+        return lambda total, updates, indices: [
+            scatter_add_p.bind(total, indices, updates, **eqn.params)], (updates, indices)
+
+    def add(total: Array, update: Array, *starts: Array) -> list[Array]:
+        indices = concatenate([spread(i, (), (1,)) for i in starts], 0)
+        return [scatter_add_p.bind(total, indices, update, **one_window(
+            ScatterDimensionNumbers, len(starts)))]
+    return add, operands

@@ -1,0 +1,1 @@
+"""Branches and loops: `cond`, `scan`, `while_loop`, and their primitives."""

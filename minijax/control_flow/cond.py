@@ -1,0 +1,227 @@
+"""Branches: the primitive behind `cond` and `switch`, and batches of which only some take part.
+
+Stands on `program_rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing*.
+In JAX: `jax/_src/lax/control_flow/conditionals.py`.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, dtypes
+from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
+from minijax.transforms import compiled
+from minijax.custom import custom_jvp_vjp
+from minijax.control_flow.program_rules import cut, joined, rearranged, running_one_of
+from minijax.core.partial_eval import Halves, split_jaxpr
+from minijax.core.vmap import Dim, batch_jaxpr, batch_to
+from minijax.core.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, kept_with_program, parted,
+                                subjaxprs, without_dead_equations)
+from minijax.primitives import analytic, comparison, ad_util
+from minijax.primitives.checks import check_effect
+from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
+from minijax.primitives.index import dynamic_slice_p
+from minijax.primitives.reduce import reduce_or_p
+from minijax.primitives.shape import squeeze_p
+from minijax.primitives.sort import argmax_p
+from minijax.core.tracing import stage
+
+INT = np.dtype(np.int32)
+Branches = tuple[ClosedJaxpr, ...]
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[np.ndarray]:
+    return compiled.interpret(branches[int(np.clip(index, 0, len(branches) - 1))], *buffers)
+
+
+RULES = running_one_of("branches", leading=1)
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
+           ) -> tuple[list, list]:
+    """Where each example has a choice of its own: run every branch on all, and select."""
+    if dims[0] is None:
+        return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
+    index = ad_util.move_axis(args[0], dims[0], 0)
+    last = len(branches) - 1
+    index = comparison.clamp_p.bind(np.int32(0), index, np.int32(last))
+    which = index if last > 1 else comparison.ne_p.bind(index, np.int32(0))
+    operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
+    results = []
+    for n, branch in enumerate(branches):
+        taken = comparison.eq_p.bind(index, np.int32(n))
+        own = [_constant_elsewhere(x, taken) for x in operands]
+        results.append(run_for_active(taken, axis, branch, own, [True] * len(own),
+                                      [True] * len(branch.out_avals)))
+    outs = [select_along_batch(which, cases) for cases in zip(*results, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def _constant_elsewhere(x: Any, taken: Any) -> Any:
+    """An operand, constant for examples that take another branch: its derivative may be nan."""
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        return x
+    return select_along_batch(taken, [stop_gradient_p.bind(x), x])
+
+
+def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) -> Halves | None:
+    if unknown[0]:
+        return None
+    index, inner = args[0], list(unknown[1:])
+    known_args, unknown_args = parted(args[1:], inner)
+    none_forwarded = [False] * len(inner)
+    out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
+    halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
+    residuals = tuple(tuple(h.residual_avals) for h in halves)  # each branch hands on all
+    known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
+    rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
+    return Halves([index, *known_args], {"branches": known},
+                  lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
+
+
+Residuals = tuple[tuple[ShapedArray, ...], ...]  # their types, for each branch
+
+
+@kept_with_program
+def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
+    """A known half that returns every branch's residuals: zeros in place of the others'."""
+    def run(*args: Any) -> list:
+        outs = eval_jaxpr(known.jaxpr, known.consts, *args)
+        outs, own = cut(outs, len(outs) - len(residuals[n]))
+        return [*outs, *(x for k, avals in enumerate(residuals)
+                         for x in (own if k == n else map(ad_util.zeros, avals)))]
+    return stage(run, known.in_avals, known.jaxpr.debug_info)
+
+
+def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
+    """An unknown half that is given every branch's residuals and uses its own."""
+    own, rest = cut(range(len(unknown.in_avals)), len(residuals[n]))
+    return rearranged(unknown, [*(x for k, avals in enumerate(residuals)
+                                  for x in (own if k == n else avals)), *rest])
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
+           ) -> None:
+    index = b.clamp(operands[0](()), 0, len(branches) - 1)
+    for n, branch in enumerate(branches):
+        with b.when(b.eq(index, n)):
+            b.jaxpr(branch, operands[1:], into=outputs)
+
+
+def _in_place(k: int, /, *, branches: Branches) -> list[int]:
+    """Each branch knows what it still reads: any operand of the type may be overwritten."""
+    wanted = branches[0].out_avals[k].strip_weak_type()
+    return [n for n, aval in enumerate(branches[0].in_avals, 1)
+            if aval.strip_weak_type() is wanted]
+
+
+def _examples() -> list[Example]:
+    aval = ShapedArray((3,), np.float32)
+    one = stage(lambda x, y: [x * y, x], [aval, aval])
+    two = stage(lambda x, y: [analytic.sin_p.bind(x), y], [aval, aval])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [Example((np.int32(i), x, x + 1), {"branches": (one, two)}) for i in (0, 1)]
+
+
+cond_p = compiled.ProgramPrimitive(
+    "cond",
+    impl=_impl,
+    # Whether a result is weak is said by the first branch, which for `cond` is the false one.
+    abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
+    **RULES | {"batch": _batch},
+    loop=_lower,
+    split=_split,
+    in_place=_in_place,
+    examples=_examples,
+    multiple_results=True,
+    handles_keys=True)
+
+
+# ── A batch of which only some examples take part ────────────────────────────────────────────
+
+def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
+                   batched: Sequence[bool], keep: Sequence[bool]) -> list:
+    """The outputs of a program on a batch of which only the active examples count.
+
+    Its checks see, in place of every other example, the first that is active: what they find
+    then, they find of an example that counts.
+
+    Args:
+      active: which examples are, with shape ``(batch,)``.
+      axis: the axis of the batch.
+      program: for one example.
+      args, batched: its inputs, and which of them have the batch axis in front.
+      keep: the outputs that must have it.
+    """
+    if check_effect in program.effects:
+        # Where examples talk to each other along the axis, none can stand in for another.
+        if axis.size and NamedAxisEffect(axis.name) not in program.effects:
+            _run_checks(active, axis, program, args, batched)
+        program = without_checks(program)
+    quiet, _ = batch_jaxpr(program, axis.size, axis.name, batched, keep)
+    return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
+
+
+def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
+                batched: Sequence[bool]) -> None:
+    only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
+    checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
+    first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
+    given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
+    any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
+                                             weak_type=False)
+    cond_p.bind(any_active, *given, branches=(stage(lambda *_: [], checks.in_avals), checks))
+
+
+def _standing_in(active: Array, first: Array, x: Array) -> Array:
+    """A batch in which the first active example takes the place of those that are not."""
+    zero = np.int32(0)
+    row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
+    row = squeeze_p.bind(row, dimensions=(0,))
+    return select_along_batch(active, [ad_util.broadcast_batch(row, 0, x.shape[0]), x])
+
+
+def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
+    """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
+    shape = cases[0].shape
+    return comparison.select_n_p.bind(
+        which if which.shape == shape else ad_util.spread(which, (0,), shape), *cases)
+
+
+def _unchecked(rule: Callable, *args: Any) -> Any:
+    """What a custom rule gives, which is Python to be traced when it is needed: without checks."""
+    with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
+        return rule(*args)
+
+
+def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without its checks, and so the programs inside it."""
+    return _part(program, checks=False)
+
+
+@kept_with_program
+def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
+    """The program without its checks, or without what else it does besides computing its results;
+    and so the programs inside it.
+    """
+    def stripped(value: Any) -> Any:
+        if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+            return tuple(map(stripped, value))
+        if isinstance(value, custom_jvp_vjp.Rule) and not checks:
+            return value.changed(functools.partial(_unchecked, value))
+        return _part(value, checks) if isinstance(value, ClosedJaxpr) else value
+
+    eqns = []
+    for eqn in program.eqns:
+        if any((effect is check_effect) != checks for effect in eqn.effects):
+            if not any(subjaxprs(eqn.params)) and not eqn.outvars:
+                continue
+            params = {name: stripped(value) for name, value in eqn.params.items()}
+            eqn = eqn.replace(params=params, effects=eqn.primitive.effects(**params))
+        eqns.append(eqn)
+    jaxpr = program.jaxpr.replace(eqns=tuple(eqns), effects=effects_of(eqns))
+    return ClosedJaxpr(jaxpr, program.consts)

@@ -1,0 +1,652 @@
+"""Branches and loops as users call them: `cond`, `switch`, `scan`, `while_loop` and others.
+
+Each stages its functions, whose types it checks, and binds `cond_p`, `scan_p` or `while_p`.
+Stands on `cond`, `loops`, `jit`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.util import caches, source_info
+from minijax import config, core, dtypes, errors, tree_util
+from minijax.core import ShapedArray
+from minijax.control_flow.traced_bodies import Body, Given, share_consts
+from minijax.transforms.compiled import called
+from minijax.control_flow.cond import INT, cond_p
+from minijax.transforms.jit import jit
+from minijax.placement import devices
+from minijax.control_flow.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While, scan_in_python,
+                                        while_in_python)
+from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
+                                           closed_over, discharged, has_refs)
+from minijax.control_flow.program_rules import cut, rearranged
+from minijax.core.vmap import batch_to, vmap_flat, without_axis
+from minijax.core.jaxpr import ClosedJaxpr, parted
+from minijax.primitives import algebra, comparison
+from minijax.primitives.convert import converted
+from minijax.primitives.ad_util import reshaped
+from minijax.primitives.joining import concatenate, stack
+from minijax.primitives.slicing import index_leading, slice_in_dim
+from minijax.core.tracing import FlatFunction, check_arg
+
+
+# ── What differs between types that should be the same ───────────────────────────────────────
+
+def listed(lines: Sequence[str]) -> str:
+    """A sentence, or a list of several, for an error message."""
+    if len(lines) == 1:
+        return f"{lines[0]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
+def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:
+    """A phrase for each pair of types that differ in shape or dtype; each has what it is of."""
+    found = []
+    for what, one, other, two in pairs:
+        differs = [part for part in ("dtype", "shape") if getattr(one, part) != getattr(two, part)]
+        if differs:
+            why = ", and ".join(f"the {part}s do not match" for part in differs)
+            found.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
+                         f"type {two.str_long()}, so {why}")
+    return found
+
+
+# ── cond, switch ─────────────────────────────────────────────────────────────────────────────
+
+NOT_GIVEN: Any = object()
+
+
+def _with_operand(operands: tuple, operand: Any) -> tuple:
+    """The operands, given by position or as a single one by keyword, which may be None.
+
+    Raises:
+      TypeError: when they are given both ways.
+    """
+    if operand is NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                        f"passed, got operand={operand} and positional operands {operands}")
+    return (operand,)
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Callable, *operands: Any,
+         operand: Any = NOT_GIVEN) -> Any:
+    """Run one of two functions.
+
+    Args:
+      pred: a scalar; true means not zero.
+      true_fun: takes the operands; its results have the types of `false_fun`'s.
+      false_fun: the other one.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is taken, too.
+
+    Raises:
+      TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+    Array(4, dtype=int32, weak_type=True)
+    """
+    is_older = len(operands) == 2 and not callable(true_fun) and callable(false_fun)
+    if is_older and callable(operands[1]):
+        one, true_of, (other, false_of) = true_fun, false_fun, operands
+        return cond(pred, lambda both: true_of(both[0]), lambda both: false_of(both[1]),
+                    (one, other), operand=operand)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun),
+                          _with_operand(operands, operand), ("false_fun", "true_fun"))
+
+
+def _branch_index(pred: Any) -> Any:
+    """The number of the branch that a predicate chooses: 1 where it holds."""
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if dtypes.python_type(pred) in (bool, int, float):  # which may be larger than an array's
+        return np.int32(bool(pred))
+    value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
+    if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
+                                or not dtypes.issubdtype(value.dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
+    if isinstance(value, core.ArrayImpl) and value.is_literal:
+        return np.int32(bool(value._buffer))
+    if value.dtype != np.bool_:
+        value = comparison.ne_p.bind(value, np.zeros((), value.dtype)[()])
+    return converted(value, INT)
+
+
+def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
+    value = core.as_value_or(x, lambda: f"{no_array}, got {x} of type {type(x)}")
+    if value.shape != ():
+        raise TypeError(f"{no_scalar}, got {x} of shape {value.shape}.")
+    return value
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any,
+           operand: Any = NOT_GIVEN) -> Any:
+    """Run one of several functions.
+
+    Args:
+      index: an integer scalar, clamped into range.
+      branches: functions of the operands whose results have the same types.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    Raises:
+      TypeError: when `index` is no integer scalar, or results differ in tree or type.
+      ValueError: when there are no branches.
+
+    >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
+    Array(40, dtype=int32, weak_type=True)
+    """
+    if not all(callable(f) for f in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    operands, branches = _with_operand(operands, operand), list(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    value = _scalar(index, "Index type must be an integer", "Branch index must be scalar")
+    if not dtypes.issubdtype(value.dtype, np.integer):
+        raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    value = comparison.clamp_p.bind(np.int32(0), converted(value, INT), np.int32(len(branches) - 1))
+    names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
+    return _bind_branches(value, branches, operands, names)
+
+
+def _known_index(index: Any) -> int:
+    return int(core.concrete_or_error(index))  # type: ignore[arg-type]
+
+
+def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
+                   names: Sequence[str]) -> Any:
+    if config.disable_jit.value and core.is_concrete(index):
+        return functions[_known_index(index)](*operands)
+    if has_refs(operands):
+        functions, given = zip(*(closed_over(f, operands) for f in functions), strict=True)
+        operands = given[0]
+
+    leaves, tree = tree_util.tree_flatten(tuple(operands))
+    values = [check_arg(x) for x in leaves]
+    types = tree.unflatten_types([x.aval for x in values])
+    kind = "cond" if names[0] == "false_fun" else "switch"
+    bodies = []
+    try:
+        for f in functions:  # a comprehension would be one more frame where branches nest deeply
+            bodies.append(Given(f, types, kind).body())  # noqa: PERF401
+    except NotCarriedError as error:
+        refs = carried_first(error)
+    if len(bodies) < len(functions):
+        return carrying_refs(lambda refs, values: _bind_branches(
+            index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
+    _check_branches(kind, [*zip(names, bodies, strict=True)])
+    programs, consts = share_consts(bodies)
+    given, handed_on = [*consts, *values], _handed_on(programs)
+    branches = tuple(rearranged(p, None, [i for i, place in enumerate(handed_on) if place is None])
+                     for p in programs)
+
+    def run() -> list:
+        outs = iter(cond_p.bind(index, *given, branches=branches))
+        return [next(outs) if place is None else given[place] for place in handed_on]
+    return bodies[0].tree_of(called(run, lambda: functions[_known_index(index)](*operands)))
+
+
+def _handed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output the number of the input that every program hands on as it is, if one is."""
+    found = []
+    for outs in zip(*(p.jaxpr.outvars for p in programs), strict=True):
+        places = {p.jaxpr.invars.index(v) if v in p.jaxpr.invars else None
+                  for p, v in zip(programs, outs, strict=True)}
+        found.append(places.pop() if len(places) == 1 else None)
+    return found
+
+
+def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
+    """Refuse branches whose results differ in tree or type, naming both."""
+    if kind == "cond":
+        pairs = pairs[::-1]  # kept as (false, true), spoken of as (true, false)
+    (first, one), *others = pairs
+    for second, two in others:
+        places = (f"\n\n{first} is {one.debug_info.func_src_info}"
+                  f"\n{second} is {two.debug_info.func_src_info}")
+        advice = f"\n\nRevise {first} and/or {second} so that"
+        if one.out_tree != two.out_tree:
+            differ = [f"{first} output{tree_util.keystr(path)} is a {have} but {second} output"
+                      f"{tree_util.keystr(path)} is a {got}, so {why}" for path, have, got, why in
+                      tree_util.equality_errors_pytreedef(one.out_tree, two.out_tree)]
+            raise TypeError(
+                f"{kind} branch outputs must have the same pytree structure, but they differ:"
+                f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
+        paths = source_info.result_paths(one.out_tree)
+        if wrong := type_differences(
+                (f"The output of {first}{f' at path {place}' if place else ''}", a,
+                 f"output of {second}", b)
+                for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
+            raise TypeError(f"{kind} branches must have equal output types but they differ."
+                            f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
+                            + f"{advice} all output types match.")
+
+
+# ── The state of a loop ──────────────────────────────────────────────────────────────────────
+
+class Carry:
+    """The state of a loop, whose types its body must keep; `kind` names the loop in messages."""
+
+    def __init__(self, init: Any, kind: str):
+        self.kind = kind
+        self.given, self.tree = tree_util.tree_flatten(init)
+        self.values = [check_arg(x) for x in self.given]
+
+    @property
+    def types(self) -> Any:
+        return self.tree.unflatten_types([x.aval for x in self.values])
+
+    def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
+        """The body of the loop; `carry_of` is what of its result it carries on."""
+        body = Given(f, (self.types, *others), self.kind).body()
+        if self.adapted(carry_of(body.out_types)):
+            body = Given(f, (self.types, *others), self.kind).body()
+        return body
+
+    def adapted(self, out_types: Any) -> bool:
+        """Let weakly typed values take the types the body returns; whether any did."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        if out_tree != self.tree:
+            return False
+        changed = False
+        for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
+            dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
+            if dtype != x.dtype:
+                self.given[i] = self.values[i] = converted(x, dtype)
+                changed = True
+        return changed
+
+    def kept_by(self, body: Body) -> list[bool]:
+        """Which values the body hands on as they are: no state, but constants of the loop."""
+        jaxpr = body.program.jaxpr
+        state = jaxpr.invars[len(body.consts):][:len(self.values)]
+        return [v is jaxpr.outvars[i] for i, v in enumerate(state)]
+
+    def check(self, out_types: Any, name: str) -> None:
+        """Refuse a body that changes the tree or a type of the carry."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        what = f"{self.kind} body function carry input and carry output must have"
+        if out_tree != self.tree:
+            path, have, got, why = next(tree_util.equality_errors(self.types, out_types))
+            raise TypeError(
+                f"{what} the same pytree structure, but they differ:\n\nThe input "
+                f"{_part(name, path)} is a {have} but the corresponding component of the carry "
+                f"output is a {got}, so {why}.\n\nRevise the function so that the carry output "
+                "has the same pytree structure as the carry input.")
+        paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
+        wrong = type_differences(
+            (f"input {_part(name, path)}", x.aval, "output carry component", out)
+            for path, x, out in zip(paths, self.values, out_avals, strict=True))
+        if wrong:
+            lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
+            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
+                            "function so that all output types match the corresponding input "
+                            "types.")
+
+
+def _part(name: str, path: tuple) -> str:
+    return f"carry component {name}{tree_util.keystr(path)}" if path else f"carry {name}"
+
+
+# ── scan, map ────────────────────────────────────────────────────────────────────────────────
+
+def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
+         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False
+         ) -> tuple[Any, Any]:
+    """Run a function over the leading axis of arrays, carrying a state along.
+
+    Args:
+      f: ``(carry, x) -> (carry, y)``; the carry keeps its tree, shapes and dtypes.
+      init: the first carry, a tree of arrays.
+      xs: a tree of arrays with the same leading axis, or None.
+      length: the number of steps, needed where `xs` has no leaves.
+      reverse: go from the last row to the first.
+      unroll: how many steps are written out in one turn of the loop; True for all of them.
+
+    Returns:
+      The last carry, and the `y` of every step, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ, or no length is given.
+      TypeError: when the carry changes its tree or type.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, np.arange(4))
+    >>> total, sums
+    (Array(6, dtype=int32), Array([0, 1, 3, 6], dtype=int32))
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    x_leaves, x_tree = tree_util.tree_flatten(xs)
+    rows = [check_arg(x) for x in x_leaves]
+    steps = _loop_length(rows, length)
+    if config.disable_jit.value:
+        return _scan_in_python(f, init, rows, x_tree, steps, reverse)
+
+    try:
+        return _scan(f, init, rows, x_tree, steps, reverse, unroll)
+    except NotCarriedError as error:
+        refs = carried_first(error)
+
+    def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
+        def body(state: tuple, x: Any) -> tuple[tuple, Any]:
+            (carry, y), values = discharged(f, refs)(state[1], state[0], x)
+            return (carry, values), y
+        (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
+        return (last, ys), values
+    return carrying_refs(with_refs, refs)
+
+
+def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
+          unroll: int | bool) -> Any:
+    row_types = x_tree.unflatten_types([without_axis(x.aval, 0) for x in rows])
+    carry = Carry(init, "scan")
+    body = carry.staged(f, row_types, carry_of=_carry_of)
+    carry.check(_carry_of(body.out_types), body.argument_name)
+    if isinstance(unroll, bool):
+        unroll = max(steps, 1) if unroll else 1
+    loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
+    outs = called(lambda: _computed(loop, body, carry, carry.kept_by(body), rows),
+                  lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
+    return body.tree_of(outs)
+
+
+def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
+              rows: Sequence[Any] = (), test_consts: Sequence[Any] = ()) -> list:
+    """The outputs of a loop, which computes those that its body does not merely hand on.
+
+    `kept` says which of the carry are no state, but constants.
+    """
+    jaxpr = body.program.jaxpr
+    consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
+    copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
+    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
+    computes = [i for i, x in enumerate(handed_on) if x is None]
+    outs = iter(loop.run(
+        rearranged(body.program, [*state, *consts, *row], computes),
+        [*[TEST] * len(test_consts), *(CONST if k else CARRY for k in kept),
+         *[CONST] * len(consts), *[ROW] * len(row)],
+        [*test_consts, *carry.values, *body.consts, *rows],
+        [CARRY if i < len(kept) else ROW for i in computes]))
+    return [next(outs) if x is None else x for x in handed_on]
+
+
+def _loop_length(rows: Sequence[Any], length: int | None) -> int:
+    if any(x.ndim == 0 for x in rows):
+        scalars = ", ".join(str(x) for x in rows if x.ndim == 0)
+        raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
+    sizes = [x.shape[0] for x in rows]
+    if length is None:
+        if not sizes:
+            raise ValueError("scan got no values to scan over and `length` not provided.")
+        if len(set(sizes)) > 1:
+            raise ValueError("scan got values with different leading axis sizes: "
+                             f"{', '.join(str(size) for size in sizes)}.")
+        return sizes[0]
+    steps = int(core.concrete_or_error(length, "The `length` argument to `scan` expects a "
+                                               "concrete `int` value."))  # type: ignore[arg-type]
+    if any(size != steps for size in sizes):
+        raise ValueError(f"scan got `length` argument of {steps} which disagrees with leading "
+                         f"axis sizes {sizes}.")
+    return steps
+
+
+def _carry_of(out: Any) -> Any:
+    """The carry, of what a scan's body returns.
+
+    Raises:
+      TypeError: when that is no pair.
+    """
+    if not (isinstance(out, tuple | list) and len(out) == 2):
+        weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
+        shown = weak + out.str_long() if isinstance(out, ShapedArray) else out
+        raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
+                               "Return (carry, output); the output may be None.")
+    return out[0]
+
+
+def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, steps: int,
+                    reverse: bool) -> tuple[Any, Any]:
+    """For `disable_jit`: the loop a reader can step through."""
+    if not steps:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
+                         "output type is unknown.")
+    carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
+        x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
+    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
+
+
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each row of arrays, one after the other, and stack the results.
+
+    Args:
+      f: a function of one row (a tree of arrays).
+      xs: a tree of arrays with the same leading axis.
+      batch_size: how many rows to take at a time, by `vmap`; None or 0 for one, without it.
+
+    Returns:
+      The tree of results, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ or there is none.
+
+    >>> map(lambda x: x * x, np.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
+    """
+    if not batch_size:
+        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    leaves, tree = tree_util.tree_flatten(((xs,), {}))
+    rows = [check_arg(x) for x in leaves]
+    flat, length = FlatFunction(f, tree), _loop_length(rows, None)
+
+    def each_row(rows: Sequence[Any], count: int) -> list:
+        outs, dims = core.leaving_no_tracer(vmap_flat)(flat, count, None, rows, [0] * len(rows))
+        return [batch_to(x, d, 0, count) for x, d in zip(outs, dims, strict=True)]
+
+    pieces, whole = [], length - length % batch_size
+    if whole:
+        shape = whole // batch_size, batch_size
+        batches = [reshaped(slice_in_dim(x, 0, whole), (*shape, *x.shape[1:])) for x in rows]
+        stacked = scan(lambda _, part: (None, each_row(part, batch_size)), None, batches)[1]
+        pieces.append([reshaped(y, (whole, *y.shape[2:])) for y in stacked])
+    if whole < length or not length:
+        pieces.append(each_row([slice_in_dim(x, whole, length) for x in rows], length - whole))
+    outs = [concatenate(ys, 0) for ys in zip(*pieces, strict=True)]
+    return flat.result(outs)
+
+
+# ── while_loop, fori_loop ────────────────────────────────────────────────────────────────────
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeat a function while a condition holds.
+
+    Args:
+      cond_fun: takes the state, returns a boolean scalar.
+      body_fun: takes the state, returns the next one: same tree, shapes and dtypes.
+      init_val: the first state, a tree of arrays.
+
+    Returns:
+      The first state for which the condition does not hold.
+
+    Raises:
+      TypeError: when the condition gives no boolean scalar, or the state changes its type.
+
+    >>> while_loop(lambda x: x < 10, lambda x: x * 2, 1)
+    Array(16, dtype=int32, weak_type=True)
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if config.disable_jit.value:
+        try:
+            return while_in_python(cond_fun, body_fun,
+                                   tree_util.tree_map(core.as_value, init_val))
+        except errors.ConcretizationTypeError:
+            pass  # the condition depends on a value that is not known, one of a vmap for instance
+
+    try:
+        return _while(cond_fun, body_fun, init_val)
+    except NotCarriedError as error:
+        refs = carried_first(error)
+    return carrying_refs(lambda refs, values: _while(
+        lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
+        lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)), refs)
+
+
+def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    carry = Carry(init_val, "while_loop")
+    body = carry.staged(body_fun)
+    condition = Body.of(cond_fun, (carry.types,), "while_cond")
+    _check_condition(condition)
+    carry.check(body.out_types, body.argument_name)
+    return body.tree_of(called(lambda: _looped(condition, body, carry),
+                               lambda: while_in_python(cond_fun, jit(body_fun), init_val)))
+
+
+def _looped(condition: Body, body: Body, carry: Carry) -> list:
+    """The last state; what is handed on is a constant only where the condition does not read it."""
+    test = condition.program.jaxpr
+    test_consts, tested = cut(range(len(test.invars)), len(condition.consts))
+    read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
+    kept = [k and test.invars[i] not in read
+            for k, i in zip(carry.kept_by(body), tested, strict=True)]
+    program = rearranged(condition.program, [*test_consts, *parted(tested, kept)[False]])
+    return _computed(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
+                     kept, test_consts=condition.consts)
+
+
+def _check_condition(condition: Body) -> None:
+    got = None
+    if not tree_util.treedef_is_leaf(condition.out_tree):
+        got = f"pytree {condition.out_tree}"
+    elif (aval := condition.out_avals[0]).shape != () or aval.dtype != np.bool_:
+        got = f"output type(s) {condition.out_avals}"
+    if got:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
+              unroll: int | bool | None = None) -> Any:
+    """Repeat a function for each integer of a range.
+
+    With bounds known while tracing it is a `scan`, and can be differentiated in reverse.
+
+    Args:
+      lower: the first integer.
+      upper: the integer at which to stop.
+      body_fun: ``(i, state) -> state``.
+      init_val: the first state, a tree of arrays.
+      unroll: as of `scan`, where the bounds are known.
+
+    Returns:
+      The last state.
+
+    Raises:
+      TypeError, ValueError: for bounds that are no scalars of one type, a state that changes its
+        type, `unroll` where a bound is not known.
+
+    >>> fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    first, last = _bounds(lower, upper)
+    if core.is_concrete(first) and core.is_concrete(last):
+        start, stop = _known_index(first), _known_index(last)
+        if config.disable_jit.value:
+            return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
+        return scan(_rounds[body_fun].row, (start, init_val), None, max(stop - start, 0),
+                    unroll=1 if unroll is None else unroll)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
+                         "known.")
+
+    return while_loop(_is_before, _rounds[body_fun].again, (first, last, init_val))[2]
+
+
+def _is_before(carry: tuple) -> Any:
+    return comparison.lt_p.bind(*carry[:2])
+
+
+class _Rounds(NamedTuple):
+    """The rounds of a `fori_loop`, as the bodies of a `scan` and of a `while_loop`."""
+
+    row: Callable
+    again: Callable
+
+    @classmethod
+    def of(cls, body_fun: Callable) -> _Rounds:
+        fun = caches.SameObject(body_fun).ref
+
+        def again(loop_carry: tuple) -> tuple:
+            i, *upper, state = loop_carry
+            one = np.ones((), i.dtype)[()]
+            return (algebra.add_p.bind(i, one.item() if i.weak_type else one), *upper,
+                    fun()(i, state))
+
+        def row(loop_carry: tuple, _: None) -> tuple[tuple, None]:
+            return again(loop_carry), None
+        return cls(row, again)
+
+
+# The same ones for the same function, so that they are traced once.
+_rounds: caches.OfObjects[_Rounds] = caches.OfObjects(_Rounds.of)
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The bounds with one dtype; Python integers adapt to the other bound, a signed integer."""
+    first, last = bounds = core.as_value(lower), core.as_value(upper)
+    if first.ndim or last.ndim:
+        raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
+                        f"{first.shape} and {last.shape}")
+    if first.dtype == last.dtype:
+        return bounds
+    weak, strong = bounds if first.weak_type else (last, first)
+    signed = all(dtypes.issubdtype(x.dtype, np.signedinteger) for x in bounds)
+    if not signed or not weak.weak_type or strong.weak_type:
+        raise TypeError("lower and upper arguments to fori_loop must have equal types, "
+                        f"got {first.dtype} and {last.dtype}")
+    first, last = (x if x is strong else converted(x, strong.dtype) for x in bounds)
+    return first, last
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable
+                       ) -> Any:
+    """What the function for the platform at hand returns; JAX writes all of them down.
+
+    Args:
+      args: what the function is called with.
+      default: the function for all other platforms.
+      per_platform: a function for each platform: `cpu`, `cuda` and so on.
+
+    >>> platform_dependent(2., cpu=lambda x: x + 1, default=lambda x: x)
+    3.0
+
+    Raises:
+      NotImplementedError: when there is no function for this platform.
+    """
+    platform = devices.default_device().platform
+    chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
+    if chosen is None:
+        raise NotImplementedError(
+            f"platform_dependent has no function for {platform}, only for "
+            f"{', '.join(per_platform) or 'none'}; give it a default.")
+    return chosen(*args)

@@ -1,0 +1,122 @@
+"""What the rules of operations with programs inside share, and those that run one of several.
+
+Stands on the interpreters.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/common.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.core.jvp import jvp_jaxpr
+from minijax.core.partial_eval import separated
+from minijax.core.transpose import transpose_jaxpr
+from minijax.core.vmap import Dim, batch_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Var, kept_with_program, merged, parted
+from minijax.primitives.ad_util import move_axis
+
+Flags = Sequence[bool]
+
+
+def has_tangent(tangents: Sequence[Any]) -> list[bool]:
+    """Which tangents, or cotangents, are no symbolic zeros."""
+    return [not isinstance(t, Zero) for t in tangents]
+
+
+def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
+    """Their types, None for symbolic zeros."""
+    return [None if isinstance(ct, Zero) else ct.aval for ct in cotangents]
+
+
+def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """The items in consecutive pieces of these sizes, and what is left."""
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(list(items[start:start + size]))
+        start += size
+    return [*pieces, list(items[start:])]
+
+
+@kept_with_program
+@kept_with_program
+def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
+               outputs: Sequence[int] | None = None) -> ClosedJaxpr:
+    """The same program with its inputs and outputs, or some of them, in another order.
+
+    A type among the inputs is that of one at which the program does not look.
+    """
+    jaxpr = closed.jaxpr
+    ins = jaxpr.invars if inputs is None else tuple(
+        Var(i) if isinstance(i, ShapedArray) else jaxpr.invars[i] for i in inputs)
+    outs = jaxpr.outvars if outputs is None else tuple(jaxpr.outvars[i] for i in outputs)
+    return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
+
+
+def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
+    """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
+    dots = iter(outs[len(has):])
+    return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
+                                   for x, h in zip(outs, has, strict=False)]
+
+
+# ── One of several programs runs ─────────────────────────────────────────────────────────────
+
+def joined(flags: Any) -> list[bool]:
+    """Where any of several lists of flags is true."""
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -> dict[str, Any]:
+    """The rules of an operation that runs one of the programs in a parameter.
+
+    Args:
+      field: the parameter: a program, or a tuple of several.
+      leading: how many operands are not the programs' but choose among them.
+      computes_again: programs that are transposed compute known values, too.
+    """
+    def apply(p: Primitive, params: Params, operands: Sequence[Any],
+              derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]]
+              ) -> tuple[list, list[bool]]:
+        """The outputs of other programs, derived from each to return what any of them returns."""
+        value = params[field]
+        programs = value if isinstance(value, tuple) else (value,)
+        made = [derive(closed, None) for closed in programs]
+        flags = joined(own for _, own in made)
+        new = tuple(program if list(own) == flags else derive(closed, flags)[0]
+                    for closed, (program, own) in zip(programs, made, strict=True))
+        changed = new if isinstance(value, tuple) else new[0]
+        return p.bind(*operands, **params | {field: changed}), flags
+
+    @ForPrimitive
+    def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
+            ) -> tuple[list, list]:
+        has = has_tangent(tangents[leading:])
+        outs, out_has = apply(p, params, [*primals, *parted(tangents[leading:], has)[True]],
+                              lambda closed, keep: jvp_jaxpr(closed, has, keep))
+        return with_zeros(outs, out_has)
+
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, **params: Any
+              ) -> tuple[list, list]:
+        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        batched = [d is not None for d in dims[leading:]]
+        outs, out_batched = apply(p, params, moved, lambda closed, keep: batch_jaxpr(
+            closed, axis.size, axis.name, batched, keep))
+        return outs, [0 if b else None for b in out_batched]
+
+    @ForPrimitive
+    def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
+        linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
+        fixed, asked = parted(args, linear)
+
+        def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
+            ct_avals = types_of(cotangents)
+            if computes_again:  # for cotangents of its results' types, as in JAX
+                closed = separated(closed, linear[leading:])
+                ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
+            return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)
+        outs, out_has = apply(p, params, [*fixed, *parted(cotangents, has)[True]], derive)
+        found = merged(([Zero(x.aval) for x in parted(asked, out_has)[False]], outs), out_has)
+        return merged(([None] * len(fixed), found), linear)
+
+    return {"jvp": jvp, "batch": batch, "transpose": transpose}

@@ -1,0 +1,144 @@
+"""Arrays: what programs compute with, and those with numbers behind them.
+
+Stands on `types`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/array.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minijax import errors
+from minijax.core.types import ShapedArray, physical_aval
+
+# `minijax.numpy` installs operators and methods; to a type checker an array may have any.
+Installed: Any = Any if TYPE_CHECKING else object
+
+
+class Typed:
+    """What has a type, and answers for its parts."""
+
+    __slots__ = ()
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    dtype = property(operator.attrgetter("aval.dtype"))
+    weak_type = property(operator.attrgetter("aval.weak_type"))
+    ndim = property(operator.attrgetter("aval.ndim"))
+    size = property(operator.attrgetter("aval.size"))
+
+
+class Array(Typed, Installed):
+    """What programs compute with: concrete arrays and the tracers that stand for them.
+
+    Operators and methods are installed on it by `minijax.numpy`.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __hash__(self) -> int:
+        kind = type(self)
+        raise TypeError(f"unhashable type: '{kind.__module__}.{kind.__qualname__}'")
+
+
+class ArrayImpl(Array):
+    """An array with its numbers: an immutable C-contiguous buffer and its type.
+
+    A key array holds the words of its keys in a trailing axis of the buffer.
+    """
+
+    __slots__ = ("__dict__", "_buffer", "aval", "is_literal")  # the first is for users' attributes
+    _buffer: np.ndarray
+    is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
+    _committed = False  # whether it was put on its device by name
+
+    def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
+        buffer.flags.writeable = False
+        self._buffer = buffer
+        self.aval = aval
+        self.is_literal = is_literal
+
+    def _concrete(self) -> ArrayImpl:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Asked only for what is not there: the buffer of an array that was deleted."""
+        if name == "_buffer":
+            raise deleted(self.aval)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _is_deleted(self) -> bool:
+        try:
+            self._buffer  # noqa: B018
+        except RuntimeError:
+            return True
+        return False
+
+    def _delete(self) -> None:
+        if not self._is_deleted():
+            del self._buffer
+
+    def _another(self) -> ArrayImpl:
+        return ArrayImpl(self._buffer, self.aval)
+
+    def _holder(self) -> Any:
+        """What holds the numbers: one object for all arrays that share them."""
+        return self._buffer
+
+
+class Valueless(Array):
+    """An array in a program of which there is the type alone: it may be passed on, not read."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @property
+    def _buffer(self) -> np.ndarray:
+        raise TypeError("A ShapeDtypeStruct does not have a value and cannot be used as a constant "
+                        "in a JAX function.")
+
+    def _concrete(self) -> None:
+        return None
+
+
+def deleted(aval: ShapedArray) -> Exception:
+    """What reading an array of this type raises, once it has been given away."""
+    return errors.with_cure(
+        RuntimeError(f"Array has been deleted with shape={aval.str_long()}."),
+        "It was donated to a jitted function (donate_argnums), or deleted by hand.")
+
+
+def give_away(x: Any) -> None:
+    """Let go of an array's buffer; reading it raises from now on."""
+    if isinstance(x, ArrayImpl):
+        x._delete()
+
+
+def another(x: Any) -> Any:
+    """An array of the same numbers, which stays when `x` is given away."""
+    return x._another() if isinstance(x, ArrayImpl) else x
+
+
+def is_given_away(x: ArrayImpl) -> bool:
+    return x._is_deleted()
+
+
+def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
+    """An array of the given type that shares nothing with a caller's writeable memory."""
+    wanted = physical_aval(aval)
+    owned = np.array(buffer, dtype=wanted.dtype, order="C", copy=True)
+    return ArrayImpl(owned.reshape(wanted.shape), aval)

@@ -1,0 +1,117 @@
+"""Forward derivatives: carry a tangent beside every primal.
+
+Stands on `core`, `tracing`.  Chapter 03, *Forward derivatives*.
+In JAX: `jax/_src/interpreters/ad.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core, dtypes
+from minijax.util import source_info
+from minijax.core import tracing
+from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero
+from minijax.core.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted,
+                                without_dead_equations)
+from minijax.primitives.ad_util import instantiate
+
+Tangent = Any  # an array, or Zero
+
+
+class JVPTracer(Tracer):
+    """A primal with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Array, tangent: Array):
+        super().__init__(trace, primal.aval)
+        self.primal, self.tangent = primal, tangent
+
+    def _concrete(self) -> ArrayImpl | None:
+        return self.primal._concrete()
+
+    def __repr__(self) -> str:
+        return (f"{super().__repr__()} with\n  primal = {self.primal!r}\n"
+                f"  tangent = {self.tangent!r}")
+
+
+class JVPTrace(RuleTrace):
+    """Runs a primitive's derivative rule instead of the primitive, where a tangent lives.
+
+    A tracer's tangent is never `Zero`, so among the tangents a rule is given one is an array.
+    """
+
+    def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
+        super().__init__(Level(parent, debug_info), parent)
+
+    def join(self, primal: Array, tangent: Tangent) -> Array:
+        return primal if isinstance(tangent, Zero) else JVPTracer(self, primal, tangent)
+
+    def split(self, x: Array) -> tuple[Array, Tangent]:
+        return (x.primal, x.tangent) if self.owns(x) else (x, Zero(x.aval.to_tangent_aval()))
+
+    def join_all(self, primals: Sequence[Array], tangents: Sequence[Tangent]) -> list[Array]:
+        return [p if is_symbolic_zero(t) else JVPTracer(self, p, t)
+                for p, t in zip(primals, tangents, strict=True)]
+
+    def split_all(self, xs: Sequence[Array]) -> tuple[list[Array], list[Tangent]]:
+        pairs = [self.split(x) for x in xs]
+        return [p for p, _ in pairs], [t for _, t in pairs]
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        primals, tangents = zip(*map(self.split, args), strict=True)
+        outs, out_tangents = primitive.rule("jvp")(list(primals), list(tangents), **params)
+        return [self.join(x, t) for x, t in zip(outs, out_tangents, strict=True)]
+
+
+def is_symbolic_zero(tangent: Any) -> bool:
+    return isinstance(tangent, Zero) or tangent.dtype == dtypes.float0
+
+
+def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
+             tangents: Sequence[Tangent], debug_info: source_info.DebugInfo | None = None
+             ) -> tuple[list[Array], list[Tangent]]:
+    """Outputs and output tangents of a function of flat arguments."""
+    trace = JVPTrace(core.current_trace.get(), debug_info)
+    return trace.split_all(tracing.run_flat(trace, fun, trace.join_all(primals, tangents)))
+
+
+@kept_with_program
+def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
+              keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
+    """The program that computes primals and tangents.
+
+    Args:
+      closed: a program.
+      has_tangent: which of its inputs have a tangent.
+      keep: the outputs whose tangent is wanted even when it is zero.
+
+    Returns:
+      A program from (inputs, tangents that exist) to (outputs, tangents that exist), and which
+      outputs have one.
+    """
+    in_avals = closed.in_avals
+    tangent_avals = [aval.to_tangent_aval() for aval in in_avals]
+    run = jaxpr_as_fun(without_dead_equations(closed))  # which may have no derivative
+
+    def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
+        given = iter(args[len(in_avals):])
+        tangents = [next(given) if has else Zero(aval)
+                    for has, aval in zip(has_tangent, tangent_avals, strict=True)]
+        outs, out_tangents = jvp_flat(run, args[:len(in_avals)], tangents)
+        returned, out_has = those_to_return(out_tangents, keep)
+        return outs + returned, out_has
+
+    all_avals = in_avals + parted(tangent_avals, has_tangent)[True]
+    return tracing.stage_and_tell(with_tangents, all_avals, closed.jaxpr.debug_info)
+
+
+def those_to_return(tangents: Sequence[Tangent], keep: Sequence[bool] | None
+                    ) -> tuple[list[Array], tuple[bool, ...]]:
+    """The tangents that are not zero, or to be kept all the same, as arrays; and which they are."""
+    wanted = keep or [False] * len(tangents)
+    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
+    return [instantiate(t) for t in parted(tangents, flags)[True]], flags

@@ -1,0 +1,130 @@
+"""Partial evaluation: run what is known, record the rest.
+
+Stands on `tracing`.  Chapter 07, *Reverse derivatives*.
+In JAX: `jax/_src/interpreters/partial_eval.py` (`JaxprTrace`, `partial_eval_jaxpr_nounits`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from minijax import core
+from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
+from minijax.core.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, merged, parted,
+                                without_dead_equations)
+from minijax.core.tracing import DynamicJaxprTrace, hoist, stage, stage_and_tell
+
+
+@dataclass(frozen=True)
+class Halves:
+    """An equation cut in two: one runs now, the other when the unknown values are there.
+
+    The known half returns the known outputs, then residuals.  `unknown_args` arranges the
+    arguments of the unknown half from all arguments of the equation and the residuals.
+    """
+
+    known_args: Sequence[Any]
+    known: Params
+    unknown_args: Callable[[Sequence[Any]], Sequence[Any]]
+    unknown: Params
+    unknown_out: Sequence[bool]
+
+
+class SplitTrace(DynamicJaxprTrace):
+    """Records what mentions an unknown; everything else runs in the parent."""
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return any(map(self.owns, args))
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
+        unknown = [self.owns(x) for x in args]
+        if callable(primitive.split) and not all(unknown):
+            halves = primitive.split(unknown, args, **params)
+            if halves is not None:
+                return self.process_halves(primitive, halves)
+        return super().process_primitive(primitive, args, params)
+
+    def process_halves(self, primitive: Primitive, halves: Halves) -> list:
+        results = core.run_with(self.parent, primitive.bind_list, *halves.known_args,
+                                **halves.known)
+        count = halves.unknown_out.count(False)
+        known, residuals = results[:count], results[count:]
+        recorded = super().process_primitive(primitive, halves.unknown_args(residuals),
+                                             halves.unknown)
+        if len(recorded) == len(halves.unknown_out):  # it computes the known ones once more
+            recorded = parted(recorded, halves.unknown_out)[True]
+        return merged((known, recorded), halves.unknown_out)
+
+
+class SplitProgram(NamedTuple):
+    """A program cut in two.
+
+    known: known inputs → known outputs, residuals
+    unknown: what it needs of the known half, unknown inputs → unknown outputs
+
+    What the unknown half needs is listed in `needs`: the place of an input that is forwarded as
+    it is, or None for the next residual.
+    """
+
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
+    unknown_out: Sequence[bool]
+    needs: Sequence[int | None]
+    residual_avals: Sequence[ShapedArray]
+
+    def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
+        """The leading arguments of the unknown half, from all arguments and the residuals."""
+        rest = iter(residuals)
+        return [next(rest) if place is None else args[place] for place in self.needs]
+
+
+@kept_with_program
+def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
+                keep_unknown: Sequence[bool] | None = None,
+                forwardable: Sequence[bool] | None = None) -> SplitProgram:
+    """Cut a program into what can run before its unknown inputs are there, and the rest.
+
+    Args:
+      closed: a program.
+      unknown_in: which of its inputs are unknown.
+      keep_unknown: the outputs that the unknown half must compute.
+      forwardable: the inputs that the unknown half may take as they are; others are handed
+        over as residuals.
+    """
+    keep = keep_unknown or [False] * len(closed.out_avals)
+    forward = forwardable or [True] * len(unknown_in)
+
+    def known_half(*known_args: Array) -> tuple[list[Array], tuple]:
+        trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
+        rest = iter(known_args)
+        args = [trace.new_arg(aval) if u else next(rest)
+                for aval, u in zip(closed.in_avals, unknown_in, strict=True)]
+        outs = core.run_with(trace, jaxpr_as_fun(closed), *args)
+        unknown_out = tuple(k or trace.owns(x) for k, x in zip(keep, outs, strict=True))
+        known, unknown = parted(outs, unknown_out)
+        places = {id(x): i for i, x in enumerate(args) if forward[i]}
+        second_half, needed = hoist(without_dead_equations(trace.program(unknown)),
+                                    lambda c: id(c) in places or isinstance(c, Tracer))
+        residuals = [c for c in needed if id(c) not in places]
+        # types, not the residuals: those are tracers, which nobody may hold later
+        return known + residuals, (second_half, unknown_out,
+                                   tuple(places.get(id(c)) for c in needed),
+                                   tuple(x.aval for x in residuals))
+
+    known_avals = parted(closed.in_avals, unknown_in)[False]
+    known, rest = stage_and_tell(known_half, known_avals, closed.jaxpr.debug_info)
+    return SplitProgram(known, *rest)
+
+
+@kept_with_program
+def separated(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
+    """The same program, in which no equation computes known and unknown values together."""
+    def both(*args: Array) -> list[Array]:
+        halves = split_jaxpr(closed, unknown_in)
+        known_args, unknown_args = parted(args, unknown_in)
+        outs = jaxpr_as_fun(halves.known)(*known_args)
+        count = halves.unknown_out.count(False)
+        rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
+        return merged((outs[:count], rest), halves.unknown_out)
+    return stage(both, closed.in_avals, closed.jaxpr.debug_info)

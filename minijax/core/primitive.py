@@ -1,0 +1,253 @@
+"""Primitives: one block an operation, with a slot for the rule of each transformation.
+
+Stands on `trace` and `conversion`.  Chapter 02, *Primitives and tracers*.
+In JAX: `Primitive` of `jax/_src/core.py`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from minijax.util import caches, source_info
+from minijax import config, errors
+from minijax.core.array import Array, ArrayImpl
+from minijax.core.conversion import as_value, as_value_or
+from minijax.core.trace import Axis, base_trace, current_source, current_trace
+from minijax.core.types import (Effects, Params, ShapedArray, Undefined, Zero, has_key_dtype,
+                                no_effects, physical_aval, programs_in)
+
+
+class Cannot(NamedTuple):
+    """Fills a rule's slot that has no meaning; the reason is what the user reads."""
+
+    reason: str
+
+
+def cannot(reason: str) -> Any:
+    return Cannot(reason)
+
+
+class ForPrimitive(NamedTuple):
+    """Fills a slot with a function that becomes a method of the primitive whose slot it is."""
+
+    rule: Callable
+
+
+class Example(NamedTuple):
+    """Arguments inside a primitive's domain, on which every law is tested."""
+
+    args: tuple
+    params: Params = {}
+
+
+SLOTS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "examples")
+
+LOWERINGS = ("element", "loop", "library", "program")
+
+
+def joined_effects(**params: Any) -> Effects:
+    """The effects of the programs among an equation's parameters."""
+    return no_effects.union(*(program.effects for program in programs_in(params)))
+
+
+class Primitive:
+    """An operation that every transformation has a rule for: one block, one slot a rule.
+
+    Args:
+      name: as a jaxpr prints it.
+      impl: its meaning: NumPy arrays to a list of NumPy arrays.
+      abstract_eval: types to a list of types.
+      jvp: ``(primals, tangents, **params) -> (outs, out_tangents)``.
+      transpose: ``(cotangents, *args, **params) -> cotangents``, linear arguments `Undefined`.
+      batch: ``(axis, args, dims, **params) -> (outs, dims)``.
+      element, loop, library, program: how it is computed: one element, a loop nest, an external,
+        or the other operations it stands for (of an operation on keys, on their words).
+      split: for primitives with programs inside: their known and unknown half.
+      effects: what it does besides; by default what the programs inside it do.
+      examples: a function that lists arguments inside its domain.
+      handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
+      consumes_key: whether the key that is its first argument must not be used again.
+      users_transpose: whether `transpose` runs a rule of the user's, who may count its calls: it
+        is asked where all cotangents are zero, too.
+      asks_lazily: whether `loop` asks at most twice for an element of an operand, as it is made.
+      rows: ``(**params) -> places`` of the operands that `loop` goes along, a row at each turn.
+      in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
+      printed: ``(**params) -> params``: which of them a printed program shows.
+    """
+
+    def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
+                 jvp: Any = None, transpose: Any = None, batch: Any = None,
+                 element: Any = None, loop: Any = None, library: Any = None, program: Any = None,
+                 split: Any = None, effects: Callable[..., Effects] = joined_effects,
+                 examples: Callable[[], list[Example]] | None = None,
+                 multiple_results: bool = False,
+                 # rare: for random keys, for loops that reuse memory, for what is long to print
+                 handles_keys: bool = False, consumes_key: bool = False,
+                 users_transpose: bool = False, asks_lazily: bool = False,
+                 rows: Callable[..., Sequence[int]] = lambda **params: (),
+                 in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
+                 printed: Callable[..., Params] | None = None):
+        self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
+        self.jvp, self.transpose, self.batch = (
+            types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
+            for slot in (jvp, transpose, batch))
+        self.element, self.loop, self.library, self.program = element, loop, library, program
+        self.split, self.effects, self.examples = split, effects, examples
+        self.multiple_results = multiple_results
+        self.handles_keys, self.consumes_key = handles_keys, consumes_key
+        self.users_transpose = users_transpose
+        self.asks_lazily, self.rows = asks_lazily, rows
+        self.in_place, self.printed = in_place, printed
+        self.as_made = dict(vars(self))  # which a user may change, slot by slot
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive under the current trace, or the first around it that it concerns."""
+        before = trace = current_trace.get()
+        try:
+            values = [x if isinstance(x, Array) else self._argument(x, i)
+                      for i, x in enumerate(args)]
+            while not trace.concerns(self, values, params):
+                trace = trace.parent or base_trace
+            current_trace.set(trace.ground)
+            outs = trace.process_primitive(self, values, params)
+        except Exception as error:
+            source_info.add_user_note(error, current_source.get())
+            raise
+        finally:
+            current_trace.set(before)
+        return outs if self.multiple_results else outs[0]
+
+    def _argument(self, x: Any, position: int) -> Array:
+        if isinstance(x, Zero | Undefined):
+            raise TypeError(
+                f"{self.name} was given a tangent or cotangent that has no value ({x}). Either the "
+                "function is transposed (linear_transpose, custom rules) and is not linear in its "
+                "arguments, or a differentiation rule takes a zero for an array.")
+        return as_value_or(x, lambda: (
+            f"Error interpreting argument to {self.name} as a JAX value. The problematic value is "
+            f"of type {type(x)} and was passed to {self.name} at position {position}.\n"))
+
+    def bind_list(self, *args: Any, **params: Any) -> list:
+        outs = self.bind(*args, **params)
+        return outs if self.multiple_results else [outs]
+
+    def listed(self, outs: Any) -> list:
+        """What `bind` returns, as a list of results."""
+        return list(outs) if self.multiple_results else [outs]
+
+    def rule(self, slot: str) -> Callable:
+        """The rule in a slot.
+
+        Raises:
+          RuleNotImplementedError: where there is none; says why, or what is missing.
+        """
+        rule = getattr(self, slot)
+        if callable(rule):
+            return rule
+        reason = rule.reason if isinstance(rule, Cannot) else ""
+        raise errors.RuleNotImplementedError(self.name, slot, reason)
+
+    def type_of(self, avals: Sequence[ShapedArray], params: Params
+                ) -> tuple[ShapedArray, ...]:
+        """The types of the outputs."""
+        rule = self.rule("abstract_eval")
+        # A cache entry would keep the programs inside alive, and their types are at hand anyway.
+        if self.split is None:
+            try:
+                return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
+            except TypeError:  # a parameter has no hash; or the rule refuses, and will once more
+                pass
+        return tuple(rule(*avals, **params))
+
+    # Evaluates where the arguments lie, once a device other than the CPU has been asked for.
+    elsewhere: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        """Run the meaning on the numbers."""
+        if self.elsewhere is not None and (outs := self.elsewhere(self, args, params)) is not None:
+            return outs
+        run, avals, inputs = self.rule("impl"), [x.aval for x in args], [x._buffer for x in args]
+        if self.abstract_eval is None:  # a new primitive: what it gives shows its own type
+            return list(map(as_value, run(*inputs, **params)))
+        out_avals = self.type_of(avals, params)
+        if not self.handles_keys and any(map(has_key_dtype, avals)):
+            words = [ArrayImpl(x._buffer, physical_aval(x.aval)) for x in args]
+            buffers = bind_physically(self, avals, words, params, _move_axis)
+            return [_checked_array(self, b, a) for b, a in zip(buffers, out_avals, strict=True)]
+        with np.errstate(all="ignore"):
+            buffers = run(*inputs, **params)
+        return [_checked_array(self, b, aval, inputs)
+                for b, aval in zip(buffers, out_avals, strict=True)]
+
+    def calls_python(self, params: Params) -> bool:
+        """Whether a parameter is a Python function, which may have closed over tracers."""
+        return False
+
+    def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
+        """The form in which a program records it; differs where parameters are callables."""
+        return self, args, params
+
+    # What the tutorials on new primitives call; each fills the slot of the block.
+
+    def def_impl(self, impl: Callable) -> Callable:
+        # copies: what the function returns may be its own, to be changed later
+        self.impl = lambda *args, **params: [
+            np.array(as_value(out)._buffer)
+            for out in self.listed(impl(*map(as_value, args), **params))]
+        return impl
+
+    def def_abstract_eval(self, rule: Callable) -> Callable:
+        self.abstract_eval = lambda *avals, **params: self.listed(rule(*avals, **params))
+        return rule
+
+    def get_bind_params(self, params: Params) -> Params:
+        """What an interpreter of equations gives `bind`: here what the equation holds."""
+        return params
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@caches.remembered(maxsize=8192)
+def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple
+                  ) -> tuple[ShapedArray, ...]:
+    return tuple(rule(*avals, **dict(params)))
+
+
+def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
+                   inputs: Sequence[np.ndarray] = ()) -> ArrayImpl:
+    """What an evaluation rule returned, which must be of the type that was promised."""
+    wanted = physical_aval(aval)
+    buffer = np.asarray(buffer, order="C")
+    if buffer.dtype != wanted.dtype or buffer.shape != wanted.shape:
+        raise TypeError(f"the evaluation rule of {primitive.name} returned "
+                        f"{buffer.dtype}{[*buffer.shape]}, where its abstract evaluation rule "
+                        f"promised {aval.str_long()}")
+    # A row must not keep the whole table alive.
+    if buffer.base is not None and any(np.may_share_memory(buffer, x) for x in inputs):
+        buffer = buffer.copy()
+    return ArrayImpl(buffer, aval)
+
+
+def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Sequence[Any],
+                    params: Params, move_axis: Callable[[Any, int, int], Any]) -> list:
+    """A shape primitive on keys: its batch rule, with the axis of words as the batch.
+
+    Args:
+      avals: the types as the program sees them.
+      args: the words of keys, and ordinary values as they are.
+      move_axis: ``(x, source, destination) -> x``, to bring the words to the end again.
+    """
+    words = next(aval.dtype.shape[0] for aval in avals if has_key_dtype(aval))
+    dims = [aval.ndim if has_key_dtype(aval) else None for aval in avals]
+    outs, out_dims = primitive.rule("batch")(Axis(words), list(args), dims, **params)
+    return [out if dim is None else move_axis(out, dim, -1)
+            for out, dim in zip(outs, out_dims, strict=True)]
+
+
+def _move_axis(x: ArrayImpl, source: int, destination: int) -> np.ndarray:
+    return np.moveaxis(x._buffer, source, destination)

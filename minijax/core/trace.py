@@ -1,0 +1,255 @@
+"""Traces: what happens to an operation while transformations run, and the one current trace.
+
+Stands on `array`.  Chapter 02, *Primitives and tracers*.
+In JAX: `Trace`, `Tracer` and `EvalTrace` of `jax/_src/core.py`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from minijax import config, errors
+from minijax.util import source_info
+from minijax.core.array import Array, ArrayImpl
+from minijax.core.types import Params, ShapedArray
+
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
+
+T = TypeVar("T")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Level:
+    """One transformation that was entered: how deep, and for which function.
+
+    Tracers belong to a level.  A level lives exactly as long as a trace of it is reachable from
+    the current trace, so there is nothing to close and nothing an exception could leave open.
+    """
+
+    depth: int
+    is_watched = False
+    steps_outside: int  # for who looks for nans, as `is_watched` is for who looks for leaks
+
+    def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
+        self.depth = parent.level.depth + 1 if parent.level else 1
+        self.debug_info = debug_info
+        base_trace.note("level", self)
+
+
+class Axis(NamedTuple):
+    """The axis a `vmap` maps over, as batching rules and collectives see it."""
+
+    size: int
+    name: Any = None
+    level: Level | None = None
+    on_devices: bool = False  # whether each example stands for a device
+
+
+class Trace:
+    """What happens to a primitive while a transformation runs.
+
+    ground: the trace that is current while it processes a primitive
+    """
+
+    def __init__(self, level: Level | None, parent: Trace | None):
+        self.level = level
+        self.parent = parent
+        self.ground = self
+        self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        """Whether it processes the primitive; if not, its parent is asked."""
+        return True
+
+    def owns(self, x: Any) -> bool:
+        return isinstance(x, Tracer) and x.level is self.level
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
+        raise NotImplementedError
+
+    def ancestry(self) -> Iterator[Trace]:
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
+
+    def is_open(self, level: Level) -> bool:
+        return any(trace.level is level for trace in self.ancestry())
+
+    def __repr__(self) -> str:
+        depth = self.level.depth if self.level else 0
+        return f"{type(self).__name__}(level={depth}/0)"
+
+
+class RuleTrace(Trace):
+    """Processes what holds values of its own level, by rules that run in its parent."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, level: Level, parent: Trace):
+        super().__init__(level, parent)
+        self.ground = parent
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return any(map(self.owns, args))
+
+
+class EvalTrace(Trace):
+    """Evaluation: every primitive runs on the numbers at once.
+
+    What else happens while a program runs, it is told by `note` and `around`, and does nothing
+    about it.  A check is another evaluation, which does.
+    """
+
+    goes_straight = True  # whether nobody minds if compiled code runs without being told here
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
+        for x in args:
+            if isinstance(x, Tracer):
+                raise errors.UnexpectedTracerError(leak_message(x))
+        return primitive.evaluate(args, params)
+
+    def note(self, moment: str, *facts: Any, **details: Any) -> None:
+        """Be told of something that has happened."""
+
+    def around(self, moment: str, run: F) -> F:
+        """What is to be called in place of `run`, which is what happens at the moment."""
+        return run
+
+
+class Tracer(Array):
+    """Stands for an array while a transformation runs."""
+
+    __slots__ = ("aval", "frames", "level")
+    level: Level
+    frames: Sequence[source_info.SourceInfo]  # of the user's, where it was made, if they were noted
+
+    def _concrete(self) -> ArrayImpl | None:
+        """The array of numbers behind the tracer, where the transformation knows it."""
+        return None
+
+    def __init__(self, trace: Any, aval: ShapedArray):
+        self.level = trace.level
+        self.aval = aval
+        self.frames = user_frames_for_errors() if self.level.is_watched else ()
+
+    def trace_name(self) -> str:
+        return type(self).__name__.removesuffix("r")  # a JVPTracer is of a JVPTrace
+
+    def _origin_msg(self) -> str:
+        """For errors: which function was traced, and which arguments the value depends on."""
+        info = self.level.debug_info
+        if info is None:
+            return ""
+        return (f"\nThe error occurred while tracing the function {info.func_src_info} "
+                f"for {info.traced_for}.")
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
+
+
+def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
+    """The innermost frames of the user's, as many as an error is to show.
+
+    A program that runs again has one: the line that made the equation.
+    """
+    source = current_source.get()
+    if source is not None:
+        return (source,)
+    return source_info.user_frames(config.tracer_error_num_traceback_frames.value)
+
+
+def leak_message(tracer: Tracer) -> str:
+    """Which value leaked, out of which function, where it was made, and how to find the leak."""
+    info, frames, rule = tracer.level.debug_info, tracer.frames, "-" * 30
+    parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+             "allowing for a reference to an intermediate value with type "
+             f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
+             "of the transformation.\nJAX transformations require that functions explicitly "
+             "return their outputs, and disallow saving intermediate values to global state."]
+    if info is not None:
+        parts.append(f"The function being traced when the value leaked was "
+                     f"{info.func_src_info} traced for {info.traced_for}.")
+    if frames:
+        limit = config.tracer_error_num_traceback_frames.value
+        shown = [f.place for f in frames[-limit:]]
+        parts += [rule, f"The leaked intermediate value was created on line {shown[-1]}. ", rule,
+                  f"When the value was created, the final {limit} stack frames (most recent last) "
+                  "excluding JAX-internal frames were:", rule, *shown, rule, ""]
+    parts.append("To catch the leak earlier, try setting the environment variable "
+                 "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
+    return "\n".join(parts)
+
+
+base_trace = EvalTrace(None, None)
+
+current_trace: contextvars.ContextVar[Trace] = contextvars.ContextVar(
+    "minijax_current_trace", default=base_trace)
+
+# While a recorded program is run again, the line of the user's that each equation came from.
+current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextvars.ContextVar(
+    "minijax_current_source", default=None)
+
+
+def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)` with another current trace.
+
+    It is `context.with_values`, written out because every operation that is traced comes by.
+    """
+    before = current_trace.get()
+    try:
+        try:
+            current_trace.set(trace)
+            return f(*args, **kwargs)
+        finally:
+            current_trace.set(before)
+    finally:  # an interrupt may have hit the line above
+        if current_trace.get() is not before:
+            current_trace.set(before)
+
+
+def leaving_no_tracer(enter: F) -> F:
+    """`enter`, which runs a user's function at a new level; nobody should hold a tracer of that
+    level as it returns, and a check may look whether somebody does.
+    """
+    return base_trace.around("enter", enter)
+
+
+def as_method(fun: Callable) -> Callable:
+    """What is called as `fun` is; an object's method takes a frame less of Python's stack."""
+    call = type(fun).__call__
+    return types.MethodType(call, fun) if isinstance(call, types.FunctionType) else fun
+
+
+def check_not_leaked(trace: Trace, x: Tracer) -> None:
+    """Refuse a tracer whose transformation has ended."""
+    if not trace.is_open(x.level):
+        raise errors.UnexpectedTracerError(leak_message(x))
+
+
+def concrete_or_error(x: Any, context: str = "") -> np.ndarray | None:
+    """The NumPy array behind `x`.
+
+    Raises:
+      ConcretizationTypeError: when `x` is traced and its value is not known.
+    """
+    if isinstance(x, Array):
+        known = x._concrete()
+        if known is None:
+            raise errors.ConcretizationTypeError(x, context)
+        return known._buffer
+    return np.asarray(x)
+
+
+def is_concrete(x: Any) -> bool:
+    return not isinstance(x, Tracer) or x._concrete() is not None

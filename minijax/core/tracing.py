@@ -1,0 +1,302 @@
+"""Python to program: run a function on tracers and write down what it did.
+
+Stands on `core` and `jaxpr`.  Chapter 06, *Programs as data*.
+In JAX: `jax/_src/interpreters/partial_eval.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, tree_util
+from minijax.util import source_info
+from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
+from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
+                                effects_of, make_eqn, parted)
+from minijax.util.source_info import DebugInfo
+
+class DynamicJaxprTracer(Tracer):
+    """Stands for a value of which only the type is known: a variable of the program."""
+
+    __slots__ = ("_trace", "_var")
+
+    def __init__(self, trace: DynamicJaxprTrace, var: Var,
+                 frames: tuple[source_info.SourceInfo, ...]):
+        self.level, self.aval, self.frames = trace.level, var.aval, frames
+        self._trace, self._var = trace, var
+
+    def _origin_msg(self) -> str:
+        message = super()._origin_msg()
+        names = self._trace.arguments_behind(self._var)
+        if not message or not names:
+            return message
+        what = "the value of the argument" if len(names) == 1 else "the values of the arguments"
+        return (f"{message} This concrete value was not available in Python because it "
+                f"depends on {what} {' and '.join(names)}.")
+
+
+class DynamicJaxprTrace(Trace):
+    """Records every primitive as an equation."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo | None):
+        super().__init__(Level(parent, debug_info), parent)
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.constants: dict[int, tuple[Var, Array]] = {}
+
+    def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, var, core.user_frames_for_errors())
+
+    def atom(self, x: Array) -> Atom:
+        """What stands for `x` in the program: its variable, a literal, or a new constant."""
+        if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
+            return x._var
+        if isinstance(x, ArrayImpl) and x.is_literal:
+            value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
+            return Literal(value, x.aval)
+        if id(x) not in self.constants:
+            if isinstance(x, Tracer):
+                core.check_not_leaked(self, x)
+            self.constants[id(x)] = (Var(x.aval), x)
+        return self.constants[id(x)][0]
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        primitive, args, params = primitive.staged(args, params)
+        out_avals = primitive.type_of([x.aval for x in args], params)
+        return self.record(primitive, args, params, out_avals)
+
+    def record(self, primitive: Primitive, args: Sequence[Array], params: dict[str, Any],
+               out_avals: Sequence[ShapedArray]) -> list[DynamicJaxprTracer]:
+        outvars = [Var(aval) for aval in out_avals]
+        frames = core.user_frames_for_errors()  # once for all outputs: it looks far
+        source = frames[-1] if frames else source_info.user_frame()
+        self.eqns.append(make_eqn([self.atom(x) for x in args], outvars, primitive, params,
+                                  source))
+        return [DynamicJaxprTracer(self, v, frames) for v in outvars]
+
+    def program(self, outs: Sequence[Array]) -> ClosedJaxpr:
+        """What was recorded, with these outputs."""
+        outvars = [self.atom(x) for x in outs]
+        pairs = list(self.constants.values())
+        jaxpr = Jaxpr(tuple(v for v, _ in pairs), tuple(self.invars), tuple(outvars),
+                      tuple(self.eqns), effects_of(self.eqns), self.level.debug_info)
+        if config.enable_checks.value:
+            check_jaxpr(jaxpr)
+        return ClosedJaxpr(jaxpr, tuple(x for _, x in pairs))
+
+    def arguments_behind(self, var: Var) -> list[str]:
+        """The names of the arguments that the value of `var` was computed from."""
+        reached = {var}
+        for eqn in reversed(self.eqns):
+            if not reached.isdisjoint(eqn.outvars):
+                reached.update(v for v in eqn.invars if isinstance(v, Var))
+        names = self.level.debug_info.arg_names if self.level.debug_info else ()
+        found = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
+        return [name for name in found if name is not None]
+
+
+def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+          debug_info: DebugInfo | None = None) -> ClosedJaxpr:
+    """The program of a function of flat arguments.
+
+    Args:
+      fun: takes one array for each type, and returns a list of arrays.
+      in_avals: the types of its arguments.
+      debug_info: whom to name in errors.
+
+    Returns:
+      The program; its constants are what `fun` closed over, tracers of enclosing
+      transformations included.
+
+    >>> from minijax import core, lax
+    >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    return recorder()(fun, in_avals, debug_info)
+
+
+def recorder() -> Callable[..., ClosedJaxpr]:
+    """What does the work of `stage`, and all that a check does beside it.
+
+    Where functions call each other deeply, it is called for itself: that is a frame less.
+    """
+    return core.base_trace.around("enter", core.base_trace.around("stage", _recorded))
+
+
+def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+              debug_info: DebugInfo | None) -> ClosedJaxpr:
+    before = core.current_trace.get()
+    trace = DynamicJaxprTrace(before, debug_info)
+    leaves = [trace.new_arg(aval) for aval in in_avals]
+    # `run_flat`, written out: a frame less, where functions call each other deeply
+    try:
+        try:
+            core.current_trace.set(trace)
+            f, args, kwargs, outputs = opened(fun, leaves)
+            outs = outputs(f(*args, **kwargs))
+        finally:
+            core.current_trace.set(before)
+    finally:
+        core.current_trace.set(before)
+    return trace.program(outs)
+
+
+def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> list[Array]:
+    """The outputs of a function of flat arguments under a trace; see `core.run_with`."""
+    before = core.current_trace.get()
+    try:
+        try:
+            core.current_trace.set(trace)
+            f, args, kwargs, outputs = opened(fun, leaves)
+            return outputs(f(*args, **kwargs))
+        finally:
+            core.current_trace.set(before)
+    finally:
+        core.current_trace.set(before)
+
+
+def opened(fun: Callable[..., Any], leaves: Sequence[Any]
+           ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Any], list[Array]]]:
+    """What a call of a function of flat arguments consists of: so the user's own function is called
+    without a frame between, where functions call each other deeply.
+
+    Returns:
+      The function to call, its arguments, those by name, and what makes outputs of its result.
+    """
+    if isinstance(fun, FlatFunction):
+        args, kwargs = tree_util.tree_unflatten(fun.in_tree, leaves)
+        return core.as_method(fun.fun), args, kwargs, fun.outputs
+    return core.as_method(fun), leaves, {}, lambda outs: list(map(core.as_value, outs))
+
+
+def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
+                   in_avals: Sequence[ShapedArray], debug_info: DebugInfo | None = None
+                   ) -> tuple[ClosedJaxpr, Any]:
+    """`stage` of a function that returns its outputs and what else is to be known; and that."""
+    told: list[Any] = []
+
+    def outputs(*args: Array) -> Sequence[Any]:
+        outs, tidings = fun(*args)
+        told.append(tidings)
+        return outs
+    return stage(outputs, in_avals, debug_info), told[-1]
+
+
+def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
+          ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
+    """A program with constants as leading inputs, those for which `moves` holds; their values.
+
+    With all of them so, it is in the form in which loops and branches take a body.
+    """
+    flags = [moves(c) for c in closed.consts]
+    if not any(flags):
+        return closed, ()
+    kept_vars, moved_vars = parted(closed.jaxpr.constvars, flags)
+    kept, moved = parted(closed.consts, flags)
+    jaxpr = closed.jaxpr.replace(constvars=kept_vars, invars=(*moved_vars, *closed.jaxpr.invars))
+    return ClosedJaxpr(jaxpr, tuple(kept)), tuple(moved)
+
+
+def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
+    """The constants that are tracers as leading inputs, so that the program is pure data."""
+    return hoist(closed, is_tracer)
+
+
+def is_tracer(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
+class FlatFunction:
+    """A function of trees as a function of their leaves; keeps the tree of its last result.
+
+    With `has_aux` the function returns (result, aux), and its aux is kept, too.
+    """
+
+    out_tree: tree_util.PyTreeDef
+    plain: dict[int, Any]  # what it returned that is no array, by its place
+
+    def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
+                 debug_info: DebugInfo | None = None, has_aux: bool = False):
+        self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
+        self.has_aux = has_aux
+
+    def staged(self, in_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+        """The program of the function for leaves of these types."""
+        return stage(self, in_avals, self.debug_info)
+
+    def __call__(self, *leaves: Any) -> list[Array]:
+        f, args, kwargs, outputs = opened(self, leaves)
+        return outputs(f(*args, **kwargs))
+
+    def outputs(self, result: Any) -> list[Array]:
+        """What the function returned, flat; its aux is kept."""
+        leaves, self.out_tree = tree_util.tree_flatten(
+            self._keeping_aux(result) if self.has_aux else result)
+        self.plain = {i: x for i, x in enumerate(leaves) if not isinstance(x, Array)}
+        return [self._checked(i, leaf) for i, leaf in enumerate(leaves)]
+
+    def _keeping_aux(self, pair: Any) -> Any:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise TypeError("expected function with aux output to return a two-element tuple, "
+                            f"but got type {type(pair)} with value {pair!r}")
+        result, aux = pair
+        # without the wrapping of the transformation that runs the function
+        trace = core.current_trace.get()
+        leaves, self._aux_tree = tree_util.tree_flatten(aux)
+        self._aux_leaves = [x.primal if trace.owns(x) else x for x in leaves]
+        return result
+
+    def _checked(self, place: int, leaf: Any) -> Array:
+        info = self.debug_info
+        if isinstance(leaf, core.Typed) and not isinstance(leaf, Array):
+            return core.Valueless(leaf.aval)
+        if info is None:
+            return check_arg(leaf)
+
+        if getattr(type(leaf), "is_reference", False):
+            path = self._path(place)
+            where = f" at output tree path result{path}" if path else ""
+            raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "
+                             f"a mutable array reference of type {leaf.aval}{where}, but mutable "
+                             "array references cannot be returned.")
+
+        def refusal() -> str:
+            path = self._path(place)
+            where = f" at output component {path}" if path else ""
+            return (f"function {info.func_src_info} traced for {info.traced_for} returned a value "
+                    f"of type {type(leaf)}{where}, which is not a valid JAX type")
+        return core.as_value_or(leaf, refusal)
+
+    def _path(self, place: int) -> str:
+        """Where in its result something stands that the user's function returned."""
+        path = source_info.result_paths(self.out_tree)[place]
+        return path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
+
+    def result(self, outs: Iterable[Any]) -> Any:
+        """The tree of these leaves: what the function returned, or what is like it."""
+        return tree_util.tree_unflatten(self.out_tree, outs)
+
+    def with_aux(self, *results: Any) -> tuple:
+        """Results for a user: the aux behind them, where there is one."""
+        if not self.has_aux:
+            return results
+        return *results, tree_util.tree_unflatten(self._aux_tree, self._aux_leaves)
+
+
+def check_arg(x: Any, stop: str = "") -> Array:
+    """`x` as an array, or the error that says what it is instead, ending with `stop`."""
+    def refusal() -> str:
+        if isinstance(x, np.ndarray):
+            return (f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
+                    "are supported by JAX.")
+        return f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}"
+    return core.as_value_or(x, refusal)

@@ -1,0 +1,115 @@
+"""Transposition: run a linear program backwards, adding up cotangents.
+
+Stands on `jaxpr`, `tracing`.  Chapter 07, *Reverse derivatives*.
+In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.util import context
+from minijax import core
+from minijax.core import Array, ShapedArray, Undefined, Zero
+from minijax.core.jvp import those_to_return
+from minijax.core.jaxpr import (Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var,
+                                kept_with_program, parted)
+from minijax.primitives.ad_util import add_cotangents
+from minijax.core.tracing import stage_and_tell
+
+
+@context.leaving(core.current_source)
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
+                  cotangents: Sequence[Any], begun: Sequence[Any] = ()) -> list[Any]:
+    """The cotangents of the inputs a program is linear in.
+
+    What does not depend on these inputs is computed first; then the other equations are
+    transposed, from the last to the first.  Rules are not asked where all cotangents are `Zero`
+    (those of the user's are, unless all of the program are): one that is called for an operation
+    of one result is given an array.
+
+    Args:
+      jaxpr: the program.
+      consts: values of its constants.
+      args: for each input its value; `Undefined` where the program is linear in it, or None where
+        it is, and nobody asks for the cotangent.
+      cotangents: for each output an array or `Zero`.
+      begun: for each input what its cotangents are added to, if there is anything.
+
+    Returns:
+      For each input an array or `Zero`; None where it was no linear one, or nobody asked.
+    """
+    given = [Undefined(v.aval) if x is None else x
+             for v, x in zip(jaxpr.invars, args, strict=True)]
+    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *given), strict=True))
+    linear = {v for v, x in zip(jaxpr.invars, args, strict=True) if isinstance(x, Undefined)}
+    unasked = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
+    linear_eqns = []
+    for eqn in jaxpr.eqns:
+        if linear.isdisjoint(eqn.invars) and unasked.isdisjoint(eqn.invars):
+            values.run(eqn)
+            continue
+        values.update((v, Undefined(v.aval)) for v in eqn.outvars)
+        if linear.isdisjoint(eqn.invars):
+            unasked.update(eqn.outvars)
+        else:
+            linear.update(eqn.outvars)
+            linear_eqns.append(eqn)
+    # Of the cotangents that have come back to a variable.
+    sums: dict[Var, Any] = {
+        v: x for v, x in zip(jaxpr.invars, begun, strict=False) if x is not None}
+
+    def accumulate(atoms: Sequence[Atom], found: Sequence[Any]) -> None:
+        for v, ct in zip(atoms, found, strict=True):
+            if isinstance(v, Var) and v in linear:
+                total = add_cotangents(sums.get(v), ct)
+                if total is not None and not isinstance(total, Zero):
+                    sums[v] = total
+
+    accumulate(jaxpr.outvars, cotangents)
+    for eqn in reversed(linear_eqns if has_any(cotangents) else ()):
+        coming = [sums.pop(v, Zero(v.aval)) for v in eqn.outvars]
+        if eqn.primitive.users_transpose or has_any(coming):
+            accumulate(eqn.invars, pull_through(eqn, values, coming))
+    return [sums.get(v, Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
+
+
+def has_any(cotangents: Sequence[Any]) -> bool:
+    return not all(isinstance(ct, Zero) for ct in cotangents)
+
+
+def pull_through(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
+    """The cotangents of an equation's operands; anything for those that it is not linear in."""
+    core.current_source.set(eqn.source_info and eqn.source_info.reversed())
+    return eqn.primitive.rule("transpose")(cotangents, *map(values.__getitem__, eqn.invars),
+                                           **eqn.params)
+
+
+@kept_with_program
+def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
+                    ct_avals: Sequence[ShapedArray | None], keep: Sequence[bool] | None = None
+                    ) -> tuple[ClosedJaxpr, Sequence[bool]]:
+    """The program from (non-linear inputs, cotangents that exist) to cotangents of linear inputs.
+
+    Args:
+      closed: a program.
+      linear_in: the inputs that it is linear in.
+      ct_avals: for each output the type of its cotangent, which may be weak where that of the
+        output is not; None where it has none.
+      keep: the linear inputs whose cotangent is wanted even when it is zero.
+
+    Returns:
+      The program, and for each linear input whether its cotangent is among the outputs.
+    """
+    fixed_avals = parted(closed.in_avals, linear_in)[False]
+
+    def backwards(*values: Array) -> tuple[list[Array], tuple[bool, ...]]:
+        fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
+        args = [Undefined(a) if lin else next(fixed)
+                for a, lin in zip(closed.in_avals, linear_in, strict=True)]
+        cts = [Zero(out) if ct is None else next(given)
+               for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
+        found = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        return those_to_return(parted(found, linear_in)[True], keep)
+
+    in_avals = fixed_avals + [ct for ct in ct_avals if ct is not None]
+    return stage_and_tell(backwards, in_avals, closed.jaxpr.debug_info)

@@ -1,0 +1,178 @@
+"""The types of values: shape, dtype and weakness; zero tangents; effects of equations.
+
+Stands on `dtypes`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `ShapedArray` and `Effect` of `jax/_src/core.py`, `jax/_src/effects.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.util import lazily
+
+_bool = np.dtype(bool)
+
+Params = dict[str, Any]
+
+
+class ShapedArray:
+    """The type of an array: its shape, dtype, and whether the dtype is weak.
+
+    Equal types are the same object, so types compare and hash by identity; a type that nobody
+    holds is forgotten.
+
+    >>> ShapedArray((2, 3), np.float32)
+    ShapedArray(float32[2,3])
+    >>> ShapedArray((), np.int32, weak_type=True) is ShapedArray((), np.int32, weak_type=True)
+    True
+    """
+
+    __slots__ = ("__weakref__", "dtype", "shape", "weak_type")
+    _interned: weakref.WeakValueDictionary[tuple, ShapedArray] = weakref.WeakValueDictionary()
+    _interning = threading.RLock()
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+
+    # JAX: a type says how its arrays are spread over devices. Here arrays do, and `typeof` of one.
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *,
+                sharding: Any = None) -> ShapedArray:
+        if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
+            dtype = np.dtype(dtype)
+        key = (tuple(shape), dtype, bool(weak_type))
+        found = cls._interned.get(key)
+        if found is None:
+            new = object.__new__(cls)
+            object.__setattr__(new, "shape", key[0])
+            object.__setattr__(new, "dtype", dtype)
+            object.__setattr__(new, "weak_type", key[2])
+            with cls._interning:  # one winner among threads
+                found = cls._interned.setdefault(key, new)
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")
+
+    def __reduce__(self) -> tuple:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """The same type with some of its parts replaced."""
+        parts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        return ShapedArray(**{**parts, **changes})
+
+    def strip_weak_type(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of its tangents: itself, or `float0` where there is nothing to vary."""
+        if dtypes.issubdtype(self.dtype, np.inexact):
+            return self
+        return ShapedArray(self.shape, dtypes.float0)
+
+    at_least_vspace = to_tangent_aval  # what JAX called it before
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""
+        name = dtypes.short_name if short_dtypes else dtype_name
+        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def str_long(self) -> str:
+        """As an error message writes it: ``float32[2,3]``."""
+        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_long()}{weak})"
+
+
+lazily.hold_over_forks(ShapedArray._interning)
+
+
+def dtype_name(dtype: Any) -> str:
+    if dtype == dtypes.float0:
+        return "float0"
+    return dtype.name if isinstance(dtype, dtypes.KeyType) else str(np.dtype(dtype))
+
+
+def has_key_dtype(aval: ShapedArray) -> bool:
+    return isinstance(aval.dtype, dtypes.KeyType)
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis, and what
+    has no tangent is False.
+    """
+    if aval.dtype == dtypes.float0:
+        return aval.update(dtype=_bool)
+    if has_key_dtype(aval):
+        return ShapedArray((*aval.shape, *aval.dtype.shape), np.uint32)
+    return aval
+
+
+class Zero(NamedTuple):
+    """A tangent or cotangent that is zero and was never computed."""
+
+    aval: ShapedArray
+
+
+class Undefined(NamedTuple):
+    """In a transpose rule: the argument the operation is linear in."""
+
+    aval: ShapedArray
+
+
+class Effect:
+    """Something an equation does besides computing its outputs.
+
+    An `observable` effect keeps the equation: no pass drops, merges or reorders it.
+    """
+
+    observable = True
+
+
+@dataclass(frozen=True, repr=False)
+class NamedAxisEffect(Effect):
+    """The equation refers to a named axis, so it must be batched along it."""
+
+    name: Any
+    observable = False
+
+    def __repr__(self) -> str:
+        return f"NamedAxisEffect({self.name!r})"
+
+
+Effects = frozenset[Effect]
+
+no_effects: Effects = frozenset()
+
+
+class Program:
+    """What an equation may hold among its parameters, and does when it runs."""
+
+    effects: Effects
+
+
+def programs_in(params: Params) -> Iterator[Program]:
+    """The programs among an equation's parameters, in their order."""
+    for value in params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, Program):
+                yield part

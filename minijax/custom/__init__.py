@@ -1,0 +1,1 @@
+"""Calls with rules of their own: custom derivatives, checkpoints, callbacks, solvers."""

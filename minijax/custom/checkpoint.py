@@ -1,0 +1,187 @@
+"""`checkpoint`: keep no intermediate values for the backward pass, compute them once more.
+
+Stands on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
+In JAX: `jax/_src/ad_checkpoint.py`.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from minijax.util import context, source_info, tracebacks
+from minijax import core, errors, tree_util
+from minijax.core import Primitive
+from minijax.transforms import arguments, compiled
+from minijax.control_flow import program_rules
+from minijax.control_flow.traced_bodies import Body, Given
+from minijax.custom.remat import Policy, keeping, needed_of, reads
+from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
+                                           reading)
+from minijax.core.partial_eval import Halves, split_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Environment, kept_with_program, parted
+from minijax.core.tracing import check_arg, is_tracer, stage
+
+TRACED_FOR = "checkpoint / remat"
+
+
+def opened(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
+    """The same program, with the equations of the programs that are called in place of the calls.
+
+    Args:
+      closed: a program.
+      call: the operation whose calls are replaced.
+    """
+    @context.leaving(core.current_source)
+    def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
+        values = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+        values |= zip(closed.jaxpr.invars, args, strict=True)
+        for eqn in closed.jaxpr.eqns:
+            if eqn.primitive is call:
+                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
+                values |= zip(eqn.outvars, outs, strict=True)
+            else:
+                values.run(eqn)
+        return [values[v] for v in closed.jaxpr.outvars]
+    return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
+
+
+@kept_with_program
+def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
+         ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
+    """The two halves of a program, and of its outputs and inputs which belong to the second.
+
+    What a policy keeps are more outputs of the first half, and more inputs of the second.
+    """
+    if policy is not None:
+        closed = opened(closed)
+    plain, count = len(closed.in_avals), len(closed.out_avals)
+    first, second, kept = keeping(closed, unknown, policy, opened) if policy is not None else (
+        closed, closed, [])
+    halves = split_jaxpr(first, unknown)
+    later = halves.unknown_out[:count]
+    second = needed_of(program_rules.rearranged(second, outputs=parted(range(count), later)[True]))
+    own, needed = program_rules.cut(reads(second), plain)
+    known = later.count(False)
+    now = program_rules.rearranged(halves.known, outputs=[
+        *range(known), *(known + i for i in range(len(kept)) if needed[i])])
+    return (needed_of(now), program_rules.rearranged(
+        second, [i for i, each in enumerate([*own, *needed]) if each]), later, own)
+
+
+def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+                     policy: Policy | None = None, **params: Any) -> Halves:
+    """The known outputs now; the unknown ones later, with all that they need, from `args`."""
+    now, again, later, reads = _cut(jaxpr, unknown, policy)
+    params["policy"] = policy
+    return Halves(parted(args, unknown)[False], {"jaxpr": now, **params},
+                  lambda kept: [*parted(args, reads)[True], *kept],
+                  {"jaxpr": again, **params, "differentiated": True}, later)
+
+
+checkpoint_p = compiled.call_of_program("checkpoint", _computing_again, computes_again=True)
+
+
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool] = True,
+               policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
+               static_argnames: str | Iterable[str] = (), concrete: Any = None) -> Any:
+    """A function whose backward pass computes its intermediate values again.
+
+    Its derivative needs memory for the arguments only, and the time of a second forward pass.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      prevent_cse: accepted for JAX's sake; the second computation is never merged with the first.
+      policy: says of a primitive, the types of its arguments and its parameters whether the
+        result may be kept; `checkpoint_policies` has some.  None: nothing but the arguments.
+      static_argnums: positions of arguments that are not arrays.
+      static_argnames: names of such arguments.
+      concrete: refused, as JAX refuses it.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      ValueError: on call, for the number of an argument that is not given.
+
+    >>> import minijax as jax
+    >>> f = checkpoint(lambda x: jax.numpy.sin(jax.numpy.sin(x)))
+    >>> jax.grad(f)(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
+                                 static_argnums=static_argnums, static_argnames=static_argnames,
+                                 concrete=concrete)
+    if concrete is not None:
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed "
+            "in JAX v0.10.0. In its place please use `static_argnums`; for details refer to "
+            "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
+    if not isinstance(prevent_cse, bool | Sequence):
+        raise TypeError("prevent_cse must be a bool or tuple of bools, got "
+                        f"{type(prevent_cse)=}")
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    # JAX: 0.10.2 takes names and does nothing about them.
+    static = arguments.named_arguments(fun, None, static_argnames, "static")
+
+    def called(function: Callable, args: tuple, kwargs: dict) -> Any:
+        places = {i % len(args) for i in (*numbers, *static.places(len(args)))}
+        body, values = _staged(function, args, kwargs, places)
+        outs = compiled.called(lambda: checkpoint_p.bind(
+            *body.consts, *values, jaxpr=body.program, name=source_info.function_name(fun),
+            differentiated=False, policy=policy),
+            lambda: arguments.flattened(function, args, TRACED_FOR, False, kwargs, places)[0](
+                *values))
+        return body.tree_of(outs)
+
+    @tracebacks.standing_for(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        _check_static(numbers, args)
+        named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
+        function = functools.partial(fun, **named) if named else fun
+
+        try:
+            return called(function, args, kwargs)
+        except NotCarriedError as error:
+            refs = carried_first(error)
+
+        def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
+            given = {"values_of_references": values, **kwargs}
+            return called(tracebacks.wraps(fun)(reading(function, refs)), args, given), values
+        return carrying_refs(with_refs, refs)
+    return checkpointed
+
+
+def _check_static(numbers: Any, args: tuple) -> None:
+    if not isinstance(numbers, tuple) or not all(type(n) is int for n in numbers):
+        raise TypeError("the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be "
+                        f"an int, tuple of ints or, bool, but got value {numbers}")
+    if not all(-len(args) <= n < len(args) for n in numbers):
+        raise ValueError("the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only "
+                         "take integer values greater than or equal to `-len(args)` and less than "
+                         f"`len(args)`, but got {numbers}, while `len(args)` = {len(args)}")
+
+
+def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
+            ) -> tuple[Body, list]:
+    """The program of a function for arguments, and the arrays that these consist of."""
+    arguments.check_callable(fun)
+    values = []
+
+    def types_of(tree: Any) -> Any:
+        leaves, structure = tree_util.tree_flatten(tree)
+        arrays = list(map(check_arg, leaves))
+        values.extend(arrays)
+        return structure.unflatten_types([x.aval for x in arrays])
+    types = tuple(x if i in static else types_of(x) for i, x in enumerate(args))
+    given = Given(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
+    try:
+        return given.body(), values
+    except errors.ConcretizationTypeError as error:
+        if "for checkpoint" in str(error):
+            errors.with_cure(error, "Consider using the `static_argnums` parameter for `jax.remat` "
+                                    "or `jax.checkpoint`.")
+        raise
+
+
+remat = checkpoint

@@ -1,0 +1,183 @@
+"""Policies: which results a checkpointed function may keep, by what computes them or by name.
+
+Stands on `core`.  Chapter 10, *Your own rules and checkpointing*.
+In JAX: `jax/_src/ad_checkpoint.py`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from minijax import core, tree_util
+from minijax.core import Primitive
+from minijax.primitives import ad_util, examples
+from minijax.primitives.families import elementwise
+
+Policy = Callable[..., bool]
+
+class Sentinel:
+    """What a policy may say of a result in place of True or False."""
+
+    def __init__(self, keeps: bool):
+        self.keeps = keeps
+
+    def __bool__(self) -> bool:
+        return self.keeps
+
+
+Recompute, Saveable = Sentinel(False), Sentinel(True)
+
+
+class Offloadable(NamedTuple):
+    """A result may be kept in another memory; here there is one, where it stays."""
+
+    src: str
+    dst: str
+
+
+name_p = elementwise(
+    "name",
+    impl=lambda x, name: [x.copy()],
+    abstract_eval=lambda x, name: [x],
+    element=lambda s, x, name: x,
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(lambda ct, x, name: ct),
+    examples=examples.each_with(examples.points((-2., 2.)), {"name": "a"}))
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, which policies know by this name.
+
+    Args:
+      x: a tree of arrays.
+      name: a name.
+
+    >>> checkpoint_name(2., "weights")
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return tree_util.tree_map(lambda leaf: name_p.bind(core.as_value(leaf), name=name), x)
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keep every result."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keep no result: what `checkpoint` does without a policy."""
+    return False
+
+
+@dataclasses.dataclass(frozen=True)
+class DotsSaveable:
+    """Keep the results of products, or of those without batch axes."""
+
+    only_if_no_batch_dims: bool = False
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+        if prim.name == "conv_general_dilated":
+            return not self.only_if_no_batch_dims
+        return prim.name == "dot_general" and not (
+            self.only_if_no_batch_dims and any(params["dimension_numbers"][1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """Keep what has one of these names."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is name_p and params["name"] in self.saveable_names
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """Keep what has a name that is not one of these."""
+
+    names_not_to_save: frozenset[str]
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is name_p and params["name"] not in self.names_not_to_save
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveAnythingExceptTheseNames:
+    """Keep every result but those of these names."""
+
+    names_not_to_save: frozenset[str]
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+        return prim is not name_p or params["name"] not in self.names_not_to_save
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveFromBothPolicies:
+    """Keep what either of two policies keeps."""
+
+    policy_1: Policy
+    policy_2: Policy
+
+    def __call__(self, prim: Primitive, *args: Any, **params: Any) -> bool:
+        return bool(self.policy_1(prim, *args, **params) or self.policy_2(prim, *args, **params))
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keep what has one of these names.
+
+    >>> save_only_these_names("a")
+    SaveOnlyTheseNames(saveable_names=frozenset({'a'}))
+    """
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keep what has a name that is not one of these."""
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keep every result but those of these names."""
+    return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
+
+
+def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
+                                      names_which_can_be_offloaded: Any, offload_src: str,
+                                      offload_dst: str) -> Policy:
+    """Keep what has one of these names; here there is one memory, and all stay in it.
+
+    Raises:
+      ValueError: where a name is in both lists.
+    """
+    saved, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & moved:
+        raise ValueError("The names should be exclusive and should not intersect in "
+                         "`names_which_can_be_saved` and `names_which_can_be_offloaded`. Got "
+                         f"names_which_can_be_saved={names_which_can_be_saved}, "
+                         f"names_which_can_be_offloaded={names_which_can_be_offloaded} and the "
+                         f"intersection: {set(saved & moved)}")
+    return SaveOnlyTheseNames(saved | moved)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keep the results of products without batch axes; here there is one memory."""
+    return DotsSaveable(only_if_no_batch_dims=True)
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either of two policies keeps."""
+    return SaveFromBothPolicies(policy_1, policy_2)
+
+
+checkpoint_policies = SimpleNamespace(
+    everything_saveable=everything_saveable, nothing_saveable=nothing_saveable,
+    dots_saveable=DotsSaveable(), checkpoint_dots=DotsSaveable(),
+    dots_with_no_batch_dims_saveable=DotsSaveable(True),
+    checkpoint_dots_with_no_batch_dims=DotsSaveable(True),
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_only_these_names=save_only_these_names,
+    save_any_names_but_these=save_any_names_but_these,
+    save_anything_except_these_names=save_anything_except_these_names,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+    save_from_both_policies=save_from_both_policies)

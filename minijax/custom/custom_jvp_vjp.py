@@ -1,0 +1,621 @@
+"""Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`.
+
+Stands on `tracing`, the interpreters.  Chapter 10, *Your own rules*.
+In JAX: `jax/_src/custom_derivatives.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax.util import context, source_info, tracebacks
+from minijax import core, dtypes, errors, tree_util
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
+                          Undefined, Zero, cannot)
+from minijax.transforms import arguments, compiled
+from minijax.transforms.array_refs import has_refs
+from minijax.core.jvp import is_symbolic_zero
+from minijax.core.transpose import backward_pass
+from minijax.core.vmap import Dim, batch_to, vmap_flat, without_axis
+from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
+from minijax.primitives.analytic import cos_p, sin_p
+from minijax.primitives.ad_util import instantiate, public_tangent, reduce_sum_p
+from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers, opened,
+                                  is_tracer, stage)
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A derivative rule on flat arrays: primals and tangents in, results and their tangents out.
+
+    A tangent may be a `Zero`.  A jaxpr prints a rule by the names of the user's functions.
+    """
+
+    call: Callable[..., list]
+    names: dict[str, str]
+
+    def __call__(self, *args: Any) -> list:
+        return self.call(*args)
+
+    def changed(self, call: Callable[..., list]) -> Rule:
+        """Another rule that is made of this one."""
+        return Rule(call, self.names)
+
+    def __repr__(self) -> str:
+        return ", ".join(self.names.values())
+
+
+def _on_its_lines(rule: Callable, *args: Any) -> Any:
+    """Call a rule; what a user's does is of its own lines, not of the one that is run again."""
+    _, code = source_info.identify(rule)
+    if code is None or errors.is_internal(code.co_filename):
+        return rule(*args)
+    return context.with_values({core.current_source: None}, rule, *args)
+
+
+class CustomPrimitive(Primitive):
+    """Binds Python functions; recorded in a program, the primal one becomes a program too."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        f, args, kwargs, outputs = opened(_function(**params), args)
+        return outputs(f(*args, **kwargs))
+
+    def calls_python(self, params: Params) -> bool:
+        return "fun" in params
+
+    def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
+        if "call_jaxpr" in params:
+            return self, args, params
+        closed, captured = hoist_tracers(stage(params["fun"], [x.aval for x in args]))
+        rule, count = params["jvp"], len(captured)
+
+        def of_arguments(*both: Any) -> list:
+            half = len(both) // 2
+            return rule(*both[count:half], *both[half + count:])
+        return self, [*captured, *args], {
+            "name": params["name"], "call_jaxpr": closed,
+            "jvp": rule.changed(of_arguments) if captured else rule}
+
+
+def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None, **_: Any
+              ) -> Callable:
+    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
+         ) -> tuple[list, list]:
+    both = jvp(*primals, *tangents)
+    half = len(both) // 2
+    outs, dots = both[:half], both[half:]
+    return outs, [Zero(t.aval) if is_symbolic_zero(t) else t for t in dots]
+
+
+@ForPrimitive
+def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, jvp: Rule,
+           name: str, **function: Any) -> tuple[list, list]:
+    out_dims: list[Dim] = []
+    outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
+                  jvp=jvp.changed(_batched(jvp, axis, [*dims, *dims], out_dims)))
+    return outs, out_dims[:len(outs)]  # a rule returns tangents too
+
+
+def _transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
+    """In a linear program, of what the function computes: its rule says nothing of that."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
+
+
+def call_with_rule(name: str, examples: Callable[[], list[core.Example]],
+                   transpose: Any = _transpose) -> CustomPrimitive:
+    """The primitive that calls a function which has a derivative rule."""
+    return CustomPrimitive(
+        name,
+        **compiled.running("call_jaxpr"),
+        jvp=_jvp,
+        transpose=transpose,
+        batch=_batch,
+        split=cannot("its rule is applied before anything is cut in two"),
+        examples=examples,
+        printed=lambda *, jvp, **params: {**params, **jvp.names})
+
+
+def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
+             out_dims: list[Dim]) -> Callable[..., list]:
+    """A function of flat arrays on a batch; every result has the batch axis in front.
+
+    It says in `out_dims` where the axis is: nowhere if no example differs.
+    """
+    def on_batch(*args: Any) -> list:
+        is_zero = [isinstance(x, Zero) for x in args]
+        (values, zeros), places = parted(args, is_zero), parted(dims, is_zero)
+        zeros = [x if d is None else Zero(without_axis(x.aval, d))
+                 for x, d in zip(zeros, places[True], strict=True)]
+        outs, found = vmap_flat(
+            lambda *xs: [*map(instantiate, f(*merged((xs, zeros), is_zero)))],
+            axis.size, axis.name, values, places[False], level=axis.level)
+        is_same = all(d is None for d in (*dims, *found))
+        out_dims[:] = [None if is_same else 0] * len(outs)
+        return outs if is_same else [batch_to(x, d, 0, axis.size)
+                                     for x, d in zip(outs, found, strict=True)]
+    return on_batch
+
+
+# ── Zeros as rules see them that ask for it ──────────────────────────────────────────────────
+
+@dataclass(frozen=True, repr=False)
+class SymbolicZero(core.Typed):
+    """A tangent or cotangent that is zero and was never computed.
+
+    >>> SymbolicZero.from_primal_value(np.ones(3, np.float32)).shape
+    (3,)
+    """
+
+    aval: ShapedArray
+
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        return SymbolicZero(core.get_aval(val).to_tangent_aval())
+
+    def __repr__(self) -> str:
+        return "SymbolicZero"
+
+
+@dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument of `fwd`: its value, and whether the function is differentiated by it."""
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values in a tree of `CustomVJPPrimal`.
+
+    >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, perturbed=True)])
+    [1.0]
+
+    Raises:
+      TypeError: for a leaf that is none.
+    """
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf of type {type(leaf)}")
+        return leaf.value
+    return tree_util.tree_map(value, tree)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The tangents of values in a tree that do not vary: zeros, or those of class `SymbolicZero`.
+
+    >>> zero_from_primal(np.ones(2, np.float32))
+    Array([0., 0.], dtype=float32)
+    """
+    def zero_of(x: Any) -> Any:
+        zero = SymbolicZero.from_primal_value(x)
+        return zero if symbolic_zeros else public_tangent(Zero(zero.aval))
+    return tree_util.tree_map(zero_of, val)
+
+
+def _shown(t: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent as a rule gets it."""
+    return SymbolicZero(t.aval) if symbolic_zeros and isinstance(t, Zero) else public_tangent(t)
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple:
+    """The arguments by position, keywords and defaults filled in; `kind` is for the error.
+
+    A keyword-only argument has no position: it stays at its default, and may not be given.
+    """
+    partial = isinstance(fun, functools.partial)  # what it fills in is no argument of a rule
+    try:
+        signature = inspect.signature(
+            (lambda *args, **kwargs: None) if partial else fun,
+            follow_wrapped=callable(getattr(fun, "__wrapped__", fun)))
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if unplaced := [name for name in bound.kwargs if name in kwargs]:
+            raise TypeError("The following keyword arguments could not be resolved to positions: "
+                            + ", ".join(unplaced))
+    except TypeError as error:
+        raise TypeError(
+            f"The input arguments to the {kind}-decorated function "
+            f"{source_info.function_name(fun)} could not be resolved to positional-only "
+            f"arguments. Binding failed with the error:\n{error}") from error
+    return bound.args
+
+
+class Call(FlatFunction):
+    """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
+
+    fun: arguments.Filled  # a function of the arguments that may be differentiated
+
+
+class CustomFunction:
+    """A function and the rule for its derivative, which a subclass knows how to make flat."""
+
+    primitive: CustomPrimitive
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (),
+                 nondiff_argnames: Sequence[str] = ()):
+        arguments.looks_like(self, fun)
+        self.fun, named = fun, arguments.as_tuple(nondiff_argnames, str)
+        places = [i for i, p in enumerate(inspect.signature(fun).parameters.values())
+                  if p.name in named and p.kind is not p.KEYWORD_ONLY] if named else []
+        self.nondiff_argnums = (*nondiff_argnums, *(i for i in places if i not in nondiff_argnums))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _carried(self, args: tuple) -> set[int]:
+        """The places of arguments with references, which go along to the rules."""
+        places = {i for i, x in enumerate(args) if has_refs(x)}
+        if places and type(core.current_trace.get()) is DynamicJaxprTrace:
+            raise NotImplementedError(
+                f"{source_info.function_name(self.fun)} has a rule for its derivative and is given "
+                "an array reference inside of a function that is compiled, or of a loop, before it "
+                "is differentiated. Differentiate inside: jit(grad(f)) in place of grad(jit(f)).")
+        return places
+
+    def rule(self, call: Call) -> Rule | None:
+        """The rule for one call; None where none is defined."""
+        raise NotImplementedError
+
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """A call with tracers among the arguments at these places, which are not differentiated."""
+        raise NotImplementedError
+
+    @tracebacks.api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = all_positional(self.fun, args, kwargs, type(self).__name__)
+        places = sorted(range(len(args))[i] for i in self.nondiff_argnums)
+        if places and core.current_trace.get() is not core.base_trace and any(
+                map(is_tracer, tree_util.tree_leaves([args[i] for i in places]))):
+            return self._of_tracers(args, places)
+        filled, dynamic = arguments.without_static(self.fun, args, places, carried=self._carried(
+            args))
+        leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
+        name, call = source_info.function_name(filled), Call(filled, in_tree)
+        rule = self.rule(call)
+        if rule is None:
+            kind = type(self).__name__
+            raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
+                                 f"using def{kind[-3:]}.")
+        return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
+
+
+def _example_of(f: CustomFunction) -> list[core.Example]:
+    (eqn,) = stage(lambda x: [f(x)], [ShapedArray((3,), np.float32)]).eqns
+    return [core.Example((np.array([0.5, -1.0, 2.0], np.float32),), eqn.params)]
+
+
+# ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
+
+def _jvp_examples() -> list[core.Example]:
+    f = custom_jvp(sin_p.bind)
+    f.defjvps(lambda t, out, x: cos_p.bind(x) * t)
+    return _example_of(f)
+
+
+custom_jvp_call_p = call_with_rule("custom_jvp_call", _jvp_examples)
+
+
+class custom_jvp(CustomFunction):
+    """A function whose forward derivative you define.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+        the rule gets them first.
+      nondiff_argnames: the same by name.
+
+    >>> @custom_jvp
+    ... def f(x):
+    ...     return x * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 10.0 * x * t
+    >>> import minijax
+    >>> minijax.grad(f)(3.0)
+    Array(30., dtype=float32, weak_type=True)
+    """
+
+    primitive = custom_jvp_call_p
+    jvp: Callable | None = None
+    symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`.
+
+        With `symbolic_zeros` a tangent that is zero is given as a `SymbolicZero`.
+        """
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Define for each argument ``(tangent, result, *primals) -> tangent``, or None for zero."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            result = self(*primals)
+            terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
+            if not terms:
+                zero = lambda x: instantiate(Zero(x.aval.to_tangent_aval()))
+                return result, tree_util.tree_map(zero, result)
+            return result, functools.reduce(
+                lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms)
+        self.defjvp(jvp)
+
+    def rule(self, call: Call) -> Rule | None:
+        return self.jvp and Rule(
+            functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
+            {"jvp": source_info.function_name(self.jvp)})
+
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """The call of a function of these tracers, too, whose rule leaves out their tangents."""
+        is_fixed = [i in places for i in range(len(args))]
+        dynamic, fixed = parted(args, is_fixed)
+        leaves, tree = tree_util.tree_flatten(fixed)
+        are_tracers = [*map(is_tracer, leaves)]
+        plain, tracers = parted(leaves, are_tracers)
+
+        users: Any = self.jvp
+
+        def fixed_with(values: Sequence[Any]) -> list:
+            return tree_util.tree_unflatten(tree, merged((plain, values), are_tracers))
+
+        def fun(values: Sequence[Any], *dynamic: Any) -> Any:
+            return self.fun(*merged((dynamic, fixed_with(values)), is_fixed))
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            return _on_its_lines(users, *fixed_with(primals[0]), primals[1:], tangents[1:])
+        fun.__name__ = source_info.function_name(self.fun)
+        of_tracers = custom_jvp(fun)
+        if users is not None:
+            rule.__name__ = source_info.function_name(users)
+            of_tracers.defjvp(rule, self.symbolic_zeros)
+        return of_tracers(tracers, *dynamic)
+
+
+def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) -> list:
+    """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
+    half = len(both) // 2
+    shown = [_shown(t, symbolic_zeros) for t in both[half:]]
+    primals, tangents = (tree_util.tree_unflatten(call.in_tree, leaves)[0]
+                         for leaves in (both[:half], shown))
+    if not all(call.fun.takes_part):  # references have no tangent
+        primals = call.fun.with_carried(primals)
+        tangents = tuple(merged(([None] * call.fun.takes_part.count(False), tangents),
+                                call.fun.takes_part))
+    pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
+    name, function = source_info.function_name(rule), source_info.function_name(call.fun)
+    who = f"Custom JVP rule {name} for function {function}"
+    if not _is_pair(pair):
+        raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
+                        f"primal and tangent outputs, but got {pair}.")
+    outs = call.outputs(pair[0])
+    dots, dot_tree = tree_util.tree_flatten(pair[1])
+    if dot_tree != call.out_tree:
+        raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
+                        f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
+                        "respectively.")
+    return outs + [_check_tangent(x, t if isinstance(t, SymbolicZero) else check_arg(t))
+                   for x, t in zip(outs, dots, strict=True)]
+
+
+def _is_pair(x: Any) -> bool:
+    return isinstance(x, tuple | list) and len(x) == 2
+
+
+def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
+    want = x.aval.to_tangent_aval()
+    if (want.shape, want.dtype) != (t.shape, t.dtype):
+        raise TypeError("Custom JVP rule must produce primal and tangent outputs with "
+                        f"corresponding shapes and dtypes. Expected {want.str_long()} (tangent "
+                        f"type of {x.aval.str_long()}) but got {t.aval.str_long()}.")
+    return Zero(want) if isinstance(t, SymbolicZero) else t
+
+
+# ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
+
+def _no_forward(*_: Any, **__: Any) -> Any:
+    raise errors.with_cure(
+        TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function."),
+        "Its rule is for reverse mode: grad, vjp, jacrev. For both write one with jax.custom_jvp.")
+
+
+def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
+                   **_: Any) -> list:
+    residuals, tangents = args[:num_residuals], args[num_residuals:]
+    found = bwd(*residuals, *cotangents)
+    return [*[None] * num_residuals,
+            *(ct if isinstance(t, Undefined) else None
+              for ct, t in zip(found, tangents, strict=True))]
+
+
+def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Callable,
+               num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
+    def bwd_batched(*values: Any) -> list:
+        value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
+        cts = _batched(bwd, axis, value_dims, [])(*values)
+        return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
+    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals,
+                             out_avals=avals)
+    return outs, [0] * len(outs)
+
+
+def _unbatched(ct: Any, dim: Dim) -> Any:
+    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
+    if ct.aval.dtype == dtypes.float0:
+        return Zero(ct.aval)
+    return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
+
+
+# The derivative of a custom_vjp function: a linear operation of which only the transpose is known.
+custom_lin_p = Primitive(
+    "custom_lin",
+    impl=_no_forward,
+    abstract_eval=lambda *_, out_avals, **__: list(out_avals),
+    jvp=_no_forward,
+    transpose=_lin_transpose,
+    users_transpose=True,
+    batch=_lin_batch,
+    loop=_no_forward,
+    examples=list,  # it has no value, only a transpose, which custom_vjp_call's examples reach
+    multiple_results=True)
+
+
+def _vjp_examples() -> list[core.Example]:
+    f = custom_vjp(sin_p.bind)
+    f.defvjp(lambda x: (sin_p.bind(x), cos_p.bind(x)), lambda c, ct: (c * ct,))
+    return _example_of(f)
+
+
+custom_vjp_call_p = call_with_rule("custom_vjp_call", _vjp_examples)
+
+
+class custom_vjp(CustomFunction):
+    """A function whose reverse derivative you define.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+        `fwd` gets them in their places, `bwd` gets them first.
+      nondiff_argnames: the same by name.
+
+    >>> @custom_vjp
+    ... def f(x):
+    ...     return x * x
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * x * ct,))
+    >>> import minijax
+    >>> minijax.grad(f)(3.0)
+    Array(30., dtype=float32, weak_type=True)
+    """
+
+    primitive = custom_vjp_call_p
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False,
+               optimize_remat: bool = False) -> None:
+        """Define ``fwd(*args) -> (result, residuals)`` and ``bwd(residuals, ct) -> cotangents``.
+
+        With `symbolic_zeros`, `fwd` gets a `CustomVJPPrimal` for each array, and `bwd` a
+        `SymbolicZero` for a cotangent that is zero.  `optimize_remat` is accepted for JAX's sake.
+        """
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("remat optimization for custom_vjp does not support "
+                                      "symbolic zeros")
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def rule(self, call: Call) -> Rule | None:
+        if self.fwd is None or self.bwd is None:
+            return None
+        run = functools.partial(_run_vjp_rule, call, self.fwd, self.bwd, self.symbolic_zeros)
+        return Rule(run, {
+            "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
+
+    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        raise errors.UnexpectedTracerError(
+            "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
+            "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be passed "
+            "as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums "
+            "should only be used for arguments that can't be or contain JAX tracers, e.g. "
+            "function-valued arguments. In particular, array-valued arguments should typically not "
+            "be indicated as nondiff_argnums.")
+
+
+def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool, *both: Any
+                  ) -> list:
+    """A user's rules on flat arrays: `fwd`, and a derivative of which only the transpose is known.
+
+    Primals and tangents in, results and tangents out.
+    """
+    primals, tangents = both[:len(both) // 2], both[len(both) // 2:]
+    moves = [not isinstance(t, Zero) for t in tangents]
+    dynamic, _ = tree_util.tree_unflatten(call.in_tree, (
+        map(CustomVJPPrimal, primals, moves) if symbolic_zeros else primals))
+    pair = _on_its_lines(fwd, *call.fun.all_arguments(dynamic))
+    if not _is_pair(pair):
+        name, function = source_info.function_name(fwd), source_info.function_name(call.fun)
+        raise TypeError(
+            f"Custom VJP fwd rule {name} for function {function} must produce a pair (list or "
+            "tuple of length two) where the first element represents the primal output (equal to "
+            f"those of the custom_vjp-decorated function {function}) and the second element "
+            "represents residuals (i.e. values stored from the forward pass for use on the "
+            f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
+    leaves, res_tree = tree_util.tree_flatten(pair[1])
+    outs = call.outputs(pair[0])
+    are_arrays = [isinstance(x, Array) for x in leaves]
+    plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
+    for x in plain:
+        if not has_refs(x):  # which both passes share
+            check_arg(x)
+    wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
+    count = len(residuals)
+
+    def pull(*values: Any) -> list:
+        cotangents = [_shown(ct, symbolic_zeros) for ct in values[count:]]
+        kept = merged((plain, values[:count]), are_arrays)
+        found = _run_bwd(call, bwd, res_tree, wanted, *kept, *cotangents)
+        return parted(found, moves)[True]
+    dots = custom_lin_p.bind(*residuals, *parted(tangents, moves)[True], bwd=pull,
+                             num_residuals=count,
+                             out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+    return [*outs, *dots]
+
+
+def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
+             wanted: Sequence[ShapedArray], *values: Any) -> list:
+    """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
+    residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
+    found = _on_its_lines(bwd, *call.fun.fixed, residuals,
+                          call.result(values[res_tree.num_leaves:]))
+    in_tree = call.in_tree.children()[0]
+    diff = call.fun.takes_part
+    if isinstance(found, tuple | list) and len(found) == len(diff):
+        found = type(found)(parted(found, diff)[True])
+    if isinstance(found, list):
+        found = tuple(found)
+    try:
+        if not isinstance(found, tuple):
+            raise ValueError("no arguments' cotangents")
+        flat, tree = tree_util.tree_flatten(found)
+        if tree != in_tree:  # one for a whole subtree will do
+            flat = tree_util.flatten_axes("bwd", in_tree, found)
+    except ValueError:
+        raise TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) "
+            "structure as the args tuple of the primal function, and in particular must produce a "
+            "tuple of length equal to the number of arguments to the primal function, but got bwd "
+            f"output structure {tree_util.tree_structure(found)} for primal input structure "
+            f"{in_tree}.") from None
+    return [_check_cotangent(in_tree, i, want, ct)
+            for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
+
+
+def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, want: ShapedArray, ct: Any) -> Any:
+    if ct is None or want.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
+        return Zero(want)
+    value = check_arg(ct)
+    if (value.shape, value.dtype) != (want.shape, want.dtype):
+        what = "shapes" if value.shape != want.shape else "dtypes"
+        raise ValueError(
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+            "of the primal function, but at "
+            f"output{source_info.result_paths(in_tree)[place]} the bwd rule produced an output "
+            f"of type {value.aval.str_long()} corresponding to an input of type "
+            f"{want.str_long()}, so the {what} do not match")
+    return value

@@ -1,0 +1,175 @@
+"""Functions with a batching rule of their own: `custom_vmap`, `sequential_vmap`.
+
+Stands on `custom_jvp_vjp`, `cond_scan_while`.  Chapter 10, *Your own rules*.
+In JAX: `jax/_src/custom_batching.py`.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.util import source_info, tracebacks
+from minijax import tree_util
+from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
+from minijax.control_flow import cond_scan_while
+from minijax.transforms.arguments import looks_like
+from minijax.transforms.compiled import ProgramPrimitive, running
+from minijax.control_flow.traced_bodies import Body
+from minijax.control_flow.cond_scan_while import Carry
+from minijax.custom.custom_jvp_vjp import all_positional
+from minijax.control_flow.program_rules import cut, has_tangent, with_zeros
+from minijax.core.jvp import jvp_flat, jvp_jaxpr
+from minijax.core.vmap import Dim, batch_to
+from minijax.core.jaxpr import ClosedJaxpr, merged, parted
+from minijax.primitives.analytic import sin_p
+from minijax.primitives.ad_util import instantiate
+from minijax.core.tracing import check_arg, stage
+
+# From the size of the axis, which arguments are batched, and flat arguments, to flat results and
+# which of them are batched.
+Rule = Callable[..., tuple[list, list[bool]]]
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+@ForPrimitive
+def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr,
+         rule: Rule) -> tuple[list, list]:
+    has, keep = has_tangent(tangents), [True] * len(call.out_avals)
+
+    def with_tangents(size: int, batched: Sequence[bool], *args: Any) -> tuple[list, list[bool]]:
+        """The derivative of the rule, for which a primal is batched where its tangent is."""
+        whose = [*range(len(has)), *parted(range(len(has)), has)[True]]
+        each = [any(b for j, b in zip(whose, batched, strict=True) if j == i)
+                for i in range(len(has))]
+        spread = [batch_to(x, 0 if b else None, 0, size) if each[i] else x
+                  for i, x, b in zip(whose, args, batched, strict=True)]
+        values, moving = cut(spread, len(has))
+        still = [Zero(x.aval.to_tangent_aval()) for x in parted(values, has)[False]]
+        told: list[list[bool]] = []
+
+        def outs_of_rule(*values: Any) -> list:
+            outs, out_batched = rule(size, each, *values)
+            told.append(out_batched)
+            return outs
+        outs, dots = jvp_flat(outs_of_rule, values, merged((still, moving), has))
+        return [*outs, *map(instantiate, dots)], told[-1] * 2
+    outs = p.bind(*primals, *parted(tangents, has)[True], call=jvp_jaxpr(call, has, keep)[0],
+                  rule=with_tangents)
+    return with_zeros(outs, keep)
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, call: ClosedJaxpr, rule: Rule
+           ) -> tuple[list, list]:
+    batched = [d is not None for d in dims]
+    values = [batch_to(x, d, 0, axis.size) if b else x
+              for x, d, b in zip(args, dims, batched, strict=True)]
+    outs, out_batched = rule(axis.size, batched, *values)
+    return outs, [0 if b else None for b in out_batched]
+
+
+def _no_reverse(*_: Any, **__: Any) -> Any:
+    raise ValueError("Linearization failed to produce known values for all output primals. This is "
+                     "typically caused by attempting to differentiate a function uses an operation "
+                     "that does not support reverse-mode autodiff.")
+
+
+def _examples() -> list[Example]:
+    call = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    return [Example((np.array([0.5, -1.0, 2.0], np.float32),), {
+        "call": call, "rule": lambda size, batched, x: ([sin_p.bind(x)], batched)})]
+
+
+custom_vmap_call_p = ProgramPrimitive(
+    "custom_vmap_call", **running("call"), jvp=_jvp, batch=_batch,
+    transpose=cannot("a function with its own batching rule counts as non-linear"),
+    split=_no_reverse, examples=_examples)
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+class custom_vmap:
+    """A function whose behaviour on a batch you define.  For reverse derivatives, too, wrap it in
+    `custom_vjp`.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+
+    >>> import minijax
+    >>> @custom_vmap
+    ... def f(x, y):
+    ...     return x + y
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, xs, ys):
+    ...     return xs * ys, True
+    >>> minijax.vmap(f)(np.arange(3), np.arange(1, 4))
+    Array([0, 2, 6], dtype=int32)
+    """
+
+    def __init__(self, fun: Callable):
+        looks_like(self, fun)
+        self.fun: Callable = fun
+        self.vmap_rule: Callable | None = None
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Define ``(axis_size, in_batched, *args) -> (result, out_batched)``; returns it.
+
+        What is batched has its axis in front; the flags are in the trees of arguments and result.
+        """
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @tracebacks.api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise AttributeError("No batching rule defined for custom_vmap function "
+                                 f"{source_info.function_name(self.fun)} using def_vmap.")
+        given = Carry(all_positional(self.fun, args, kwargs, "custom_vmap"), "custom_vmap")
+        body = Body.of(self.fun, given.types, "custom_vmap")
+        rule = functools.partial(_flat_rule, self.vmap_rule, len(body.consts), given.tree,
+                                 body.out_tree)
+        return body.tree_of(custom_vmap_call_p.bind(*body.consts, *given.values, call=body.program,
+                                                    rule=rule))
+
+
+def _flat_rule(vmap_rule: Callable, num_consts: int, tree: tree_util.PyTreeDef,
+               out_tree: tree_util.PyTreeDef, size: int, batched: Sequence[bool], *values: Any
+               ) -> tuple[list, list[bool]]:
+    args, flags = (tree_util.tree_unflatten(tree, some[num_consts:]) for some in (values, batched))
+    result, out_flags = vmap_rule(size, list(flags), *args)
+    name = f"returned by custom vmap rule ({source_info.function_name(vmap_rule)})"
+    outs, found = tree_util.tree_flatten(result)
+    out_batched, flag_tree = tree_util.tree_flatten(out_flags)
+    if found != flag_tree:
+        raise ValueError(f"structure of output value and output batching specification {name} do "
+                         f"not match.\nOutput values: {found}\nBatching spec: {flag_tree}")
+    if found != out_tree:
+        raise ValueError(f"structure of output {name} does not match that of original "
+                         f"custom-vmapped function.\nOriginal output: {out_tree}\n"
+                         f"Rule output: {found}")
+    return list(map(check_arg, outs)), out_batched
+
+
+def sequential_vmap(f: Callable) -> custom_vmap:
+    """A function that goes through the examples of a batch one by one, in a loop.
+
+    Args:
+      f: a function of arrays and trees of arrays.
+
+    >>> import minijax
+    >>> minijax.vmap(sequential_vmap(lambda x: 2 * x))(np.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    mapped = custom_vmap(f)
+
+    @mapped.def_vmap
+    def rule(axis_size: int, in_batched: list, *args: Any) -> tuple:
+        leaves, tree = tree_util.tree_flatten(args)
+        flags = tree_util.tree_leaves(in_batched)
+        whole, rows = parted(leaves, flags)
+        result = cond_scan_while.map(lambda row: f(*tree_util.tree_unflatten(
+            tree, merged((whole, row), flags))), rows)
+        return result, tree_util.tree_map(lambda _: True, result)
+    return mapped

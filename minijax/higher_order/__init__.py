@@ -1,1 +1,0 @@
-"""Primitives whose operands are functions or programs."""

@@ -1,1 +1,0 @@
-"""The columns: one transformation per file; none of them names a primitive."""

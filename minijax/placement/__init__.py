@@ -1,0 +1,1 @@
+"""Where arrays lie: devices, meshes, shardings, `shard_map`, `pmap`."""

@@ -1,0 +1,317 @@
+"""Where arrays lie and programs run: the CPU, a GPU, or a GPU that is emulated.
+
+Stands on `core`; what a GPU needs is loaded when the first is asked for.  Chapter 27.
+In JAX: `jax/_src/xla_bridge.py`, `jax/_src/array.py`, and PJRT's devices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, ClassVar, cast
+
+
+from minijax import config, core, errors
+from minijax.util import lazily
+from minijax.core import ArrayImpl, ShapedArray
+
+
+# ── Devices ──────────────────────────────────────────────────────────────────────────────────
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A processor, and the memory that arrays on it lie in.
+
+    >>> CpuDevice()
+    CpuDevice(id=0)
+    """
+
+    id: int = 0
+    platform: ClassVar[str] = "cpu"
+    device_kind: ClassVar[str] = "cpu"
+    process_index: ClassVar[int] = 0
+    is_host: ClassVar[bool] = True  # its memory is that of this process
+    interprets: ClassVar[bool] = False  # it runs programs by the meaning of each operation
+
+    @classmethod
+    def count(cls) -> int:
+        """How many there are: of CPUs as many as `num_cpu_devices` or XLA_FLAGS pretends."""
+        asked = config.num_cpu_devices.value
+        if asked < 1:  # as XLA is told of them
+            said = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+                             os.environ.get("XLA_FLAGS", ""))
+            asked = int(said[1]) if said else 1
+        return max(1, asked)
+
+    @classmethod
+    def numbered(cls, number: int) -> Device:
+        """The device of a number, which is the same object each time."""
+        return _known.setdefault((cls, number), cls(number))
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    def memory_stats(self) -> None:
+        """What is known of its memory: nothing."""
+
+    def operand(self, x: ArrayImpl) -> Any:
+        """What a compiled program is passed for an array."""
+        return x._buffer
+
+    def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
+        """An array of what a compiled program has given."""
+        return ArrayImpl(memory, aval)
+
+    # How text says of an array that it does not lie here, and what a program is passed for it.
+    elsewhere: ClassVar[str] = "type({x}) is not Array"
+    passed: ClassVar[str] = "{x}._buffer"
+    array_type: ClassVar[type] = ArrayImpl
+
+    def compiled(self, lowered: Any) -> Any:
+        """What runs a program that is lowered."""
+        return lowered.compile()
+
+
+class CpuDevice(Device):
+    """The processor that runs Python, too."""
+
+    def __str__(self) -> str:
+        return f"cpu:{self.id}"
+
+
+class NumpyDevice(CpuDevice):
+    """The same processor, by NumPy alone: without a compiler."""
+
+    interprets = True
+
+
+class GpuDevice(Device):
+    """A processor with memory of its own."""
+
+    platform = "gpu"
+    is_host = False
+    elsewhere = "type({x}) is not Array or {x}.device is not device"
+    passed = "{x}.there()"
+
+    @property
+    def processor(self) -> Any:
+        """What allocates, copies and launches there.
+
+        Raises:
+          NoGpu: where it cannot be used, with what would help.
+        """
+        if self not in _processors:
+            _processors[self] = self.start()
+        return _processors[self]
+
+    def start(self) -> Any:
+        """A processor anew."""
+        raise NotImplementedError
+
+    def operand(self, x: ArrayImpl) -> Any:
+        if isinstance(x, DeviceArray) and x.device == self:
+            return x.there()
+        with lazily.importing:
+            from minijax.compiler.targets.programs import Memory
+        return Memory.of(self.processor, x._buffer)
+
+    def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
+        return DeviceArray(memory, aval, self)
+
+    def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
+        """An array over memory that somebody else has, who is kept alive."""
+        with lazily.importing:
+            from minijax.compiler.targets.programs import Memory
+        return self.array(Memory.borrowed(self.processor, address, aval.size * aval.dtype.itemsize,
+                                          owner), aval)
+
+    def compiled(self, lowered: Any) -> Any:
+        with on_the_host():
+            return lowered.compile_for(self.processor)
+
+
+class CudaDevice(GpuDevice):
+    """A GPU of NVIDIA's."""
+
+    @property
+    def device_kind(self) -> str:  # type: ignore[override]
+        return self.processor.name
+
+    @classmethod
+    def count(cls) -> int:
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return driver.count()
+
+    def start(self) -> Any:
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return driver.Gpu(self.id)
+
+    @classmethod
+    def with_address(cls, address: int) -> CudaDevice:
+        """The one whose memory has an address."""
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return cast(CudaDevice, cls.numbered(driver.number_of(address)))
+
+    def __str__(self) -> str:
+        return f"cuda:{self.id}"
+
+
+class EmulatedDevice(GpuDevice):
+    """A GPU in NumPy: slow, and strict with races and strays."""
+
+    device_kind = "emulator"
+
+    @classmethod
+    def count(cls) -> int:
+        return 1
+
+    def start(self) -> Any:
+        with lazily.importing:
+            from minijax.compiler.targets import emulator
+        return emulator.Emulator()
+
+    def __str__(self) -> str:
+        return f"emulator:{self.id}"
+
+
+_known: dict[tuple[type, int], Device] = {}
+_processors: dict[Device, Any] = {}
+PLATFORMS: dict[str, type[Device]] = {
+    "cpu": CpuDevice, "numpy": NumpyDevice, "cuda": CudaDevice, "gpu": CudaDevice,
+    "emulator": EmulatedDevice}
+
+
+def kind_named(platform: str) -> type[Device]:
+    """The kind of device of a platform.
+
+    Raises:
+      RuntimeError: for one that does not exist.
+    """
+    if platform not in PLATFORMS:
+        raise errors.with_cure(
+            RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']"),
+            "There is 'cuda', too, which needs one of NVIDIA's GPUs and pip install "
+            "'minijax[cuda]', and 'emulator', a GPU in NumPy.")
+    return PLATFORMS[platform]
+
+
+def kind_in_use() -> type[Device]:
+    """The kind of device that `JAX_PLATFORMS` asks for first; the CPU, if none.
+
+    Raises:
+      RuntimeError: for one that does not exist.
+    """
+    wanted = config.platforms.value or config.platform_name.value or "cpu"
+    name = wanted.split(",")[0]
+    if name not in PLATFORMS:
+        raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
+                           "instances of it are present. Platforms present are: "
+                           f"{', '.join(PLATFORMS)}")
+    return PLATFORMS[name]
+
+
+def default_device() -> Device:
+    """Where new arrays come to lie, and programs run whose arguments lie nowhere else."""
+    wanted = config.default_device.value
+    if isinstance(wanted, Device):
+        return wanted
+    return (PLATFORMS[wanted] if wanted in PLATFORMS else kind_in_use()).numbered(0)
+
+
+def device_of(args: Sequence[Any]) -> Device:
+    """Where a program of these arguments runs: where they lie; those on the host go along.
+
+    Raises:
+      ValueError: where they lie on different GPUs.
+    """
+    if not in_use or _computing_beforehand.get():
+        return CPU
+    found = list(dict.fromkeys(x.device for x in args if isinstance(x, DeviceArray)))
+    if len(found) > 1:
+        raise ValueError("Received incompatible devices for jitted computation. Got arguments on "
+                         f"{' and '.join(map(str, found))}: bring them to one with "
+                         "jax.device_put(x, device).")
+    return found[0] if found else default_device()
+
+
+CPU = CpuDevice.numbered(0)
+
+
+# ── Arrays that lie elsewhere ────────────────────────────────────────────────────────────────
+
+class DeviceArray(ArrayImpl):
+    """An array in the memory of a GPU; the host's copy is made when its numbers are asked for."""
+
+    __slots__ = ("device", "memory")
+    _committed = True
+
+    def __init__(self, memory: Any, aval: ShapedArray, device: Device):
+        self.memory, self.aval, self.device, self.is_literal = memory, aval, device, False
+
+    def there(self) -> Any:
+        """Its memory on the device."""
+        if self.memory is None:
+            raise core.deleted(self.aval)
+        return self.memory
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_buffer":
+            return super().__getattr__(name)
+        wanted = core.physical_aval(self.aval)
+        buffer = self.there().read(wanted.shape, wanted.dtype)
+        buffer.flags.writeable = False
+        self._buffer = buffer
+        return buffer
+
+    def _is_deleted(self) -> bool:
+        return self.memory is None
+
+    def _delete(self) -> None:
+        self.memory = None
+        super()._delete()
+
+    def _another(self) -> DeviceArray:
+        return DeviceArray(self.there(), self.aval, self.device)
+
+    def _holder(self) -> Any:
+        return self.there()
+
+
+GpuDevice.array_type = DeviceArray
+DeviceArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies
+
+
+def put(x: Any, device: Device) -> Any:
+    """An array on a device; a tracer stays one."""
+    if not isinstance(x, ArrayImpl) or x.device == device:
+        return x
+    return device.array(device.operand(x), x.aval)
+
+
+def on_default_device(x: Any) -> Any:
+    """A new array where new arrays come to lie."""
+    return put(x, default_device()) if in_use and type(x) is ArrayImpl else x
+
+
+# ── When to look ─────────────────────────────────────────────────────────────────────────────
+
+in_use: set[str] = set()  # "others", once a device other than the host was asked for
+_computing_beforehand: ContextVar[bool] = ContextVar("minijax_computing_beforehand", default=False)
+
+
+@contextlib.contextmanager
+def on_the_host() -> Iterator[None]:
+    """Meanwhile a compiler is at work: what it computes beforehand it computes here."""
+    token = _computing_beforehand.set(True)
+    try:
+        yield
+    finally:
+        _computing_beforehand.reset(token)

@@ -1,0 +1,379 @@
+"""Devices in a grid with named axes, and which axes an array is cut along: `Mesh`, `P`.
+
+Stands on `devices`.  Chapter 11, *Named axes and many devices*.
+In JAX: `jax/_src/mesh.py`, `jax/_src/partition_spec.py`.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minijax import config
+from minijax.placement.devices import kind_in_use
+
+
+class AxisType(enum.Enum):
+    """Who says how arrays lie along an axis of a mesh: the compiler, their types, or the program.
+
+    Here nothing moves, so the types differ in what is shown of them.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Unconstrained:
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+Names = tuple[Hashable, ...]
+
+
+class PartitionSpec:
+    """For each axis of an array the axes of a mesh that it is cut along: a name, several, or None.
+
+    >>> PartitionSpec("x", None, ("y", "z"))
+    P('x', None, ('y', 'z'))
+    """
+
+    UNCONSTRAINED: ClassVar[Any] = _Unconstrained()
+
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
+        self.partitions = tuple(map(_simplest, partitions))
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+
+    def names(self, ndim: int) -> list[Names]:
+        """The names for each axis of an array."""
+        found = [p if isinstance(p, tuple) else () if p is None or p is self.UNCONSTRAINED else (p,)
+                 for p in self.partitions]
+        return found + [()] * (ndim - len(found))
+
+    def _parts(self) -> tuple:
+        return self.partitions, self.unreduced, self.reduced
+
+    def index(self, part: Any) -> int:
+        """At which axis this stands first."""
+        return self.partitions.index(part)
+
+    def count(self, part: Any) -> int:
+        """How many axes have this."""
+        return self.partitions.count(part)
+
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+               ) -> PartitionSpec:
+        """The same spec with some of its parts replaced."""
+        return _spec_of(*(old if new is None else new for old, new in
+                          zip(self._parts(), (partitions, unreduced, reduced), strict=True)))
+
+    def __iter__(self) -> Iterator:
+        return iter(self.partitions)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.partitions[place]
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionSpec) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __reduce__(self) -> tuple:
+        return _spec_of, self._parts()
+
+    def __repr__(self) -> str:
+        sets = [f"{name}={set(names)}" for name, names in
+                (("unreduced", self.unreduced), ("reduced", self.reduced)) if names]
+        if not sets:
+            return f"P{self.partitions}"
+        return f"P({', '.join([*map(repr, self.partitions), *sets])})"
+
+
+def _spec_of(partitions: tuple, unreduced: Any, reduced: Any) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def _simplest(part: Any) -> Any:
+    """Several names, of which there are none or one, are None or the one."""
+    if not isinstance(part, tuple | list):
+        return part
+    return tuple(part) if len(part) > 1 else part[0] if part else None
+
+
+P = PartitionSpec
+
+
+# ── Meshes ───────────────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True)
+class AbstractDevice:
+    """What is known of the devices of a mesh that need not exist."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._facts()})"
+
+    def _facts(self) -> str:
+        return (f"device_kind={self.device_kind}, num_cores={self.num_cores}, "
+                f"platform={self.platform}")
+
+
+class _Grid:
+    """Axes with names, sizes and types: what a mesh is apart from its devices."""
+
+    axis_names: tuple[Hashable, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+    empty = property(lambda self: self.size == 0 or not self.axis_names)
+    shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes, strict=True)))
+    shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
+    size = property(lambda self: math.prod(self.axis_sizes) if self.axis_names else 0)
+    auto_axes = property(lambda self: self._of_type(AxisType.Auto))
+    explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
+    manual_axes = property(lambda self: self._of_type(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: set(self.axis_types) == {AxisType.Auto})
+    are_all_axes_explicit = property(lambda self: set(self.axis_types) == {AxisType.Explicit})
+    are_all_axes_manual = property(lambda self: set(self.axis_types) == {AxisType.Manual})
+
+    def _of_type(self, kind: AxisType) -> tuple:
+        return tuple(name for name, type_ in zip(self.axis_names, self.axis_types, strict=True)
+                     if type_ is kind)
+
+    def _set_axes(self, sizes: Sequence[int], names: Any, types: Any) -> None:
+        self.axis_sizes = tuple(sizes)
+        self.axis_names = (names,) if isinstance(names, str) else tuple(names)
+        types = (AxisType.Auto,) * len(self.axis_names) if types is None else types
+        self.axis_types = (types,) if isinstance(types, AxisType) else tuple(types)
+        if len(self.axis_types) != len(self.axis_names):
+            raise ValueError("Number of axis names should match the number of axis_types. Got "
+                             f"axis_names={self.axis_names} and axis_types={self.axis_types}")
+        if len(set(self.axis_names)) < len(self.axis_names):
+            raise ValueError(f"Axis names must be unique, got {self.axis_names}")
+
+    def _axes(self) -> str:
+        return ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+
+    def _types(self) -> str:
+        return f"axis_types={self.axis_types}"
+
+    def _parts(self) -> tuple:
+        return self.shape_tuple, self.axis_types
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+
+def _of_devices(name: str) -> property:
+    def refuse(mesh: AbstractMesh) -> Any:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+    return property(refuse)
+
+
+class AbstractMesh(_Grid):
+    """The axes of a mesh without its devices.
+
+    >>> AbstractMesh((2, 4), ("x", "y"))
+    AbstractMesh('x': 2, 'y': 4, axis_types=(Auto, Auto))
+    """
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *,
+                 abstract_device: AbstractDevice | None = None):
+        self._set_axes(axis_sizes, axis_names, axis_types)
+        self.abstract_device = abstract_device
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
+
+    def update(self, axis_sizes: Sequence[int] | None = None, axis_names: Any = None,
+               axis_types: Any = None, **device: Any) -> AbstractMesh:
+        """The same mesh with some of its parts replaced."""
+        return AbstractMesh(axis_sizes or self.axis_sizes, axis_names or self.axis_names,
+                            axis_types or self.axis_types,
+                            **{"abstract_device": self.abstract_device} | device)
+
+    def update_axis_types(self, types: dict[Hashable, AxisType]) -> AbstractMesh:
+        """The same mesh with other types for some of its axes, by name."""
+        return self.update(axis_types=tuple(
+            types.get(name, type_)
+            for name, type_ in zip(self.axis_names, self.axis_types, strict=True)))
+
+    devices, device_ids, local_devices, local_mesh, is_multi_process = map(
+        _of_devices, ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"))
+
+    def __repr__(self) -> str:
+        device = f", {self.abstract_device._facts()}" if self.abstract_device else ""
+        return f"AbstractMesh({self._axes() or '()'}, {self._types()}{device})"
+
+
+class Mesh(_Grid):
+    """Devices in a grid whose axes have names.
+
+    Args:
+      devices: an array of devices, of as many axes as there are names.
+      axis_names: the names.
+      axis_types: an `AxisType` for each.
+
+    Raises:
+      ValueError: when they do not fit, or names are not unique.
+
+    >>> from minijax import devices
+    >>> Mesh(devices(), "x")
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
+    """
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
+        self.devices = np.array(devices, dtype=object)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if self.devices.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                "its second argument (`axis_names`), but got devices.ndim == "
+                f"{self.devices.ndim} and len(axis_names) == {len(names)}.")
+        self.devices.flags.writeable = False
+        self._set_axes(self.devices.shape, names, axis_types)
+
+    device_ids = property(lambda self: np.vectorize(lambda d: d.id, otypes=[int])(self.devices))
+    is_multi_process = False
+    is_scalar = property(lambda self: self.devices.ndim == 0)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        return Mesh(self.devices, self.axis_names)
+
+    @property
+    def local_devices(self) -> list:
+        return list(self.devices.flat)
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        device = next(self.devices.flat, None)
+        known = device and AbstractDevice(device.device_kind, None, device.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types,
+                            abstract_device=known)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The same mesh with some of its parts replaced."""
+        return Mesh(self.devices if devices is None else devices, axis_names or self.axis_names,
+                    axis_types or self.axis_types)
+
+    def _parts(self) -> tuple:
+        return *super()._parts(), tuple(self.devices.flat)
+
+    def __enter__(self) -> Mesh:
+        self._entered = [*getattr(self, "_entered", ()), current(self)]
+        self._entered[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+    def __str__(self) -> str:
+        return f"Mesh({', '.join(filter(None, [self._axes(), self._types()]))})"
+
+    def __repr__(self) -> str:
+        types = f", {self._types()}" if self.axis_names else ""
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+
+EMPTY = Mesh(np.empty((), object), ())
+# A flag, as what is traced depends on it.
+current = config.define("mesh", config.hashable, None, traced=True, doc=(
+    "The mesh that partition specs stand for; `set_mesh` sets it."))
+
+
+def known_devices() -> list:
+    """The devices of the platform in use."""
+    kind = kind_in_use()
+    return [kind.numbered(i) for i in range(kind.count())]
+
+
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
+              devices: Sequence[Any] | None = None) -> Mesh:
+    """A mesh of the first devices there are.
+
+    Args:
+      axis_shapes: the size of each axis.
+      axis_names: its name.
+      axis_types: its type; explicit, if None.
+      devices: the devices; those of the platform in use, if None.
+
+    Raises:
+      ValueError: when there are too few devices.
+
+    >>> make_mesh((1, 1), ("x", "y"))
+    Mesh(axis_sizes=(1, 1), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
+    """
+    if devices is None:
+        devices = known_devices()
+    size = math.prod(axis_shapes)
+    if size > len(devices):
+        raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape "
+                         f"{tuple(axis_shapes)}")
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(axis_names)
+    return Mesh(np.array(devices[:size], object).reshape(axis_shapes), axis_names, axis_types)
+
+
+class set_mesh:
+    """Let partition specs stand for axes of a mesh: from now on, or inside of a ``with``.
+
+    >>> with set_mesh(make_mesh((1,), ("x",))):
+    ...     get_mesh()
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
+    """
+
+    def __init__(self, mesh: Mesh | AbstractMesh | None):
+        if not isinstance(mesh, _Grid | None):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        self.mesh, self.before = mesh, current.value
+        current.set(mesh)
+
+    def __enter__(self) -> Mesh | AbstractMesh | None:
+        current.set(self.before)
+        self._inside = current(self.mesh)
+        self._inside.__enter__()
+        return self.mesh
+
+    def __exit__(self, *error: Any) -> None:
+        self._inside.__exit__(*error)
+
+
+class use_abstract_mesh(set_mesh):
+    """The same for a mesh without devices."""
+
+
+def get_mesh() -> Mesh:
+    """The mesh that was set, or one without axes."""
+    return current.value if isinstance(current.value, Mesh) else EMPTY
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh that was set."""
+    return AbstractMesh((), ()) if current.value is None else current.value.abstract_mesh

@@ -1,0 +1,324 @@
+"""How an array lies over devices: `NamedSharding`, and the arrays that are spread.
+
+Stands on `meshes`.  A spread array is one array on one processor, whose shards are views.
+Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/named_sharding.py`, `array.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax import core
+from minijax.core import ArrayImpl
+from minijax.placement.devices import Device
+from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
+
+
+Index = tuple[slice, ...]
+
+
+class IndivisibleError(ValueError):
+    """An axis of an array cannot be cut in so many parts."""
+
+
+class DuplicateSpecError(ValueError):
+    """A partition spec names an axis of a mesh twice."""
+
+
+# ── Shardings ────────────────────────────────────────────────────────────────────────────────
+
+class Sharding:
+    """Which part of an array lies on which device: a mesh, and the names its axes are cut along."""
+
+    mesh: Any
+    spec: PartitionSpec
+    memory_kind: str | None
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return tuple(self.mesh.devices.flat)
+
+    device_set = property(lambda self: set(self._device_assignment))
+    addressable_devices = device_set
+    num_devices = property(lambda self: len(self._device_assignment))
+    is_fully_addressable = True
+
+    def _cuts(self, ndim: int) -> list[int]:
+        """In how many parts each axis is cut."""
+        sizes = dict(self.mesh.shape_tuple)
+        return [math.prod(sizes[n] for n in names) for names in self.spec.names(ndim)]
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(cut == 1 for cut in self._cuts(0))
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part on one device.
+
+        Raises:
+          IndivisibleError: when an axis does not come out even.
+        """
+        cuts = self._cuts(len(global_shape))
+        for axis, (size, cut) in enumerate(zip(global_shape, cuts, strict=False)):
+            if size % cut:
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {axis} is partitioned {cut} times, "
+                    f"but the dimension size is {size} (full shape: {global_shape}, per-dimension "
+                    f"tiling factors: {cuts} should evenly divide the shape)")
+        return tuple(size // cuts[axis] for axis, size in enumerate(global_shape))
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
+        """The part of an array that lies on each device, as an index."""
+        block, cuts = self.shard_shape(global_shape), self._cuts(len(global_shape))
+        names, sizes = self.spec.names(len(global_shape)), dict(self.mesh.shape_tuple)
+
+        def part(place: dict, axis: int) -> slice:
+            if cuts[axis] == 1:
+                return slice(None)
+            number = 0
+            for name in names[axis]:
+                number = number * sizes[name] + place[name]
+            return slice(number * block[axis], (number + 1) * block[axis])
+        places = itertools.product(*map(range, self.mesh.axis_sizes))
+        return {device: tuple(part(dict(zip(self.mesh.axis_names, place, strict=True)), axis)
+                              for axis in range(len(global_shape)))
+                for device, place in zip(self._device_assignment, places, strict=True)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether the other one puts the same parts of arrays on the same devices."""
+        shape = tuple(math.lcm(*pair) for pair in
+                      zip(self._cuts(ndim), other._cuts(ndim), strict=True))
+        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+    def with_axis(self, axis: int) -> Sharding:
+        """Of an array with one more axis, which is not cut."""
+        return self
+
+    def check_fits(self, aval: Any, what: str = "device_put args",
+                   evenly: bool = True) -> None:
+        """Refuse an array that cannot lie so; inside of `jit` its parts may differ in size.
+
+        Raises:
+          ValueError: when it has too few axes; IndivisibleError.
+        """
+        if len(self.spec) > aval.ndim:
+            raise ValueError(
+                f"One of {what} is incompatible with its sharding annotation {self}: Sharding "
+                f"{self} is only valid for values of rank at least {len(self.spec)}, but was "
+                f"applied to a value of rank {aval.ndim}.")
+        if evenly:
+            self.shard_shape(aval.shape)
+
+
+@dataclass(frozen=True, repr=False)
+class NamedSharding(Sharding):
+    """An array cut along the axes of a mesh.
+
+    Args:
+      mesh: the devices.
+      spec: the names for each axis of the array.
+      memory_kind: which of a device's memories; there is one.
+
+    Raises:
+      ValueError: when the mesh has no such axis, or the spec names it twice.
+
+    >>> from minijax import make_mesh
+    >>> NamedSharding(make_mesh((1,), ("x",)), P("x")).shard_shape((4, 2))
+    (4, 2)
+    """
+
+    mesh: Any
+    spec: PartitionSpec
+    memory_kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_kind is None and isinstance(self.mesh, Mesh):
+            object.__setattr__(self, "memory_kind", "device")
+        named = [name for names in self.spec.partitions and self.spec.names(0) for name in names]
+        for name in named:
+            if name not in self.mesh.axis_names:
+                raise ValueError(f"Resource axis: {name} of {self.spec} is not found in mesh: "
+                                 f"{self.mesh.axis_names}.")
+            if named.count(name) > 1:
+                raise DuplicateSpecError(
+                    "A single NamedSharding spec specification can map every mesh axis to at most "
+                    f"one positional dimension, but {self.spec} has duplicate entries for "
+                    f"`{name}`")
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The same sharding with another mesh, spec or memory kind."""
+        return NamedSharding(**{"mesh": self.mesh, "spec": self.spec,
+                                "memory_kind": self.memory_kind, **changes})
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return self.update(memory_kind=kind)
+
+    def with_axis(self, axis: int) -> NamedSharding:
+        parts = [*self.spec, *[None] * (axis - len(self.spec))]
+        return self.update(spec=P(*parts[:axis], None, *parts[axis:]))
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array lies on one device.
+
+    >>> from minijax import devices
+    >>> SingleDeviceSharding(devices("cpu")[0])
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+    """
+
+    spec = P()
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None):
+        self._device, self.memory_kind = device, memory_kind or "device"
+
+    device = property(lambda self: self._device)
+    mesh = property(lambda self: Mesh([self._device], ("device",)))
+    _device_assignment = property(lambda self: (self._device,))
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self._device == other._device
+
+    def __hash__(self) -> int:
+        return hash(self._device)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+def of_type(aval: core.ShapedArray) -> NamedSharding:
+    """The sharding of a type: along no axis of no mesh, as types say nothing of it here."""
+    return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
+
+
+def explicit_part(where: Any, ndim: int) -> NamedSharding | None:
+    """What the type of an array says of where it lies: what explicit axes of its mesh do."""
+    if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:
+        return None
+    kinds = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    parts = [tuple(name for name in names if kinds[name] is AxisType.Explicit)
+             for names in where.spec.names(ndim)]
+    return NamedSharding(where.mesh.abstract_mesh,
+                         P(*(part if len(part) > 1 else part[0] if part else None
+                             for part in parts)))
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Sharding:
+    """The sharding of an array that lies on one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+# ── Orders in memory ─────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True)
+class Layout:
+    """The order in which an array's axes lie in memory: here always row by row.
+
+    Args:
+      major_to_minor: the axes, that along which the steps are longest first.
+      tiling: the shapes of the tiles in which elements lie; here there are none.
+      sub_byte_element_size_in_bits: the size of an element that is smaller than a byte.
+    """
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+
+
+@dataclass(frozen=True)
+class Format:
+    """In which order an array lies, and on which devices; where both are asked for, the second
+    counts, as the first changes no value.
+    """
+
+    layout: Any = None
+    sharding: Any = None
+
+    def __post_init__(self) -> None:
+        if self.layout is not None and not isinstance(self.sharding, Sharding):
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please "
+                "pass a `jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the "
+                f"sharding argument. Got sharding {self.sharding}")
+
+
+# ── Arrays that are spread ───────────────────────────────────────────────────────────────────
+
+class SpreadType(core.ShapedArray):
+    """The type of an array that explicit axes cut, as `typeof` tells it.
+
+    # JAX: programs are traced for it, and operations that would have to choose are refused.
+    """
+
+    __slots__ = ("sharding",)
+
+    sharding: NamedSharding
+
+    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> SpreadType:
+        new = object.__new__(cls)
+        for name in ("shape", "dtype", "weak_type"):
+            object.__setattr__(new, name, getattr(aval, name))
+        object.__setattr__(new, "sharding", sharding)
+        return new
+
+    def __reduce__(self) -> tuple:
+        return SpreadType, (core.ShapedArray(self.shape, self.dtype, self.weak_type), self.sharding)
+
+    def _parts(self) -> tuple:
+        return self.shape, self.dtype, self.weak_type, self.sharding
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SpreadType) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def str_long(self) -> str:
+        """As JAX writes it: ``float32[2@x,3]``."""
+        cuts = [names[0] if len(names) == 1 else f"({','.join(map(str, names))})"
+                for names in self.sharding.spec.names(0)]
+        sizes = [f"{size}@{cut}" if cut != "()" else str(size)
+                 for size, cut in zip(self.shape, cuts, strict=True)]
+        return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
+
+
+class PlacedArray(ArrayImpl):
+    """An array of which it is known how it lies over pretended devices."""
+
+    __slots__ = ("sharding",)
+    _committed = True
+
+    def __init__(self, buffer: np.ndarray, aval: core.ShapedArray, sharding: Sharding):
+        super().__init__(buffer, aval)
+        self.sharding = sharding
+
+    def _another(self) -> PlacedArray:
+        return PlacedArray(self._buffer, self.aval, self.sharding)
+
+    @property
+    def told_type(self) -> core.ShapedArray:
+        """Its type, with where it lies if that is explicit."""
+        where = explicit_part(self.sharding, self.ndim)
+        return self.aval if where is None else SpreadType(self.aval, where)
+
+    @property
+    def device(self) -> Any:
+        """Its device, where it lies on one; otherwise how it is spread."""
+        where = self.sharding
+        return where._device if isinstance(where, SingleDeviceSharding) else where
+
+
+PlacedArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies

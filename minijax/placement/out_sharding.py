@@ -1,0 +1,130 @@
+"""`out_sharding=` of functions that make arrays, and how an array's layout looks as text.
+
+Stands on `resharding`.  Chapter 11, *Named axes and many devices*.
+In JAX: the parameter is in each function; `jax/_src/debugging.py`.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core
+from minijax.core import Array
+from minijax.placement.resharding import reshard
+from minijax.util.tracebacks import api_boundary, wraps
+
+# The functions that JAX gives the parameter, which have it not where they are written.
+TAKING = {
+    "minijax.numpy": "arange array asarray bincount broadcast_to dot einsum empty full full_like "
+                     "matmul ones ones_like percentile ravel repeat reshape tensordot zeros "
+                     "zeros_like",
+    "minijax.numpy.linalg": "tensordot",
+    "minijax.lax": "broadcast broadcast_in_dim broadcasted_iota reshape",
+    "minijax.nn.initializers": "ones zeros"}
+
+
+def take_out_sharding(*facades: dict[str, Any]) -> None:
+    """Have functions of modules that users import lay their result as `out_sharding` says.
+
+    Inside the package functions are called where they are written, and are not asked.
+    """
+    for facade in facades:
+        for name, value in list(facade.items()):
+            if inspect.isfunction(value) and not name.startswith("_") and (
+                    name in TAKING.get(facade["__name__"], "").split()
+                    or "out_sharding" in inspect.signature(value).parameters):
+                facade[name] = _laying(value)
+
+
+def _laying(fun: Callable) -> Callable:
+    @wraps(fun)
+    def laid(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        out = fun(*args, **kwargs)
+        return out if out_sharding is None else reshard(out, out_sharding)
+    taking: Any = api_boundary(laid, like=fun, is_whole=True)
+    signature = inspect.signature(fun)
+    if "out_sharding" not in signature.parameters:
+        new = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
+        signature = signature.replace(parameters=[*signature.parameters.values(), new])
+    taking.__signature__ = signature
+    return taking
+
+
+# ── As text ──────────────────────────────────────────────────────────────────────────────────
+
+def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> None:
+    """Call a function with how an array lies.
+
+    Args:
+      value: an array.
+      callback: a function of its sharding.
+
+    Raises:
+      NotImplementedError: for a traced one: how it lies is known when the program has run.
+    """
+    if isinstance(value, core.Tracer):
+        raise NotImplementedError("how a traced array lies is known when the program has run: "
+                                  "inspect the result, outside of jit")
+    callback(value.sharding)
+
+
+def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
+    """Print which part of an array lies on which device; takes what `visualize_sharding` does.
+
+    >>> from minijax import numpy as jnp
+    >>> visualize_array_sharding(jnp.ones(3))
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(
+        arr.shape, sharding, **kwargs))
+
+
+def visualize_sharding(shape: Sequence[int], sharding: Any, *, use_color: bool = True,
+                       scale: float = 1.0, min_width: int = 9, max_width: int = 80,
+                       color_map: Any = None) -> None:
+    """Print which part of an array of one or two axes lies on which device.
+
+    Args:
+      shape: the shape of the array.
+      sharding: how it lies.
+      use_color, color_map: accepted for JAX's sake; there are lines, and no colours.
+      scale: how large the picture is.
+      min_width, max_width: of a part, with its lines.
+
+    Raises:
+      ValueError: for another number of axes.
+    """
+    if len(shape) not in (1, 2):
+        raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
+    held: dict[tuple, list] = {}
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        corner = tuple(part.start or 0 for part in index)
+        held.setdefault((0, *corner)[-2:], []).append(device)
+    rows, columns = (sorted(set(places)) for places in zip(*held, strict=True))
+    full = int(10 * scale)
+    wide = int(full * (shape[1] / shape[0] if len(shape) == 2 else 1 / shape[0]))
+    width = min(max(int(wide * 2.5 / len(columns)), min_width), max_width) - 2
+    width = min(width, (max_width - 1) // len(columns) - 1)
+    spare = max(full // len(rows) - 2 if len(shape) == 2 else 0, 0)
+
+    def line(left: str, middle: str, right: str, cells: Sequence[str]) -> str:
+        return left + middle.join(cells) + right
+    labels = [[_devices(held[row, column]) for column in columns] for row in rows]
+    widths = [max(width, *map(len, column)) for column in zip(*labels, strict=True)]
+    bars, blank = ["─" * w for w in widths], [" " * w for w in widths]
+    pictures = []
+    for names in labels:
+        cells = [" " * ((w - len(name)) // 2) + name + " " * (w - len(name) - (w - len(name)) // 2)
+                 for name, w in zip(names, widths, strict=True)]
+        pictures.append("\n".join(
+            line("│", "│", "│", text) for text in
+            [*[blank] * (spare // 2), cells, *[blank] * (spare - spare // 2)]))
+    between = "\n" + line("├", "┼", "┤", bars) + "\n"
+    print(line("┌", "┬", "┐", bars), between.join(pictures), line("└", "┴", "┘", bars), sep="\n")
+
+
+def _devices(held: Sequence[Any]) -> str:
+    numbers = ",".join(map(str, sorted(device.id for device in held)))
+    return f"{held[0].platform.upper()} {numbers}"

@@ -1,0 +1,98 @@
+"""`pmap`: one function on many devices, each with its own row of the arguments.
+
+Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
+In JAX: `jax/_src/pmap.py`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.transforms import api
+from minijax.placement import device_put
+from minijax.util import source_info
+from minijax import tree_util
+from minijax.placement.device_put import devices as all_devices
+from minijax.transforms.arguments import as_tuple, check_callable
+from minijax.transforms.jit import jit
+from minijax.util.tracebacks import wraps
+
+
+# JAX: each row runs on its device, and the result lies spread over them. Here all devices are
+# one processor, so the rows are computed together, as `vmap` does: it has threads already.
+def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, out_axes: Any = 0,
+         static_broadcasted_argnums: int | Iterable[int] = (),
+         devices: Sequence[device_put.Device] | None = None, backend: str | None = None,
+         axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()) -> Callable:
+    """A function of one example, compiled, for as many examples as there are devices.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      axis_name: a name for the axis, for collectives such as `lax.psum`.
+      in_axes: for each argument the axis to map over, None to pass it whole; an integer for all,
+        or a tree prefix of the arguments.
+      out_axes: the axis of each result along which the examples go; a tree prefix of the results.
+      static_broadcasted_argnums: positions of arguments that are not arrays.
+      devices: the devices to use; all of them if None.
+      backend: the devices of this backend.
+      axis_size: the size of the mapped axis, to be checked.
+      donate_argnums: accepted for JAX's sake; arrays are never reused while anyone holds them.
+
+    Returns:
+      A function of the same arguments with the mapped axes added.
+
+    Raises:
+      TypeError: when axes are neither integers nor None.
+      ValueError: on call, when the mapped axis is longer than the list of devices.
+
+    >>> import numpy as np
+    >>> pmap(lambda x, y: x * y, in_axes=(0, None))(np.ones((1, 3)), 2)
+    Array([[2., 2., 2.]], dtype=float32)
+    """
+    check_callable(fun)
+    for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
+        if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
+            raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
+                            f"types as leaves, but got {axes}.")
+    if devices is not None and not devices:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    static = as_tuple(static_broadcasted_argnums, int)
+
+    @wraps(fun)
+    def over_rows(*args: Any, **kwargs: Any) -> Any:
+        if static and max(static) >= len(args):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={static} but was called with "
+                f"only {len(args)} positional argument{'s' if len(args) > 1 else ''}. All static "
+                "broadcasted arguments must be passed positionally.")
+        mapped = tree_util.tree_leaves(in_axes) or kwargs
+        if not (mapped and any(map(np.ndim, tree_util.tree_leaves((args, kwargs))))):
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
+        axes = in_axes
+        if isinstance(axes, tuple):
+            axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
+        return api.map_axes("pmap", fun, args, kwargs, axes, out_axes, axis_name, None, static,
+                            check_size)
+
+    def check_size(size: int) -> None:
+        if axis_size not in (None, size):
+            raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
+                             f"axis_size {size}.")
+        _check_devices(fun, size, all_devices(backend) if devices is None else devices)
+    return jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
+
+
+def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device]) -> None:
+    name = source_info.function_name(fun)
+    if not size:
+        raise ValueError(f"pmap of {name} over an axis of size 0: there must be at least one row "
+                         "to compute with. vmap maps over axes of any size.")
+    if size > len(devices):
+        available = "1 device is" if len(devices) == 1 else f"{len(devices)} devices are"
+        raise ValueError(
+            f"pmap of {name} over an axis of size {size} requires {size} replicas, one on each "
+            f"device, but only {available} available: {list(devices)}. vmap maps over axes of any "
+            "size on one device. To try a program for more devices, start it with "
+            f"JAX_NUM_CPU_DEVICES={size} in the environment, or set the flag "
+            "jax_num_cpu_devices: minijax then pretends to have them.")

@@ -1,0 +1,299 @@
+"""`shard_map`: a function of the parts of arrays, run on each device of a mesh.
+
+Stands on `vmap`: one for each axis of the mesh, over the parts; the parts are joined again.
+Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/shard_map.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, tree_util
+from minijax.util import source_info
+from minijax.core import tracing
+from minijax.core import Array
+from minijax.transforms.arguments import flattened
+from minijax.placement.meshes import P, PartitionSpec, current
+from minijax.placement.resharding import given
+from minijax.placement.named_sharding import NamedSharding, PlacedArray
+from minijax.core.vmap import vmap_flat
+from minijax.primitives.ad_util import batch_to
+from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.shape import reshape, transpose
+from minijax.util.tracebacks import standing_for
+
+
+class _Infer:
+    """Stands for the specs, or axes, that arguments already have."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+Infer: Any = _Infer()
+
+
+# JAX: each device runs the program on its part. Here all devices are one processor, so that the
+# parts are computed together, as `vmap` does.
+def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
+              mesh: Any = None, axis_names: Collection[Any] = frozenset(), check_vma: bool = True
+              ) -> Callable:
+    """A function of the parts of arrays on each device, made a function of whole arrays.
+
+    Args:
+      f: a function of parts; collectives along the axes of the mesh tell of the others.
+      out_specs: for each result the axes of the mesh along which parts are joined: a tree prefix.
+      in_specs: the same for the arguments, which are cut along them; as they lie, by default.
+      mesh: the devices; those of `set_mesh`, if None.
+      axis_names: the axes of the mesh that arrays are cut along; all of them, if empty.
+      check_vma: whether a result must be seen to be the same along the other axes; otherwise the
+        part of the first device is taken.
+
+    Returns:
+      A function of whole arrays.
+
+    Raises:
+      TypeError: for specs that are none.
+      ValueError: on call, when arrays cannot be cut so, or results differ that must not.
+
+    >>> from minijax import lax, make_mesh
+    >>> whole = make_mesh((1,), ("i",))
+    >>> total = shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=whole, in_specs=P("i"),
+    ...                   out_specs=P())
+    >>> total(np.arange(4.0, dtype=np.float32))
+    Array(6., dtype=float32)
+    """
+    if f is None:
+        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh,
+                                 axis_names=axis_names, check_vma=check_vma)
+    if not callable(f):
+        raise TypeError("shard_map requires a callable for its first argument, but got "
+                        f"{f} of type {type(f)}.")
+    manual = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+
+    @standing_for(f)
+    def on_parts(*args: Any) -> Any:
+        over = mesh if mesh is not None else current.value
+        if over is None or over.empty:
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter "
+                             "into a mesh context")
+        return _Call(f, over, manual or over.axis_names, args, in_specs, out_specs, check_vma)()
+    return on_parts
+
+
+class _Call:
+    """One call: the arguments cut, the function mapped over the parts, its results joined."""
+
+    def __init__(self, f: Callable, mesh: Any, names: Sequence, args: tuple, in_specs: Any,
+                 out_specs: Any, check: bool):
+        self.mesh, self.check, self.out_specs = mesh, check, out_specs
+        self.axes = [(n, size) for n, size in mesh.shape_tuple if n in names]
+        self.sizes = dict(self.axes)
+        self.flat, leaves = flattened(f, args, "shard_map")
+        self.name = source_info.function_name(f)
+        self.values = [tracing.check_arg(x) for x in leaves]
+        inferred = [x.sharding.spec if isinstance(x, PlacedArray) else P() for x in leaves]
+        if not isinstance(in_specs, _Infer):
+            _check_specs("in_specs", in_specs, self.sizes)
+            in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+            inferred = tree_util.flatten_axes("shard_map in_specs",
+                                              tree_util.tree_structure(args), in_specs)
+        _check_specs("out_specs", out_specs, self.sizes)
+        self.in_specs = [P() if spec is None else spec for spec in inferred]
+
+    def __call__(self) -> Any:
+        outs = self.mapped(self.axes, [self.cut(i) for i in range(len(self.values))],
+                           [self.used(spec) for spec in self.in_specs])
+        varying = [v for v in self.varying if v]
+        if self.check and varying:
+            spec, names = next((s, v) for s, v in zip(self.specs, self.varying, strict=True) if v)
+            raise self._not_the_same(spec, names)
+        return self.flat.result([self.joined(x, spec)
+                                 for x, spec in zip(outs, self.specs, strict=True)])
+
+    def used(self, spec: PartitionSpec) -> set:
+        return {name for names in spec.names(0) for name in names}
+
+    # ── Cutting and joining ──────────────────────────────────────────────────────────────────
+
+    def order(self, spec: PartitionSpec, ndim: int) -> tuple[list, list[int]]:
+        """Each axis as the mesh's axes and a block; then where the mesh's axes are among them."""
+        parts: list[Any] = []
+        for names in spec.names(ndim):
+            parts += [*names, None]
+        places = [parts.index(name) for name, _ in self.axes if name in parts]
+        return parts, [*places, *(i for i, part in enumerate(parts) if part is None)]
+
+    def cut(self, i: int) -> Array:
+        """An argument with an axis in front for each axis of the mesh that it is cut along."""
+        x, spec = self.values[i], self.in_specs[i]
+        if len(spec) > x.ndim:
+            raise self._too_long("in", spec, x, f"the passed {self._argument(i)}, has shape "
+                                 f"{x.aval.str_long()}, which")
+        sizes = []
+        for axis, names in enumerate(spec.names(x.ndim)):
+            count = int(np.prod([self.sizes[n] for n in names], dtype=int))
+            if x.shape[axis] % count:
+                raise self._not_divisible(i, axis, names, count)
+            sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
+        return transpose(reshape(x, sizes), self.order(spec, x.ndim)[1])
+
+    def joined(self, x: Array, spec: PartitionSpec) -> Any:
+        """A result whole, from one with the axes of the mesh in front."""
+        block = x.shape[len(self.used(spec)):]
+        order = self.order(spec, len(block))[1]
+        together = transpose(x, [order.index(i) for i in range(len(order))])
+        shape = [size * int(np.prod([self.sizes[n] for n in names], dtype=int))
+                 for size, names in zip(block, spec.names(len(block)), strict=True)]
+        return given(reshape(together, shape), NamedSharding(self.mesh, spec))
+
+    # ── Mapping ──────────────────────────────────────────────────────────────────────────────
+
+    def mapped(self, axes: Sequence[tuple[Any, int]], values: Sequence[Any],
+               used: Sequence[set]) -> list:
+        """The function over those axes of the mesh; results have them in front where specs say."""
+        if not axes:
+            return self.results(values)
+        (name, size), rest = axes[0], axes[1:]
+        places = [0 if name in names else None for names in used]
+        outs, dims = core.leaving_no_tracer(vmap_flat)(
+            lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
+            self.flat.debug_info, on_devices=True)
+        return [self.out_of_axis(i, x, d, name, size)
+                for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
+
+    def results(self, values: Sequence[Any]) -> list[Array]:
+        outs = self.flat(*values)
+        tree = self.flat.out_tree
+        self.specs = [P() if spec is None else spec for spec in tree_util.flatten_axes(
+            "shard_map out_specs", tree, self.out_specs)]
+        self.varying: list[list] = [[] for _ in outs]
+        paths = tree_util.tree_flatten_with_path(tree.unflatten(outs))[0]
+        for (path, x), spec in zip(paths, self.specs, strict=True):
+            if len(spec) > x.ndim:
+                where = f"{self.name}(*args){tree_util.keystr(path)}"
+                raise self._too_long("out", spec, x,
+                                     f"{where} has shape {x.aval.str_long()}, which")
+        return outs
+
+    def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
+        if name in self.used(self.specs[i]):
+            return batch_to(x, dim, 0, size)
+        if dim is None:
+            return x
+        self.varying[i].insert(0, name)
+        return dynamic_index_in_dim(x, 0, dim, keepdims=False)
+
+    # ── Refusals ─────────────────────────────────────────────────────────────────────────────
+
+    def _error(self, what: str, details: str, cure: str) -> ValueError:
+        return ValueError(f"shard_map applied to the function '{self.name}' was given {what}:\n\n"
+                          f"{details}\n\n{cure}")
+
+    @property
+    def _grid(self) -> str:
+        return (f"The mesh given has shape {self.mesh.axis_sizes} with corresponding axis names "
+                f"{self.mesh.axis_names}.\n\n")
+
+    def _argument(self, i: int) -> str:
+        name = self.flat.debug_info.arg_names[i]  # type: ignore[union-attr]
+        return f"args[{i}], where args[{i}] is bound to {self.name}'s parameter '{name}'"
+
+    def _not_the_same(self, spec: PartitionSpec, names: list) -> ValueError:
+        meant = ("only varying across mesh axes {} and not {" + ",".join(map(str, names)) + "}, "
+                 "but it was inferred to be possibly varying over {" + ",".join(map(str, names))
+                 + "}")
+        if spec.partitions:
+            axes = ", ".join(repr(n) for n in names)
+            meant = (f"replicated across mesh axis {axes}, but could not infer replication over "
+                     "any axes")
+        return self._error(
+            "out_specs which require replication which can't be statically inferred given the mesh",
+            f"{self._grid}out_specs is {spec} which implies that the corresponding output value "
+            f"is {meant}",
+            "Check if these output values are meant to be replicated over those mesh axes. If "
+            "not, consider revising the corresponding out_specs entries. If so, consider "
+            "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
+
+    def _not_divisible(self, i: int, axis: int, names: tuple, count: int) -> ValueError:
+        x = self.values[i]
+        which = (f"axis {names[0]!r} (of size {count})" if len(names) == 1 else
+                 f"axes {names} (of total size {count})")
+        passed = self._argument(i).replace(",", f" of shape {x.aval.str_long()},", 1)
+        return self._error(
+            "argument arrays with axis sizes that are not evenly divisible by the corresponding "
+            "mesh axis sizes",
+            f"{self._grid}the passed {passed}, corresponds to in_specs of value "
+            f"{self.in_specs[i]}, which maps array axis {axis} (of size {x.shape[axis]}) to mesh "
+            f"{which}, but {count} does not evenly divide {x.shape[axis]}",
+            "Array arguments' axis sizes must be evenly divisible by the mesh axis or axes "
+            "indicated by the corresponding elements of the argument's in_specs entry. Consider "
+            "checking that in_specs are correct, and if so consider changing the mesh axis sizes "
+            f"or else padding the input and adapting '{self.name}' appropriately.")
+
+    def _too_long(self, way: str, spec: PartitionSpec, x: Array, what: str) -> ValueError:
+        scalars = ("\n\nFor scalar values (rank 0), consider using an out_specs entry of `P()`, "
+                   "where `P = jax.sharding.PartitionSpec`. In particular, for rank 0 outputs "
+                   "which are not constant over the mesh, add at least one (singleton) axis to "
+                   "them so that they can be concatenated using out_specs.")
+        return self._error(
+            f"an {way}_specs entry which is too long to be compatible with the corresponding "
+            f"{way}put value from the function",
+            f"{way}_specs is {spec} which has length {len(spec)}, but {what} has rank {x.ndim} "
+            f"(and {x.ndim} < {len(spec)})",
+            f"Entries in {way}_specs must be of length no greater than the number of axes in the "
+            f"corresponding {way}put value.\n\nEither revise the spec to be shorter, or modify "
+            f"'{self.name}' so that its {way}puts have sufficient rank."
+            + (scalars if way == "out" and not x.ndim else ""))
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _check_specs(which: str, specs: Any, sizes: dict) -> None:
+    """Refuse what are no specs, and names that arrays are not cut along."""
+    cure = f"\n\nCheck the {which} values passed to shard_map."
+    for path, spec in tree_util.tree_leaves_with_path(specs):
+        where = which + tree_util.keystr(path)
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"shard_map {which} argument must be a pytree of "
+                            f"`jax.sharding.PartitionSpec` instances, but:\n\n  {where} is {spec} "
+                            f"of type {type(spec).__name__}, {cure}")
+        for name in (name for names in spec.names(0) for name in names):
+            if name not in sizes:
+                raise ValueError(f"shard_map {which} argument must refer to an axis marked as "
+                                 f"manual ({frozenset(sizes)}), but:\n\n  {where} refers to "
+                                 f"{name!r}{cure}")
+
+
+def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+         ) -> Callable:
+    """`shard_map` along one axis of the mesh that was set, told as `vmap` is.
+
+    Args:
+      f: a function of parts.
+      in_axes: the axis along which each argument is cut, or None: a tree prefix.
+      out_axes: the axis along which the parts of each result are joined.
+      axis_name: the axis of the mesh.
+
+    >>> from minijax import make_mesh, set_mesh
+    >>> with set_mesh(make_mesh((1,), ("i",))):
+    ...     smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="i")(np.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    def spec(axis: Any) -> PartitionSpec:
+        return P() if axis is None else P(*[None] * axis, axis_name)
+
+    def specs(axes: Any) -> Any:
+        return axes if isinstance(axes, _Infer) else tree_util.tree_map(spec, axes,
+                                                                        is_leaf=_is_none)
+    return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes),
+                     axis_names={axis_name})

@@ -1,0 +1,469 @@
+"""Windows that slide over an array, and what is joined in them: pooling, and its way back.
+
+Stands on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
+In JAX: `jax/_src/lax/windowed_reductions.py`.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
+from minijax.primitives import comparison, ad_util, sort
+from minijax.primitives.axes import Index, Outs, Shape, refuse, with_item
+from minijax.primitives.examples import grid, table
+from minijax.primitives.shape import broadcasted_iota, squeeze_p
+from minijax.primitives.slicing import pad_p
+from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
+                                      computed_in, extremum_of_nothing)
+
+Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
+
+
+# ── Sizes ────────────────────────────────────────────────────────────────────────────────────
+
+def spanned(size: int, dilation: int) -> int:
+    """How many places a number of elements take when those between are left out."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def windows_that_fit(n: int, size: int, stride: int, dilation: int = 1) -> int:
+    """How many windows there are in n places."""
+    return max((n - spanned(size, dilation)) // stride + 1, 0)
+
+
+def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
+                    window_strides: Sequence[int], padding: Any) -> list[tuple[int, int]]:
+    """How much to add before and after each axis: "SAME" gives as many windows as strides.
+
+    Args:
+      in_shape, window_shape, window_strides: a number for each axis.
+      padding: "VALID", "SAME" or "SAME_LOWER"; of an odd number the last has one more before.
+
+    >>> padtype_to_pads((5, 5), (2, 3), (1, 1), "SAME")
+    [(0, 1), (1, 1)]
+
+    Raises:
+      RuntimeError: for another string.
+      TypeError: for what is no string.
+    """
+    if not isinstance(padding, str):
+        raise TypeError(f"Unknown padding type: {padding}.")
+    kind = padding.upper()
+    if kind == "VALID":
+        return [(0, 0)] * len(tuple(in_shape))
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise RuntimeError("Unrecognized padding type: expected 'VALID', 'SAME', or "
+                           f"'SAME_LOWER', got {padding}.")
+    found = []
+    for n, size, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        whole = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
+        less, more = whole // 2, whole - whole // 2
+        found.append((less, more) if kind == "SAME" else (more, less))
+    return found
+
+
+def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, window_strides: Shape,
+                              padding: Sequence[tuple[int, int]], base_dilation: Any = None,
+                              window_dilation: Any = None) -> Shape:
+    """The shape of what `reduce_window` returns.
+
+    >>> reduce_window_shape_tuple((4, 4), (2, 2), (1, 1), [(0, 0), (1, 1)])
+    (3, 5)
+    """
+    ones = (1,) * len(operand_shape)
+    return tuple(
+        windows_that_fit(spanned(n, base) + sum(around), size, stride, dilation)
+        for n, size, stride, around, base, dilation in zip(
+            operand_shape, window_dimensions, window_strides, padding, base_dilation or ones,
+            window_dilation or ones, strict=True))
+
+
+# ── Every window, as new axes ────────────────────────────────────────────────────────────────
+
+def _windows_shape(x: ShapedArray, window_dimensions: Shape, window_strides: Shape,
+                   window_dilation: Shape) -> Shape:
+    return tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
+                     window_dilation)) + window_dimensions
+
+
+def windows_impl(x: np.ndarray, window_dimensions: Shape, window_strides: Shape,
+                  window_dilation: Shape) -> np.ndarray:
+    counts = tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
+                       window_dilation))
+    places = [np.arange(count)[:, None] * stride + np.arange(size) * dilation
+              for count, size, stride, dilation in zip(
+                  counts, window_dimensions, window_strides, window_dilation, strict=True)]
+    rank = x.ndim
+    return x[tuple(np.expand_dims(at, tuple({*range(2 * rank)} - {axis, rank + axis}))
+                   for axis, at in enumerate(places))] if rank else x
+
+
+def _windows_element(s: Any, index: Index, x: Any, window_dimensions: Shape, window_strides: Shape,
+                     window_dilation: Shape) -> Any:
+    rank = len(x.shape)
+    return x(tuple(s.add(s.mul(i, stride), s.mul(k, dilation)) for i, k, stride, dilation in zip(
+        index[:rank], index[rank:], window_strides, window_dilation, strict=True)))
+
+
+def _batch_windows(axis: Axis, args: list, dims: list, **params: Shape) -> Outs:
+    """The batch axis has windows of one element, whose axis is taken away."""
+    [x], [dim] = args, dims
+    out = windows_p.bind(x, **{name: with_item(sizes, dim, 1) for name, sizes in params.items()})
+    return [squeeze_p.bind(out, dimensions=(x.ndim + dim,))], [dim]
+
+
+_WINDOWS = table(
+    "window_dimensions window_strides window_dilation",
+    (grid(5), (2,), (1,), (1,)), (grid(4, 5), (2, 3), (2, 1), (1, 2)), (grid(2), (3,), (1,), (1,)),
+    (grid(6, dtype=np.int32), (2,), (3,), (2,)), (grid(), (), (), ()))
+
+windows_p = ad_util.rearrangement(
+    "windows",
+    impl=windows_impl,
+    shape=_windows_shape,
+    transpose=lambda ct, x, **params: overlap_p.bind(ct, shape=x.shape, **params),
+    batch=_batch_windows,
+    source=_windows_element,
+    examples=_WINDOWS)
+
+
+# ── The way back: elements of windows that lie over each other are added up ──────────────────
+
+def _overlap_type(x: ShapedArray, shape: Shape, **params: Shape) -> list[ShapedArray]:
+    whole = x.update(shape=shape)
+    refuse((x.shape != _windows_shape(whole, **params),
+            f"windows of shape {x.shape} do not lie over an array of shape {shape}"))
+    return [whole]
+
+
+def _overlap_impl(x: np.ndarray, shape: Shape, window_dimensions: Shape, window_strides: Shape,
+                  window_dilation: Shape) -> list[np.ndarray]:
+    rank = len(shape)
+    out = np.zeros(shape, computed_in(x.dtype))
+    for offset in np.ndindex(window_dimensions):
+        there = tuple(np.s_[k * dilation:k * dilation + spanned(count, stride):stride]
+                      for k, dilation, count, stride in zip(
+                          offset, window_dilation, x.shape[:rank], window_strides, strict=True))
+        last: Any = (..., *offset)
+        out[there] += x[last] if rank else x
+    return [out.astype(x.dtype)]
+
+
+def _overlap_element(s: Any, index: Index, x: Any, shape: Shape, window_dimensions: Shape,
+                     window_strides: Shape, window_dilation: Shape) -> Reduction:
+    wide = computed_in(x.dtype)
+
+    def term(*offset: Any) -> Any:
+        inside, windows = s.const(True, np.bool_), []
+        for place, k, dilation, stride, count in zip(
+                index, offset, window_dilation, window_strides, x.shape, strict=False):
+            start = s.sub(place, s.mul(k, dilation))
+            window = start if stride == 1 else s.div(start, stride)
+            inside = s.and_(inside, s.and_(s.ge(start, 0), s.lt(window, count)))
+            if stride != 1:
+                inside = s.and_(inside, s.eq(s.rem(start, stride), 0))
+            windows.append(window)
+        return s.choose(inside, lambda: s.convert(x((*windows, *offset)), wide),
+                        lambda: s.const(0, wide))
+    return Reduction("add", wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
+
+
+def _batch_overlap(axis: Axis, args: list, dims: list, shape: Shape, **params: Shape) -> Outs:
+    x, rank = ad_util.move_axis(args[0], dims[0], 0), len(shape)
+    x = ad_util.reshaped(x, (*x.shape[:rank + 1], 1, *x.shape[rank + 1:]))
+    out = overlap_p.bind(x, shape=(axis.size, *shape),
+                         **{name: (1, *sizes) for name, sizes in params.items()})
+    return [out], [0]
+
+
+def _overlap_examples() -> list[Example]:
+    return [Example((windows_impl(*e.args, **e.params),), {"shape": e.args[0].shape, **e.params})
+            for e in _WINDOWS() if np.prod(e.params["window_dimensions"]) > 1]
+
+
+overlap_p = Primitive(
+    "overlap",
+    impl=_overlap_impl,
+    abstract_eval=_overlap_type,
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(lambda ct, x, shape, **params: windows_p.bind(ct, **params)),
+    batch=_batch_overlap,
+    element=_overlap_element,
+    examples=_overlap_examples)
+
+
+def in_windows(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
+               ) -> Array:
+    """Every window of an array with a value around it and between its elements."""
+    config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
+    if any(map(any, config)):
+        value = value if isinstance(value, Array) else ad_util.constant(value, x)
+        x = pad_p.bind(x, value, padding_config=config)
+    return windows_p.bind(x, **params)
+
+
+# ── Sums and extrema in windows ──────────────────────────────────────────────────────────────
+
+def check_windows(rank: int, sizes: dict[str, Any]) -> None:
+    for name, given in sizes.items():
+        refuse((len(given) != rank, f"reduce_window {name} must have one entry for each of the "
+                                    f"{rank} axes of the operand, got {given}."), error=ValueError)
+        refuse((name != "padding" and any(n < 1 for n in given),
+                f"reduce_window {name} must have every element be strictly positive, got "
+                f"{given}."))
+
+
+def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
+    def rule(*avals: ShapedArray, select_prim: Any = None, **sizes: Any) -> list[ShapedArray]:
+        x = avals[-1]
+        check_dtypes(name, [x], [accepts])
+        check_windows(x.ndim, sizes)
+        return [x.update(shape=reduce_window_shape_tuple(x.shape, **sizes),
+                         weak_type=all_weak(avals))]
+    return rule
+
+
+@ForPrimitive
+def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
+    args = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    more = {name: ((0, 0) if name == "padding" else 1, *sizes) if isinstance(sizes, tuple)
+            else sizes for name, sizes in params.items()}
+    return [p.bind(*args, **more)], [0]
+
+
+def surrounded(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
+    """A value around an array and between its elements."""
+    config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
+    [out] = pad_p.impl(x, np.asarray(value, x.dtype), config)
+    return out
+
+
+def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
+              padding: Padding, base_dilation: Shape, window_dilation: Shape
+              ) -> tuple[Any, list]:
+    """The place that an element of a window has in the array, and whether it has one."""
+    inside, places = s.const(True, np.bool_), []
+    for i, k, n, stride, (before, after), base, dilation in zip(
+            index, offset, shape, window_strides, padding, base_dilation, window_dilation,
+            strict=True):
+        place = s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
+        if before > 0:
+            inside = s.and_(inside, s.ge(place, 0))
+        if after > 0:
+            inside = s.and_(inside, s.lt(place, spanned(n, base)))
+        if base != 1:
+            inside = s.and_(inside, s.eq(s.rem(place, base), 0))
+            place = s.div(place, base)
+        places.append(place)
+    return inside, places
+
+
+def _inner(rank: int) -> tuple[int, ...]:
+    return tuple(range(rank, 2 * rank))
+
+
+def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, accepts: tuple,
+             jvp: Any, transpose: Any, kinds: Sequence[Any], dilated: Sequence[Any]) -> Primitive:
+    """A primitive that joins the elements of each window; what lies outside changes nothing.
+
+    Args:
+      op, join: the operation by its name, and NumPy's.
+      identity: what changes nothing in a dtype.
+    """
+    def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
+        wide = computed_in(x.dtype)
+        found = windows_impl(surrounded(
+            x.astype(wide), identity(x.dtype), padding, base_dilation), **params)
+        return [join(found, _inner(x.ndim)).astype(x.dtype)]
+
+    def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
+                padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
+        wide = computed_in(x.dtype)
+
+        def term(*offset: Any) -> Any:
+            inside, places = places_in(s, index, offset, x.shape, window_strides, padding,
+                                       base_dilation, window_dilation)
+            return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
+                            lambda: s.const(identity(x.dtype), wide))
+        return Reduction(op, wide, window_dimensions, term, lambda found: s.convert(found, x.dtype))
+
+    examples = table(
+        "window_dimensions window_strides padding base_dilation window_dilation",
+        *((grid(4, 5, dtype=kind), (2, 3), (2, 1), ((0, 0), (1, 1)), (1, 1), (1, 1))
+          for kind in kinds),
+        *((grid(4, 5, dtype=kind), (1, 2), (1, 2), ((1, 0), (-1, 2)), (2, 1), (1, 2))
+          for kind in dilated),
+        (grid(3), (2,), (1,), ((0, 1),), (1,), (1,)), (grid(2), (3,), (1,), ((0, 0),), (1,), (1,)))
+    return Primitive(name, impl=impl, abstract_eval=_pooled_type(name, accepts), jvp=jvp,
+                     transpose=transpose, batch=_batch_pooled, element=element, examples=examples)
+
+
+def _spread_back(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
+                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
+    """What the elements of a window had in its sum: sums of cotangents, in windows again."""
+    around = []
+    for n, count, size, stride, (before, _), base, dilation in zip(
+            x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
+            window_dilation, strict=True):
+        reach = spanned(size, dilation) - 1
+        first = reach - before
+        around.append((first, spanned(n, base) + reach - spanned(count, stride) - first))
+    return reduce_window_sum_p.bind(
+        ct, window_dimensions=window_dimensions, window_strides=base_dilation,
+        padding=tuple(around), base_dilation=window_strides, window_dilation=window_dilation)
+
+
+reduce_window_sum_p = _pooling(
+    "reduce_window_sum", "add", np.sum, lambda dtype: 0, accepts=NUMBER, jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(_spread_back),
+    kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
+
+
+lowest, highest = (functools.partial(extremum_of_nothing, op) for op in ("max", "min"))
+
+
+# ── Where the extremum of a window stands, and what stands there in another array ────────────
+
+def _first(operand: Array, select_prim: Primitive, padding: Padding, base_dilation: Shape,
+           **params: Shape) -> Array:
+    """For every element of every window whether it is the first extremum."""
+    name, outside = (("argmax", lowest) if select_prim is comparison.ge_p else ("argmin", highest))
+    rank = operand.ndim
+    found = in_windows(operand, outside(operand.dtype), padding=padding,
+                       base_dilation=base_dilation, **params)
+    flat = ad_util.reshaped(found, (*found.shape[:rank], math.prod(found.shape[rank:])))
+    place = getattr(sort, f"{name}_p").bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
+    every = broadcasted_iota(np.int32, flat.shape, rank)
+    same = comparison.eq(every, ad_util.spread(place, range(rank), flat.shape))
+    return ad_util.reshaped(same, found.shape)
+
+
+def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
+                    base_dilation: Shape, **params: Shape) -> Array:
+    inside = _first(operand, select_prim, padding, base_dilation, **params)
+    values = in_windows(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
+    kept = comparison.select(inside, values, ad_util.filled(0, values))
+    return ad_util.reduce_sum_p.bind(kept, axes=_inner(operand.ndim))
+
+
+def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
+                     **params: Shape) -> Array:
+    ones = (1,) * operand.ndim
+    params = {**params, "window_dilation": ones}
+    inside = _first(operand, select_prim, padding, ones, **params)
+    values = ad_util.spread(source, range(source.ndim), inside.shape)
+    kept = comparison.select(inside, values, ad_util.filled(0, values))
+    whole = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
+    back = overlap_p.bind(kept, shape=whole, **params)
+    return pad_p.bind(back, ad_util.constant(0, back), padding_config=tuple(
+        (-before, -after, 0) for before, after in padding))
+
+
+def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilation: Shape,
+           **params: Shape) -> np.ndarray:
+    rank, is_max = x.ndim, select_prim is comparison.ge_p
+    found = windows_impl(surrounded(
+        x.astype(computed_in(x.dtype)), (lowest if is_max else highest)(x.dtype), padding,
+        base_dilation), **params)
+    flat = found.reshape(*found.shape[:rank], math.prod(found.shape[rank:]))
+    place = (np.argmax if is_max else np.argmin)(flat, rank)
+    return (np.arange(flat.shape[-1]) == place[..., None]).reshape(found.shape)
+
+
+def _gather_impl(t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
+                 base_dilation: Shape, **params: Shape) -> list[np.ndarray]:
+    values = windows_impl(surrounded(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
+                          **params)
+    inside = _which(x, select_prim, padding, base_dilation, **params)
+    return [np.where(inside, values, 0).sum(_inner(x.ndim), dtype=values.dtype).astype(t.dtype)]
+
+
+def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
+                  **params: Shape) -> list[np.ndarray]:
+    ones = (1,) * x.ndim
+    params = {**params, "window_dilation": ones}
+    inside = _which(x, select_prim, padding, ones, **params)
+    kept = np.where(inside, np.expand_dims(source, _inner(x.ndim)), source.dtype.type(0))
+    [back] = _overlap_impl(kept, tuple(
+        n + sum(around) for n, around in zip(x.shape, padding, strict=True)), **params)
+    inverse = tuple((-before, -after) for before, after in padding)
+    return [surrounded(back, 0, inverse, (1,) * x.ndim)]
+
+
+def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **sizes: Any
+                  ) -> list[ShapedArray]:
+    check_dtypes(select_prim.name, [x], [ORDERED])
+    wanted = reduce_window_shape_tuple(x.shape, **sizes)
+    refuse((source.shape != wanted, "select_and_scatter_add takes one element for each window, "
+                                    f"{wanted}, but the source has shape {source.shape}"))
+    return [source.update(shape=x.shape, weak_type=source.weak_type and x.weak_type)]
+
+
+def _gather_cotangent(ct: Array, t: Any, x: Array, *, base_dilation: Shape, window_dilation: Shape,
+                      **params: Any) -> Array:
+    for name, dilation in (("base", base_dilation), ("window", window_dilation)):
+        if set(dilation) - {1}:
+            raise NotImplementedError("VJP not implemented for select_and_gather (MaxPool) with "
+                                      f"{name} dilation, got {name}_dilation={dilation}.")
+    return select_and_scatter_add_p.bind(ct, x, **params)
+
+
+def _scatter_cotangent(ct: Array, source: Any, x: Array, **params: Any) -> Array:
+    ones = (1,) * x.ndim
+    return select_and_gather_add_p.bind(ct, x, base_dilation=ones, window_dilation=ones, **params)
+
+
+def _selected_examples(scatter: bool) -> list[Example]:
+    found = []
+    for prim in (comparison.ge_p, comparison.le_p):
+        for size, stride, around in [((2, 3), (2, 1), ((0, 0), (1, 1))),
+                                     ((2, 2), (2, 2), ((0, 1), (1, 0)))]:
+            x = np.sin(7 * np.arange(20, dtype=np.float32)).reshape(4, 5)
+            source = grid(*reduce_window_shape_tuple(x.shape, size, stride, around))
+            ones = {} if scatter else {"base_dilation": (1, 1), "window_dilation": (1, 1)}
+            found.append(Example((source if scatter else grid(4, 5), x), {
+                "select_prim": prim, "window_dimensions": size, "window_strides": stride,
+                "padding": around, **ones}))
+    return found
+
+
+select_and_gather_add_p = Primitive(
+    "select_and_gather_add",
+    impl=_gather_impl,
+    abstract_eval=_pooled_type("select_and_gather_add", ORDERED),
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(_gather_cotangent),
+    batch=_batch_pooled,
+    program=_gather_program,
+    examples=lambda: _selected_examples(False))
+
+select_and_scatter_add_p = Primitive(
+    "select_and_scatter_add",
+    impl=_scatter_impl,
+    abstract_eval=_scatter_type,
+    jvp=ad_util.linear(0),
+    transpose=ad_util.transposed(_scatter_cotangent),
+    batch=_batch_pooled,
+    program=_scatter_program,
+    examples=lambda: _selected_examples(True))
+
+
+def _extremum(name: str, op: str, select_prim: Primitive, identity: Callable[[Any], Any]
+              ) -> Primitive:
+    def jvp(primals: list, tangents: list, **params: Any) -> Outs:
+        [x], [t] = primals, tangents
+        tangent = select_and_gather_add_p.bind(t, x, select_prim=select_prim, **params)
+        return [p.bind(x, **params)], [tangent]
+
+    p = _pooling(name, op, getattr(np, op), identity, accepts=ORDERED, jvp=jvp,
+                 transpose=ad_util.NOT_LINEAR, kinds=[np.float32, np.int32, np.float16],
+                 dilated=[np.int32])
+    return p
+
+
+reduce_window_max_p = _extremum("reduce_window_max", "max", comparison.ge_p, lowest)
+reduce_window_min_p = _extremum("reduce_window_min", "min", comparison.le_p, highest)

@@ -1,0 +1,1 @@
+"""Transformations as users call them: derivatives, `jit`, `make_jaxpr`."""

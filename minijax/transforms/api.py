@@ -1,0 +1,267 @@
+"""Users' functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
+
+Stands on the interpreters, `jit`.  Chapters 03 to 08.
+In JAX: `jax/_src/api.py`.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from minijax import config, core, errors, tree_util
+from minijax.core import jaxpr, tracing
+from minijax.util import source_info, tracebacks
+from minijax.core import Array
+from minijax.transforms.derivatives import vjp
+from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
+from minijax.transforms.arguments import as_tuple, check_callable, flattened
+from minijax.transforms.jit import jit
+from minijax.transforms.array_refs import Ref, check_distinct, has_refs
+from minijax.core.vmap import Dim, batch_to, vmap_flat
+from minijax.primitives.ad_util import reduce_sum_p
+
+# ── Vectorising ──────────────────────────────────────────────────────────────────────────────
+
+
+def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
+         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False
+         ) -> Callable:
+    """A function of one example, made a function of a batch.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      in_axes: for each argument the axis to map over, None to pass it as it is; an integer for
+        all, or a tree prefix of the arguments.
+      out_axes: the axis of each result along which the batch goes; a tree prefix of the results.
+      axis_name: a name for the axis, for collectives.
+      axis_size: its size, needed where no argument is mapped.
+      spmd_axis_name: accepted for JAX's sake; there is one device.
+      sum_match: where `out_axes` has None for what differs along the axis, its sum.
+
+    Returns:
+      A function of the same arguments with the mapped axes added.
+
+    Raises:
+      ValueError: on call, when axes do not exist or their sizes differ.
+
+    >>> import numpy as np
+    >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
+    Array([ 0, 10, 20], dtype=int32)
+    """
+    check_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
+                        f"to the positional arguments passed to the function, but got {in_axes}.")
+
+    @tracebacks.standing_for(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got len(in_axes)="
+                f"{len(in_axes)}, len(args)={len(args)}")
+        if has_refs((args, kwargs)):
+            return _mapped_with_references(fun, args, kwargs, in_axes, out_axes, axis_name,
+                                           axis_size)
+        return map_arguments("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
+                             sum_match=sum_match)
+    return mapped
+
+
+def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
+                            axis_name: Hashable, axis_size: int | None) -> Any:
+    """`vmap` with references among the arguments: each example has its part of those mapped."""
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    dims = tree_util.flatten_axes("vmap in_axes", tree.children()[0], in_axes)
+    dims += [0] * (len(leaves) - len(dims))
+    check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
+    shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
+    whole, given = jaxpr.parted(leaves, shared)[::-1]
+    own_dims = jaxpr.parted(dims, shared)[False]
+    mapped = [i for i, x in enumerate(given) if type(x) is Ref]
+
+    def of_values(values: list) -> tuple[Any, list]:
+        inner = {i: Ref(values[i]) for i in mapped}
+        own = [inner.get(i, x) for i, x in enumerate(values)]
+        args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merged((own, whole), shared))
+        return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
+    values = [x.read() if type(x) is Ref else x for x in given]
+    result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),
+                           (out_axes, [own_dims[i] for i in mapped]), axis_name, axis_size)
+    for i, value in zip(mapped, new, strict=True):
+        given[i].write(value)
+    return result
+
+
+def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
+             axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
+             check_size: Callable[[int], None] = lambda size: None,
+             sum_match: bool = False) -> Any:
+    """A function's results over axes of its arguments; `api` is what errors call the caller."""
+    flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
+    dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
+    dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
+    values = [x if d is None else tracing.check_arg(x) for x, d in zip(leaves, dims, strict=True)]
+    size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
+    check_size(size)
+    outs, out_dims = core.leaving_no_tracer(vmap_flat)(
+        flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
+    wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
+    if sum_match:
+        outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
+                for x, d, w in zip(outs, out_dims, wanted, strict=True)]
+        out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
+    for i, (d, w) in enumerate(zip(out_dims, wanted, strict=True)):
+        if d is not None and w is None:
+            raise ValueError(
+                f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
+                f"None but output was batched on axis {d}")
+    return flat.result([flat.plain[i] if w is None and i in flat.plain else
+                        _moved_out(x, d, w, size)
+                        for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
+
+
+map_arguments: Callable = map_axes  # `extend.vmappable` puts one here that takes other values, too
+
+
+def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
+                 axis_size: int | None) -> tuple[int, list[Dim]]:
+    """The size of the mapped axis, and where each argument has it."""
+    api = info.traced_for
+    places = [None if d is None else _axis_of(api, x, d, name)
+              for x, d, name in zip(values, dims, info.arg_names, strict=True)]
+    sizes: dict[int, list[str]] = {}
+    for x, place, name in zip(values, places, info.arg_names, strict=True):
+        if place is not None:
+            sizes.setdefault(x.shape[place], []).append(
+                f"axis {place} of argument {name} of type {x.aval.str_long()}")
+    if not sizes and axis_size is None:
+        raise ValueError(f"{api} must have at least one non-None value in in_axes or axis_size "
+                         "must be specified")
+    size = axis_size if axis_size is not None else next(iter(sizes))
+    if set(sizes) - {size}:
+        given = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
+        raise ValueError(_sizes_differ(api, sizes, given))
+    return size, places
+
+
+def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:
+    if not -x.ndim <= axis < x.ndim:
+        raise errors.with_cure(
+            ValueError(f"{api} was requested to map its argument along axis {axis}, which implies "
+                       f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but "
+                       f"is only {x.ndim} (its shape is {x.shape})"),
+            f"It is about the argument {name}. In in_axes, None stands for an argument that is "
+            "the same for all: in_axes=(0, None).")
+    return axis % x.ndim
+
+
+def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str:
+    most = max(sizes, key=lambda size: len(sizes[size]))
+    lines = []
+    for size in sorted(sizes, key=lambda size: size != most):
+        count, first = len(sizes[size]), sizes[size][0]
+        which = "most" if size == most and len(sizes) > 1 else "some"
+        lines.append(f"  * one axis had size {size}: {first}" if count == 1 else
+                     f"  * {which} axes ({count} of them) had size {size}, e.g. {first}")
+    return (f"{api} got inconsistent sizes for array axes to be mapped:\n" + first_line
+            + ";\n".join(lines))
+
+
+def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
+    if wanted is None:
+        return x
+    ndim = x.ndim + (dim is None)
+    if not -ndim <= wanted < ndim:
+        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}")
+    return batch_to(x, dim, wanted % ndim, size)
+
+
+# ── Programs and types ───────────────────────────────────────────────────────────────────────
+
+def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
+               axis_env: Sequence[tuple[Hashable, int]] | None = None,
+               return_shape: bool = False) -> Callable[..., Any]:
+    """A function that returns the program of `fun` for given arguments.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      static_argnums: positions of arguments that are not arrays.
+      axis_env: names and sizes of mapped axes, as if a function stood here that `vmap` maps.
+      return_shape: whether to return the types of the results, too.
+
+    Returns:
+      A function of the arguments of `fun` (or their `ShapeDtypeStruct`) that returns a
+      `ClosedJaxpr`.
+
+    >>> make_jaxpr(lambda x: 2 * x)(3.0)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+    jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
+
+    @tracebacks.standing_for(fun)
+    def program(*args: Any, **kwargs: Any) -> jaxpr.ClosedJaxpr | tuple[jaxpr.ClosedJaxpr, Any]:
+        trace = core.current_trace.get()
+        if axis_env:
+            trace = core.EvalTrace(None, trace)
+            trace.axes += tuple(core.Axis(size, name) for name, size in axis_env)
+        traced = core.run_with(trace, jitted.trace, *args, **kwargs)
+        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+    return program
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of a function's results, which are not computed.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      args, kwargs: its arguments, or their `ShapeDtypeStruct`.
+
+    Returns:
+      The result's tree with a `ShapeDtypeStruct` for every array.
+
+    >>> import numpy as np
+    >>> eval_shape(lambda x: x[0] * 2, np.ones((3, 4), np.float32))
+    ShapeDtypeStruct(shape=(4,), dtype=float32)
+    """
+    return jit(fun).eval_shape(*args, **kwargs)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """A context in which what `jit` returns runs the function itself, step by step.
+
+    Args:
+      disable: False for a context in which it compiles again.
+
+    >>> with disable_jit():
+    ...     jit(lambda x: print("seen:", x))(3.0)
+    seen: 3.0
+    """
+    return config.disable_jit(disable)
+
+
+def fwd_and_bwd(fun: Callable, argnums: Argnums, has_aux: bool = False, jitted: bool = True
+                ) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function, each compiled once.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (result, aux); so does the forward pass, behind the residuals.
+      jitted: whether to compile both.
+
+    Returns:
+      ``fwd(*args) -> (result, residuals)``, and ``bwd(residuals, cotangent) -> cotangents``.
+
+    >>> fwd, bwd = fwd_and_bwd(lambda x, y: x * y, argnums=1)
+    >>> y, residuals = fwd(3.0, 4.0)
+    >>> bwd(residuals, 1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    fwd = by_argnums(fun, argnums, lambda partial, chosen: vjp(partial, *chosen, has_aux=has_aux))
+
+    def bwd(residuals: Callable, cotangent: Any) -> Any:
+        return as_chosen(argnums, residuals(cotangent))
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

@@ -1,0 +1,81 @@
+"""Operations one by one on another device than the CPU: each is a program of one equation.
+
+Stands on `compiled` and `devices`, and asks nothing of them until another device is asked for.
+Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.util import caches
+from minijax import config, core
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.placement import devices
+from minijax.transforms.compiled import run_program
+from minijax.placement.meshes import Mesh, current
+from minijax.placement.named_sharding import PlacedArray
+from minijax.placement.sharding_propagation import in_use, spread
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.tracing import stage
+
+
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
+              ) -> list[ArrayImpl] | None:
+    """What an operation gives where its arguments lie; None if they lie on the host."""
+    is_spread = isinstance(current.value, Mesh) or any(isinstance(x, PlacedArray) for x in args)
+    if not is_spread and devices.device_of(args).is_host:
+        return None
+    avals, given = tuple(x.aval for x in args), tuple(params.items())
+    try:
+        closed = _kept_program(primitive, avals, given, config.trace_key())
+    except TypeError:  # a parameter has no hash
+        closed = _program(primitive, avals, given)
+    if not is_spread:
+        return run_program(closed, primitive.name, args)
+    plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, PlacedArray) else x for x in args]
+    with current(None):  # which would bring each operation here again
+        outs = primitive.evaluate(plain, params)
+    return spread(closed, args, outs)
+
+
+def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
+    return stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
+
+
+@caches.remembered(maxsize=8192)
+def _kept_program(*given: Any) -> ClosedJaxpr:
+    return _program(*given[:-1])
+
+
+def begin() -> None:
+    """Have operations look where their arguments lie, from now on."""
+    devices.in_use.add("others")
+    begin_looking()
+
+
+def begin_looking() -> None:
+    """The same for where arrays are spread."""
+    in_use.add("arrays")
+    core.Primitive.elsewhere = staticmethod(evaluated)
+
+
+def named(device: Any) -> devices.Device | None:
+    """The device that an argument names: a device, a platform, or what has a device.
+
+    Raises:
+      ValueError: for anything else.
+    """
+    if isinstance(device, str):
+        device = devices.kind_named(device).numbered(0)
+    device = getattr(device, "device", device)
+    if device is not None and not isinstance(device, devices.Device):
+        raise ValueError(f"a device is one of jax.devices(), not {device!r}")
+    if device is not None and not device.is_host:
+        begin()
+    return device
+
+
+config.before_on((config.platforms, config.platform_name, config.default_device), begin)
+config.before_on((current,), begin_looking)

@@ -1,0 +1,65 @@
+"""Long formulas, evaluated: compiled for strips of a few lengths, for arrays of any shape.
+
+Stands on `compiled`, `devices`.  Chapter 25, *exp from scratch*, has such formulas.
+In JAX: `jax/_src/dispatch.py`, `apply_primitive`, which compiles each operation for each shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.util import caches
+from minijax import config
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.transforms.compiled import executable, is_interpreted
+from minijax.placement.devices import CPU, device_of
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.tracing import stage
+
+_LENGTHS = [16 ** k for k in range(1, 6)]
+_TURNS = 4  # at most so many, but for longer arrays: a call costs as much as a hundred elements
+
+
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
+              ) -> list[ArrayImpl] | None:
+    """What compiled code of the formula gives; None where its meaning is to run.
+
+    That is the same to the last bit, for LLVM joins no two roundings to one.
+    """
+    if primitive.elsewhere is not None and (
+            outs := primitive.elsewhere(primitive, args, params)) is not None:
+        return outs
+    [aval] = primitive.type_of([x.aval for x in args], params)
+    n = next((n for n in _LENGTHS if aval.size <= _TURNS * n), _LENGTHS[-1])
+    closed = _program(primitive, n, tuple(x.dtype for x in args), tuple(params.items()),
+                      config.trace_key())
+    device = device_of(args)
+    if config.disable_jit.value or device != CPU or is_interpreted(closed, device):
+        return None
+    run, flat = executable(closed, primitive.name), [_flat(x._buffer, aval.shape) for x in args]
+    out = np.empty(aval.size, aval.dtype)
+    for start in range(0, aval.size, n):
+        place = slice(start, min(start + n, aval.size))
+        [values] = run(*(_strip(x[place], n) for x in flat))
+        out[place] = values[:place.stop - start]
+    return [ArrayImpl(out.reshape(aval.shape), aval)]
+
+
+@caches.remembered(maxsize=1024)
+def _program(primitive: Primitive, n: int, dtypes: tuple, params: tuple, _: Any) -> ClosedJaxpr:
+    return stage(lambda *args: primitive.bind_list(*args, **dict(params)),
+                 [ShapedArray((n,), dtype) for dtype in dtypes])
+
+
+def _flat(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.broadcast_to(buffer, shape).reshape(-1)
+
+
+def _strip(values: np.ndarray, n: int) -> np.ndarray:
+    """The values, filled up with zeros."""
+    strip = np.zeros(n, values.dtype)
+    strip[:values.size] = values
+    return strip

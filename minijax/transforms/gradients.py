@@ -1,0 +1,162 @@
+"""Gradients, as users call them: `grad`, `value_and_grad`.
+
+Stands on `derivatives`.  Chapter 07, *Reverse derivatives*.  In JAX: `jax/_src/api.py`.
+"""
+
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, errors, tree_util
+from minijax.core import Array, dtype_name
+from minijax.core.linearize import linearize_flat
+from minijax.transforms.arguments import Filled, check_callable
+from minijax.transforms.derivatives import Linearized, at_point, check_arg, no_reduce_axes
+from minijax.util import tracebacks
+
+Argnums = int | Sequence[int]
+
+
+# ── Gradients ────────────────────────────────────────────────────────────────────────────────
+
+def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, reduce_axes: Sequence[Hashable] = ()) -> Callable:
+    """The gradient of a function with a scalar result.
+
+    Args:
+      fun: returns a real scalar; with `has_aux`, a pair of it and anything.
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (scalar, aux); the gradient function returns (gradient, aux).
+      holomorphic: promise that a complex function is holomorphic.
+      allow_int: let integer arguments have `float0` gradients.
+      reduce_axes: empty; JAX refuses others, too.
+
+    Returns:
+      A function of the same arguments that returns the gradient, in the argument's tree.
+
+    Raises:
+      TypeError: on call, when the result is no real scalar, or an argument no real array.
+
+    >>> grad(lambda x: x ** 2)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    no_reduce_axes("grad", reduce_axes)
+    return by_argnums(fun, argnums, _value_and_gradient(
+        argnums, has_aux, holomorphic, allow_int, "grad",
+        lambda value, gradients: (gradients, value[1]) if has_aux else gradients))
+
+
+def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False,
+                   reduce_axes: Sequence[Hashable] = ()) -> Callable:
+    """A function's scalar value and its gradient, in one pass.
+
+    Takes the arguments of `grad`, and raises what `grad` raises.
+
+    Returns:
+      A function of the same arguments that returns ``(value, gradient)``, or
+      ``((value, aux), gradient)``.
+
+    >>> value_and_grad(lambda x: x ** 2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    no_reduce_axes("grad", reduce_axes)
+    return by_argnums(fun, argnums, _value_and_gradient(
+        argnums, has_aux, holomorphic, allow_int, "value_and_grad",
+        lambda value, gradients: (value, gradients)))
+
+
+def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
+                        name: str, returned: Callable[[Any, Any], Any]
+                        ) -> Callable[[Callable, tuple], Any]:
+    """What a user's transformation of this name makes of a function and of where it is taken.
+
+    `returned` is what it returns of the value, with aux where there is one, and the gradients.
+    """
+    def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
+        check_inputs(chosen, name, holomorphic, allow_int)
+        point = at_point(partial, chosen, name, has_aux)
+        at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
+        _check_scalar(at.result)
+        aval = at.outs[0].aval
+        kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)
+        advice = f"For differentiation of functions with {kind} outputs, use jax.vjp directly."
+        if aval.dtype.kind == "c":
+            advice = NOT_HOLOMORPHIC.format("complex outputs", "jax.vjp")
+        check_real(at.result, name, "outputs", holomorphic, advice)
+        one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
+        gradients = as_chosen(argnums, at.pull_back([one]))
+        return returned(at.flat.with_aux(at.result) if has_aux else at.result, gradients)
+    return value_and_gradient
+
+
+def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any]) -> Callable:
+    """A function of the arguments of `fun`: what `derive` makes of it as a function of the chosen
+    arguments alone, and of these.
+    """
+    check_callable(fun)
+    several = (argnums,) if hasattr(argnums, "__index__") else argnums
+    numbers = tuple(map(operator.index, several))
+
+    @tracebacks.standing_for(fun)
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        for i in numbers:
+            if not -len(args) <= i < len(args):
+                need = i + 1 if i >= 0 else -i
+                raise TypeError(f"differentiating with respect to argnums={i} requires at least "
+                                f"{need} positional arguments to be passed by the caller, but got "
+                                f"only {len(args)} positional arguments.")
+        places = [i % len(args) for i in numbers]
+        return derive(Filled(fun, args, places, kwargs), tuple(args[i] for i in places))
+    return derived
+
+
+def as_chosen(argnums: Any, of_each: tuple) -> Any:
+    """What belongs to the chosen arguments; where one was asked for by its number, its own."""
+    return of_each[0] if isinstance(argnums, int) else of_each
+
+
+def check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -> None:
+    for x in tree_util.tree_leaves(chosen):
+        dtype = check_arg(x, ".").dtype
+        if holomorphic:
+            check_real(x, name, "inputs", holomorphic)
+        elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
+            raise errors.with_cure(
+                TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
+                          f"sub-dtype of np.inexact), but got {dtype_name(dtype)}. If you "
+                          "want to use Boolean- or integer-valued inputs, use vjp or set "
+                          "allow_int to True."),
+                "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
+
+
+NOT_HOLOMORPHIC = ("For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+                   "non-holomorphic functions involving {}, use {} directly.")
+
+
+def check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str = "") -> None:
+    """Refuse what is not real; or, where a complex function is promised, not complex."""
+    for x in tree_util.tree_leaves(tree):
+        dtype = check_arg(x, ".").dtype
+        if dtypes.issubdtype(dtype, np.complexfloating if holomorphic else np.floating):
+            continue
+        got = dtype_name(dtype)
+        if holomorphic:
+            raise TypeError(f"{name} with holomorphic=True requires {what} with complex dtype, "
+                            f"but got {got}.")
+        raise TypeError(f"{name} requires real-valued {what} ({what[:-1]} dtype that is a "
+                        f"sub-dtype of np.floating), but got {got}. {advice}")
+
+
+def _check_scalar(value: Any) -> None:
+    if not isinstance(value, Array):
+        raise TypeError("Gradient only defined for scalar-output functions. "
+                        f"Output was {value}.")
+    if value.shape != ():
+        raise errors.with_cure(
+            TypeError("Gradient only defined for scalar-output functions. "
+                      f"Output had shape: {value.shape}."),
+            "Return one number, such as the sum or the mean; or use vmap(grad(f)) for the "
+            "derivative of each, jacobian(f) for all of them.")

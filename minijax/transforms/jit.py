@@ -1,0 +1,480 @@
+"""`jit`: trace once per type of arguments, compile, and call the compiled code ever after.
+
+Stands on `compiled`, `dispatch`, `tracing`.  Chapter 08, *jit*.
+In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.util import caches, source_info
+from minijax import config, core, tree_util
+from minijax.core import Array, ArrayImpl
+from minijax.transforms.compiled import (Arguments, Lowered, ShapeDtypeStruct, Traced, called,
+                                         jit_p, run_on_arrays, timed)
+from minijax.transforms.arguments import (Named, check_callable, check_donated_once,
+                                          check_not_deleted, donated_leaves, looks_like,
+                                          named_arguments, static_value, usable, without_static)
+from minijax.placement.devices import Device, device_of, put
+from minijax.transforms.eager_dispatch import named
+from minijax.transforms.dispatch import Dispatcher, Miss, is_plain
+from minijax.placement.resharding import (UNSPECIFIED, checked_shardings, in_context,
+                                          laid_arguments, laid_results, no_mesh_for)
+from minijax.transforms.array_refs import (NotCarriedError, Ref, carry, carrying_refs, discharged,
+                                           passed)
+from minijax.core.jaxpr import eval_jaxpr
+from minijax.core.tracing import FlatFunction, hoist_tracers, recorder
+from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of, update_wrapper
+
+
+# ── Tracing and its cache ────────────────────────────────────────────────────────────────────
+
+# What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
+# share their traces.  Nothing in an entry refers to the function.
+_traces: caches.OfObjects[dict[Key, Traced]] = caches.OfObjects(lambda fun: {})
+
+
+# A flag that is set for good makes a state that is never met again: so many dispatchers are kept.
+MOST_STATES = 32
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process."""
+    caches.clear_all()
+
+
+# ── The function users hold ──────────────────────────────────────────────────────────────────
+
+class Key(NamedTuple):
+    """All that decides which trace a call can use."""
+
+    part: tuple  # the object, where a method is jitted, and what is donated
+    tree: tree_util.PyTreeDef
+    avals: tuple[core.ShapedArray, ...]
+    static: tuple[tuple, ...]  # the place or the name of each, and its value
+    flags: tuple
+    axes: tuple
+    device: Device
+
+
+class Given:
+    """The arguments of one call, taken apart: the static ones, and the leaves of the others."""
+
+    def __init__(self, jitted: JitFunction, args: tuple, kwargs: dict):
+        static = jitted._static
+        self.jitted, self.whole, self.all = jitted, jitted._fun, args
+        self.places = static.places(len(args))
+        self.named = {name: kwargs[name] for name in static.names if name in kwargs}
+        self.args = tuple(x for i, x in enumerate(args) if i not in self.places)
+        self.kwargs = {name: x for name, x in kwargs.items() if name not in self.named}
+        leaves, self.in_tree = tree_util.tree_flatten((self.args, self.kwargs))
+        self.leaves: list[Any] = [x if isinstance(x, Array | ShapeDtypeStruct) else
+                                  self._as_value(x, i) for i, x in enumerate(leaves)]
+        self.avals = [x.aval for x in self.leaves]
+
+    def _as_value(self, x: Any, place: int) -> Any:
+        def name() -> str | None:  # which needs a walk of the tree
+            names = self.info.arg_names
+            return names[place] if place < len(names) else None
+
+        def refusal() -> str:
+            path = f" at path {name()}" if name() else ""
+            return (
+                f"Error interpreting argument to {self.whole} as an abstract array. The "
+                f"problematic value is of type {type(x)} and was passed to the function{path}.\n"
+                "This typically means that a jit-wrapped function was called with a non-array "
+                "argument, and this argument was not marked as static using the static_argnums or "
+                "static_argnames parameters of jax.jit.")
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(
+                x, (np.ndarray, np.generic, Ref, *core.stand_ins)):
+            with contextlib.suppress(TypeError):
+                return ShapeDtypeStruct(x.shape, x.dtype)
+        try:
+            return core.as_value_or(x, refusal)
+        except OverflowError as error:
+            source_info.name_argument(error, name())
+            raise
+
+    @property
+    def info(self) -> source_info.DebugInfo:
+        return source_info.describe(self.whole, self.all, {**self.kwargs, **self.named}, "jit",
+                                    self.places, self.named)
+
+    @property
+    def fun(self) -> Callable:
+        """The user's function of what is not static; asked for by a trace, not by every call."""
+        if not (self.places or self.named):
+            return self.whole
+        return without_static(self.whole, self.all, self.places, self.named)[0]
+
+    @property
+    def key(self) -> Key:
+        static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
+        axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
+        return Key(self.jitted._part, self.in_tree, tuple(self.avals),
+                   tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
+                   device_of(self.leaves))
+
+    def trace(self) -> Traced:
+        """The program of the function for arguments like these."""
+        jitted, info = self.jitted, self.info
+        flat = FlatFunction(self.fun, self.in_tree, info)
+        with timed(f"tracing {jitted._name} for jit", "jaxpr_trace", jitted._name):
+            recorded = recorder()(flat, self.avals, info)
+        closed, captured = hoist_tracers(recorded)
+        donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
+        return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
+                      Arguments(self.in_tree, donated),
+                      () if captured or not donated else usable(closed, donated))
+
+    def run_python(self) -> None:
+        """Run the function itself, on the arrays that it was traced for."""
+        FlatFunction(self.fun, self.in_tree)(*self.leaves)
+
+
+class Laid(NamedTuple):
+    """How the arguments and the results of a function are to lie: trees of shardings."""
+
+    given: Any
+    result: Any
+
+    def around(self, call: Callable, args: tuple, kwargs: dict,
+               names: Callable[[], Sequence[str | None]],
+               static: Callable[[int], set[int]] = lambda count: set()) -> Any:
+        """A call whose arguments and results lie so.
+
+        `names` says how the arguments are called, `static` which of so many are no arrays.
+        """
+        if self.given is not UNSPECIFIED:
+            if kwargs:
+                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            args = laid_arguments(args, static(len(args)), self.given, names)
+        out = call(args, kwargs)
+        return out if self.result is UNSPECIFIED else laid_results(out, self.result)
+
+    def places(self, which: str, tree: tree_util.PyTreeDef) -> list:
+        """Where each leaf of a tree lies: of what is "given", or of the "result"."""
+        where = getattr(self, which)
+        return [in_context(place, no_mesh_for("jit", f"{which} shardings")(place))
+                for place in tree_util.flatten_axes(which, tree, where)]
+
+
+class JitFunction:
+    """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
+
+    _dispatcher: Dispatcher  # that of the last call's state of the flags
+    _dispatchers: dict[config.State, Dispatcher]
+
+    def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
+                 device: Device | None = None, laid: Laid | None = None):
+        looks_like(self, fun)
+        self._device, self._laid = device, laid
+        self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
+        self._name = name_of(fun)
+        # a bound method is made anew at each access: it counts by its function and its object
+        is_method = inspect.ismethod(fun)
+        self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
+        self._part: tuple = (
+            (caches.SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
+        if any(donated):
+            self._part += (donated,)
+        try:
+            weakref.ref(self._owner)
+        except TypeError:  # it cannot be a weak key
+            self._owner = self
+        self._forget()
+        self._refs: list[Ref] = []  # which the function closed over, as far as calls have shown
+        self._with_refs: dict[int, JitFunction] = {}
+        self._of_values: dict[tuple[int, ...], JitFunction] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if core.current_trace.get() is core.base_trace:
+                known, state = self._dispatcher, config.state()
+                if known.state is not state:
+                    known = self._dispatcher = self._dispatchers.get(state, known)
+                if known.state is state:
+                    try:
+                        return known.last(args, kwargs)
+                    except Miss:
+                        with contextlib.suppress(Miss):
+                            return known.another(args, kwargs)
+            if self._laid is None and self._device is None:
+                return self._call_here(args, kwargs)
+            return self._call_there(args, kwargs)
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
+
+    def _call_there(self, args: tuple, kwargs: dict) -> Any:
+        """A call whose arguments are brought to a device, or laid out, before."""
+        if self._laid is not None:
+            return self._laid.around(self._call_here, args, kwargs,
+                                     lambda: Given(self, args, kwargs).info.arg_names,
+                                     self._static.places)
+        device: Any = self._device
+        args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
+        with config.default_device(device):
+            return self._call_here(args, kwargs)
+
+    # A call inside a call goes through here, so a frame less is a deeper program.
+    def _call_here(self, args: tuple, kwargs: dict) -> Any:
+        if config.disable_jit.value:
+            return self._fun(*args, **kwargs)
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if any(type(x) is Ref for x in leaves):
+            return self._call_on_values(leaves, tree)
+        if not self._refs:
+            try:
+                given = self._with_values(args, kwargs)
+                known = len(self._table())
+                traced = self._traced(given)
+                return self._result(given, traced, has_run=len(self._table()) == known)
+            except NotCarriedError as error:
+                carry(error, self._refs)
+        return carrying_refs(
+            lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs), self._refs)
+
+    def _call_on_values(self, leaves: Sequence[Any], tree: tree_util.PyTreeDef) -> Any:
+        """A call with references among its arguments."""
+        places = tuple(i for i, x in enumerate(leaves) if type(x) is Ref)
+        refs = [leaves[i] for i in places]
+        args, kwargs = tree_util.tree_unflatten(tree, leaves)
+        if places not in self._of_values:
+            self._of_values[places] = self._changed(_on_values(self._fun, places))
+        of_values = self._of_values[places]
+        values = tree_util.tree_unflatten(tree, [x.read() if type(x) is Ref else x for x in leaves])
+        with passed(leaves, source_info.describe(self._fun, args, kwargs, "jit")):
+            for ref in refs:
+                if any(ref is known for known in of_values._refs):
+                    raise ValueError(ref.passed_as)
+            result, new = of_values(*values[0], **values[1])
+        for ref, value in zip(refs, new, strict=True):
+            ref.write(value)
+        return result
+
+    def _handing_over(self, count: int) -> JitFunction:
+        """The function with the values of the references it closed over as its first argument."""
+        if count not in self._with_refs:
+            self._with_refs[count] = self._changed(discharged(self._fun, self._refs[:count]), 1)
+        return self._with_refs[count]
+
+    def _changed(self, fun: Callable, shift: int = 0) -> JitFunction:
+        """`jit` of another function, with more arguments before its own."""
+        update_wrapper(fun, self._fun)
+        static, donated = (named._replace(numbers=tuple(
+            n + shift if n >= 0 else n for n in named.numbers))
+            for named in (self._static, self._donated))
+        return JitFunction(fun, static, donated, self._inline)
+
+    def _with_values(self, args: tuple, kwargs: dict) -> Given:
+        given = Given(self, args, kwargs)
+        for x in given.leaves:
+            if isinstance(x, ShapeDtypeStruct):
+                raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
+                                "lowered.")
+        return given
+
+    def _result(self, given: Given, traced: Traced, has_run: bool) -> Any:
+        """What the traced program gives, and a dispatcher that gives it sooner the next time."""
+        if core.current_trace.get() is core.base_trace:
+            if has_run:
+                check_not_deleted(given.leaves, traced.program)
+            if traced.donated:
+                check_donated_once(given.leaves, traced.program, traced.donated, has_run)
+        outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
+        if core.current_trace.get() is core.base_trace:
+            self._remember(given, traced)
+            for i in traced.donated:
+                if not given.leaves[i].is_literal:  # which are shared
+                    core.give_away(given.leaves[i])
+        return tree_util.tree_unflatten(traced.out_tree, outs)
+
+    def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
+        """The traced program on the leaves of the arguments."""
+        program = traced.program
+        if core.current_trace.get() is core.base_trace:
+            if core.base_trace.goes_straight and all(isinstance(x, ArrayImpl) for x in leaves):
+                device = device_of(leaves)  # what `bind` comes to, sooner
+                return run_on_arrays(traced.run(device), device, program, leaves)
+        elif self._inline:
+            return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
+        return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
+
+    def _remember(self, given: Given, traced: Traced) -> None:
+        """Write a dispatcher for arguments like these, unless there is one already."""
+        if (any(self._static) or self._device or self._laid or traced.captured or traced.donated
+                or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
+            return
+        state, device = config.state(), device_of(given.leaves)
+        known = self._dispatchers.get(state)
+        if known is None:
+            if len(self._dispatchers) >= MOST_STATES:
+                self._forget()
+            known = self._dispatchers[state] = Dispatcher(state)
+            _holders.add(self)
+        known.add(given.in_tree, device, tuple(given.avals), traced.run(device), traced.out_tree,
+                  traced.program.out_avals)
+        self._dispatcher = known
+
+    def _traced(self, given: Given) -> Traced:
+        """The trace for these arguments."""
+        key, table = given.key, self._table()
+        found = table.get(key)
+        if found is None or not found.is_current():
+            core.base_trace.note("miss", given, key, table)
+            found = given.trace()
+            # what is kept holds the tracers of transformations around, which a check would find
+            if not (found.captured and config.check_tracer_leaks.value):
+                table[key] = found
+        core.base_trace.note("lookup", found, given)
+        return found
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    @api_boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function's program for arguments of these types."""
+        traced = self._traced(Given(self, args, kwargs))
+        if self._laid is None:
+            return traced
+        # The trace is that of the function; another `jit` of it may lay it out otherwise.
+        return replace(traced, arguments=traced.arguments._replace(laid=self._laid))
+
+    @api_boundary
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The stages from program to loops; ``.compile()`` goes on to machine code."""
+        return self.trace(*args, **kwargs).lower()
+
+    @api_boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the outputs, which are not computed."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        self._table().clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what is found by this object alone."""
+        self._dispatcher, self._dispatchers = Dispatcher(), {}
+
+    def _cache_size(self) -> int:
+        return len(self._table())
+
+    def _table(self) -> dict[Key, Traced]:
+        return _traces[self._owner]
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        # `inspect` would ask each function in each other twice
+        return inspect.signature(inspect.unwrap(
+            self._fun, stop=lambda fun: "__signature__" in getattr(fun, "__dict__", ())))
+
+    def __reduce__(self) -> str | tuple:
+        """Pickled by its name, where a module or class has it under its name, as functions are;
+        otherwise, and copied, as `jit` of its function.
+        """
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        name = getattr(self, "__qualname__", "<none>")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device,
+                             self._laid)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._fun!r}>"
+
+
+# What is jitted libraries tell by the name of its type, under which pickles look for it, too.
+PjitFunction = JitFunction
+JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
+
+
+def _on_values(fun: Callable, places: Sequence[int]) -> Callable[..., tuple[Any, list]]:
+    """A function of references at some places, as one of their values, which returns new ones."""
+    def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        refs = {i: Ref(leaves[i]) for i in places}
+        args, kwargs = tree_util.tree_unflatten(
+            tree, [refs.get(i, x) for i, x in enumerate(leaves)])
+        return fun(*args, **kwargs), [ref.read() for ref in refs.values()]
+    pure.gives_more = True  # type: ignore[attr-defined]
+    return pure
+
+
+_holders = caches.Holders(JitFunction._forget)
+
+
+def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | None = None,
+        static_argnames: str | Iterable[str] | None = None,
+        donate_argnums: int | Iterable[int] | None = None,
+        donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+        device: Any = None, backend: str | None = None, inline: bool = False,
+        in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
+        compiler_options: dict[str, Any] | None = None) -> Any:
+    """Compile a function: trace it once for each type of arguments, then run machine code.
+
+    Args:
+      fun: a pure function of arrays and trees of arrays.
+      static_argnums: positions of arguments that are not arrays; each value is traced anew.
+      static_argnames: the same by name.
+      donate_argnums: positions of arguments that a call uses up: where a result has the size of
+        such an array, the array's memory is freed, and reading it raises.
+      donate_argnames: the same by name.
+      keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
+      device: where it runs, and brings its arguments; where they lie, if None.
+      backend: the platform of that device: its first one.
+      inline: leave no ``jit`` equation behind when called while tracing.
+      in_shardings: how the arguments lie: a sharding, a spec over the mesh that was set, or a
+        tree of them that is a prefix of the tuple of positional arguments.
+      out_shardings: the same for the result.
+      compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      TypeError: on call, when an argument that is not static is no array.
+      ValueError: when the function has no such argument, or one is both static and donated; on
+        call, when a static argument is not hashable.
+
+    >>> @jit
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames,
+            donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+            keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+            in_shardings=in_shardings, out_shardings=out_shardings,
+            compiler_options=compiler_options)
+    check_callable(fun)
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+    static = named_arguments(fun, static_argnums, static_argnames, "static")
+    donated = named_arguments(fun, donate_argnums, donate_argnames, "donate")
+    if both := set(static.names) & set(donated.names):
+        raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
+                         f"{both} appear in both static_argnames and donate_argnames")
+    laid = Laid(UNSPECIFIED if in_shardings is None else
+                checked_shardings("in_shardings", in_shardings),
+                checked_shardings("out_shardings", out_shardings))
+    return JitFunction(fun, static, donated, inline, named(device or backend),
+                       None if laid == (UNSPECIFIED, UNSPECIFIED) else laid)

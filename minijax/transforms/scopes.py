@@ -1,0 +1,93 @@
+"""Blocks in which programs are traced another way, or bear a name.
+
+Stands on `core`.  Chapter 08, *jit and its cache*.
+In JAX: `jax/_src/core.py` (`ensure_compile_time_eval`), `jax/_src/api.py` (`named_scope`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from minijax import core
+from minijax.core import Array, Params, Primitive, Tracer
+from minijax.util.tracebacks import wraps
+
+
+class _KnownAtOnce(core.EvalTrace):
+    """Runs what mentions no tracer on its numbers, and leaves the rest to the trace behind it."""
+
+    def __init__(self, behind: core.Trace) -> None:
+        super().__init__(behind.level, behind)
+        self.ground = core.base_trace
+
+    def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
+        return not any(isinstance(x, Tracer) for x in args)
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array], params: Params
+                          ) -> list:
+        return core.base_trace.process_primitive(primitive, args, params)
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A block whose operations on known numbers run at once, even while a function is traced.
+
+    >>> import minijax as jax
+    >>> def f(x):
+    ...     with ensure_compile_time_eval():
+    ...         place = int(jax.numpy.arange(3)[1] * 2)
+    ...     return x[place]
+    >>> jax.jit(f)(jax.numpy.arange(5.))
+    Array(2., dtype=float32)
+    """
+    behind = core.current_trace.get()
+    if type(behind) is core.EvalTrace:
+        yield
+        return
+    core.current_trace.set(_KnownAtOnce(behind))
+    try:
+        yield
+    finally:
+        core.current_trace.set(behind)
+
+
+class named_scope(contextlib.ContextDecorator):
+    """A block, or a function, with a name for those who look at programs.
+
+    JAX: shows it in profiles and in what its compiler writes down.
+
+    Args:
+      name: the name.
+
+    Raises:
+      TypeError: for what is no string.
+
+    >>> with named_scope("layer"):
+    ...     pass
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope name argument must be a string, got {name}")
+        self.name = name
+
+    def __enter__(self) -> "named_scope":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """What was raised inside goes on."""
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """The function, with a name for those who look at programs, as of `named_scope`.
+
+    >>> named_call(lambda x: x + 1, name="next")(2)
+    3
+    """
+    scope = named_scope(name or str(getattr(fun, "__name__", "function")))
+
+    @wraps(fun)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with scope:
+            return fun(*args, **kwargs)
+    return called

@@ -1,0 +1,125 @@
+"""Loops as launches: the emulator, which refuses what GPUs would get wrong, gives their numbers."""
+
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.compiler.loops import Barrier, For, Launch, Shuffle, Store, touched, walk
+from minijax.compiler.schedule import lower_to_kernel
+from minijax.compiler.targets import launches, ptx
+from minijax.compiler.targets.programs import emulate
+from tests import running_text
+
+X = np.linspace(-2, 3, 6000, dtype=np.float32).reshape(60, 100)
+
+
+def kernel(f, *args):
+    """The loops that are made for a GPU."""
+    lowered = jax.jit(f).lower(*args)._lowered
+    return lower_to_kernel(lowered.jaxpr, lowered.name, on_gpu=True)
+
+
+def run(f, *args, seed=0):
+    """The results of a function on the emulator, and its launches."""
+    source = kernel(f, *args)
+    made = launches.scheduled(source)
+    given = [running_text.laid_out(np.asarray(x), buffer)
+             for x, buffer in zip(jax.tree.leaves(args), source.inputs, strict=True)]
+    return emulate(made, given, seed), made
+
+
+PROGRAMS = {
+    "a chain": lambda x: jnp.tanh(x) * 2 + 1,
+    "a sum over all": jnp.sum,
+    "a maximum down the columns": lambda x: x.max(0),
+    "a place along the rows": lambda x: x.argmax(1),
+    "softmax of rows": lambda x: jax.nn.softmax(x, -1),
+    "softmax of columns": lambda x: jax.nn.softmax(x, 0),
+    "the normal form of a layer": lambda x: (x - x.mean(1)[:, None]) / x.std(1)[:, None],
+    "a transpose": lambda x: x.T + 1,
+    "a running total": lambda x: jnp.cumsum(x.ravel()) / 6000,
+    "a sort": lambda x: jnp.sort(x, 1),
+    "rows by their number": lambda x: x[jnp.arange(59, -1, -2)],
+    "what is scattered": lambda x: jnp.zeros(9).at[jnp.arange(60) % 9].add(x[:, 0]),
+    "random numbers": lambda x: jax.random.normal(jax.random.key(0), (500,)) + x[0, 0],
+    "a loop": lambda x: jax.lax.fori_loop(0, 5, lambda i, y: jnp.sin(y) + y.sum(), x),
+    "a loop until": lambda x: jax.lax.while_loop(
+        lambda y: y.sum() < 1e5, lambda y: y * 2 + 1, x),
+    "a branch": lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x),
+    "a scan": lambda x: jax.lax.scan(lambda c, row: (c + row, c.sum()), x[0], x),
+    "a product": lambda x: jnp.tanh(x @ x.T) + 1,
+    "a gradient": jax.grad(lambda x: (jnp.tanh(x[:, :50] @ x[:50]) ** 2).mean()),
+}
+
+
+@pytest.mark.parametrize("wide", [64, launches.WIDE])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_launches_give_the_numbers_of_the_loops(monkeypatch, name, wide):
+    monkeypatch.setattr(launches, "WIDE", wide)
+    found, _ = run(PROGRAMS[name], X)
+    for a, b in zip(found, jax.tree.leaves(PROGRAMS[name](X)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("f", [jnp.sum, lambda x: jax.nn.softmax(x, -1), lambda x: x.max(0)])
+def test_the_same_bits_in_whatever_order_blocks_run(f):
+    first, *others = [run(f, X, seed=seed)[0][0] for seed in range(3)]
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+def test_a_thread_takes_a_few_turns_and_a_block_a_row():
+    wide = np.zeros((4000, 1024), np.float32)
+    [chain] = launches.scheduled(kernel(lambda x: jnp.tanh(x) + 1, wide)).body
+    assert chain.blocks * chain.threads * launches.TOGETHER == wide.size and not any(
+        isinstance(each, For | Barrier) for each in walk(chain.body))
+    [rows] = launches.scheduled(kernel(lambda x: jax.nn.softmax(x, -1), wide)).body
+    assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
+
+
+def test_sums_over_all_are_two_launches():
+    parts, rest = launches.scheduled(kernel(jnp.sum, np.zeros(1 << 20, np.float32))).body
+    assert parts.blocks == 1024 and rest.blocks == 1
+
+
+def test_what_a_loop_carries_stays_on_the_device():
+    body = launches.scheduled(kernel(PROGRAMS["a loop until"], X)).body
+    assert [type(each) for each in body] == [Launch]
+
+
+def test_only_what_calls_a_library_goes_back_to_the_host():
+    def f(x):
+        return jax.lax.fori_loop(0, 3, lambda i, y: jnp.linalg.inv(y) + 1, x)
+    [*_, loop] = [each for each in launches.scheduled(kernel(f, np.eye(8) + 1)).body
+                  if isinstance(each, For)]
+    assert any(isinstance(each, Launch) for each in loop.body)
+
+
+def test_what_a_function_of_the_host_raises_is_raised_between_launches():
+    def refuse(x):
+        raise ValueError("no such number")
+
+    def f(x):
+        jax.lax.cond(x.sum() > 0, lambda: jax.debug.callback(refuse, x), lambda: None)
+        return x
+    x = -np.ones(3, np.float32)
+    np.testing.assert_array_equal(run(f, x)[0][0], x)
+    with pytest.raises(RuntimeError, match="no such number"):
+        run(f, np.ones(3, np.float32))
+
+
+def test_temps_of_one_launch_have_each_a_place_of_their_own():
+    for f in PROGRAMS.values():
+        _, made = run(f, X)
+        for launch in ptx.launches_of(made.body):
+            temps = {x for each in walk(launch.body) for x in touched(each) if x in made.offsets}
+            ends = sorted((made.offsets[x], made.offsets[x] + x.nbytes) for x in temps)
+            assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_what_is_stored_by_one_thread_is_seen_behind_a_barrier():
+    _, made = run(PROGRAMS["a loop"], X)
+    stores = [each for each in walk(made.body) if isinstance(each, Store)]
+    assert stores and any(isinstance(each, Barrier) for each in walk(made.body))

@@ -1,0 +1,91 @@
+"""Outlining: long kernels are many functions, equal loops are compiled once, nothing else changes.
+"""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax.compiler import llvm, outlining
+
+X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+
+
+def network(lib, weights, x):
+    def loss(weights):
+        y = x
+        for w in weights:
+            y = lib.numpy.tanh(y @ w)
+        return (y * y).sum()
+    return lib.grad(loss)(weights)
+
+
+def in_a_loop(lib, x):
+    """A long body: loops that need its index, its carry, and memory that others had before."""
+    def step(i, y):
+        for k in range(4):
+            rows = lib.lax.dynamic_index_in_dim(y, (i + k) % 4, keepdims=False)
+            y = lib.numpy.tanh(y @ (y.T @ y) * 0.1) + rows * 0.5 + (x > rows).sum(0) * 0.1
+        return y
+    return lib.lax.fori_loop(0, 3, step, x)
+
+
+def scalars_between(lib, x):
+    y = x
+    for _ in range(6):
+        total = lib.numpy.sin(y.mean())
+        y = lib.numpy.where(x > 0, y * 0.5 + total, lib.numpy.cos(y) - total)
+    return y, lib.numpy.sort(y, axis=1), lib.numpy.cumsum(y, 0)
+
+
+def assembly(f, *args):
+    lowered = minijax.jit(f).lower(*args)._lowered
+    return llvm.assembly(lowered.kernel)
+
+
+def longest(monkeypatch, statements):
+    """From here on no function is much longer."""
+    for module in (outlining, llvm):
+        monkeypatch.setattr(module, "LONG", statements)
+
+
+def functions(text):
+    return re.findall(r"define internal void (@loop[\w.]*)\(", text)
+
+
+@pytest.mark.parametrize("program", [in_a_loop, scalars_between])
+@pytest.mark.parametrize("most", [12, 60])
+def test_a_long_kernel_computes_what_it_would_in_one_piece(monkeypatch, program, most):
+    whole, theirs = minijax.jit(lambda x: program(minijax, x)), jax.jit(lambda x: program(jax, x))
+    longest(monkeypatch, 10 ** 9)
+    assert not functions(assembly(whole, X))
+    wanted = minijax.tree.leaves(whole(X))
+    longest(monkeypatch, most)
+    assert functions(assembly(lambda x: program(minijax, x), X))
+    ours = minijax.tree.leaves(minijax.jit(lambda x: program(minijax, x))(X))
+    for a, b, c in zip(ours, wanted, jax.tree.leaves(theirs(X)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-5)
+
+
+def test_equal_layers_are_one_function():
+    texts = [assembly(lambda ws: network(minijax, ws, X), [np.eye(8, dtype=np.float32)] * n)
+             for n in (12, 24)]
+    fewer, more = (functions(text) for text in texts)
+    assert len(fewer) == len(set(fewer)) and sorted(more) == sorted(fewer)
+    assert len(texts[1]) < 2 * len(texts[0])
+    calls = [len(re.findall(r"(?:call void|ptrtoint \(ptr) @loop", text)) for text in texts]
+    assert calls[1] >= 2 * calls[0] - 12 > len(fewer)
+
+
+def test_the_gradient_of_many_layers_is_jaxs():
+    weights = [np.eye(8, dtype=np.float32) * (1 + k / 40) for k in range(12)]
+    for a, b in zip(minijax.jit(lambda ws: network(minijax, ws, X))(weights),
+                    jax.jit(lambda ws: network(jax, ws, X))(weights), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_short_kernel_is_one_function():
+    assert not functions(assembly(lambda x: minijax.numpy.tanh(x) @ x.T, X))
