@@ -207,7 +207,6 @@ class Scan(Loop):
         known_kinds, later_kinds = parted(self.kinds, flags)
         before, known, is_fixed = with_fixed_outputs_before(
             halves.known, known_kinds.count(CONST), halves.unknown_out.count(False))
-        fixed = jaxpr_as_fun(before)(*known_args[:known_kinds.count(CONST)])
         each_kind = iter(CONST if each else ROW for each in is_fixed)
         needed = [next(each_kind) if place is None else self.kinds[place]
                   for place in halves.needs]
@@ -216,6 +215,7 @@ class Scan(Loop):
                                   parted(self.out_kinds, halves.unknown_out)[True])
 
         def unknown_args(residuals: Sequence[Any]) -> list:
+            fixed = jaxpr_as_fun(before)(*known_args[:known_kinds.count(CONST)])
             values = [*halves.needed(args, merged((residuals, fixed), is_fixed)), *later_args]
             return [values[i] for i in order]
         return Halves(known_args, self.params(known, known_kinds), unknown_args,

@@ -264,3 +264,14 @@ def test_a_policy_looks_into_loops_and_branches_as_jaxs_does(name, policy):
     assert ours == theirs
     for value, right in zip(values, wanted, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)
+
+
+def test_a_policy_sees_a_scan_with_something_that_is_the_same_in_each_turn():
+    """What does not vary is computed before the loop, and not where a policy only asks of types."""
+    def f(x, w):
+        def turn(c, row):
+            return c * jnp.sin(w * 2.0) * row, c
+        return minijax.lax.scan(turn, x, jnp.arange(1.0, 4.0))[1].sum()
+    kept = minijax.checkpoint(f, policy=minijax.checkpoint_policies.dots_saveable)
+    for derive in (minijax.grad, minijax.hessian, lambda g: minijax.jit(minijax.grad(g))):
+        np.testing.assert_allclose(derive(kept)(1.5, 0.5), derive(f)(1.5, 0.5), rtol=1e-6)
