@@ -454,12 +454,10 @@ def _cell(rule: Any) -> str:
 # ── Inside ───────────────────────────────────────────────────────────────────────────────────
 
 FLOORS = {
-    "Ground": ("errors", "config", "caches", "context", "lazily", "tracebacks", "pytree",
-               "tree_util", "tree", "dtypes"),
-    "Machine": ("core", "jaxpr", "stage", "printing", "source_info"),
+    "Ground": ("errors", "config", "util", "tree_util", "tree", "dtypes"),
+    "The core": ("core",),
     "Primitives, the rows": ("primitives",),
-    "Interpreters, the columns": ("interpreters",),
-    "Compiler": ("lowering",),
+    "Compiler": ("compiler",),
     "Programs with programs inside": ("transforms", "control_flow", "custom", "placement"),
     "What users import": (),
 }

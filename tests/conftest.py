@@ -52,7 +52,7 @@ def pytest_collection():
 LONGEST = [f"tests/{name}.py" for name in (
     "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
     "generated/test_generated", "libraries/test_libraries", "tutorials/test_tutorials",
-    "lowering/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
+    "compiler/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
     "test_corners", "test_rims", "test_book")]
 
 TURNS = 6  # at one commit in so many, each test of tests runs: `make test` says which, in TURN
@@ -137,7 +137,7 @@ def memory_that_tells():
 
 
 # Whose subject is the machine code that users run; elsewhere LLVM takes a tenth of the time.
-OF_MACHINE_CODE = ("lowering", "test_compositions.py", "test_precision.py", "test_stage.py")
+OF_MACHINE_CODE = ("compiler", "test_compositions.py", "test_precision.py", "test_tracing.py")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -145,7 +145,7 @@ def little_effort(request):
     """Kernels are compiled with LLVM's optimiser where that is what a file is about."""
     from tests.generated.running import quick_compiler
     inside = request.path.relative_to(Path(__file__).parent)
-    with quick_compiler(inside.parts[0] not in OF_MACHINE_CODE):
+    with quick_compiler(not {*inside.parts} & {*OF_MACHINE_CODE}):
         yield
 
 

@@ -124,6 +124,10 @@ class Array:
     dtype = property(lambda self: self.values.dtype)
     shape = property(lambda self: self.values.shape)
     ndim = property(lambda self: self.values.ndim)
+    size = property(lambda self: self.values.size)
+
+    def __float__(self) -> float:
+        return float(self.values)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self.values if dtype is None else self.values.astype(dtype)

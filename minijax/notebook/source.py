@@ -59,7 +59,7 @@ def split_name(name: str) -> tuple[str, list[str]]:
     """The module that a dotted name begins with, and what follows.
 
     >>> split_name("minijax.core.primitive.Primitive.bind")
-    ('minijax.core', ['Primitive', 'bind'])
+    ('minijax.core.primitive', ['Primitive', 'bind'])
     """
     module, *rest = name.split(".")
     while rest and _is_module(f"{module}.{rest[0]}"):

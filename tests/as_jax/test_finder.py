@@ -63,7 +63,8 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
     assert said == [
         f"AttributeError {tells}vmapp; the nearest that it has is jax.vmap.",
         f"AttributeError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
-        f"AttributeError {tells}_src.core.Jaxpq.",
+        f"AttributeError {tells}_src.core.Jaxpq; the nearest that it has is "
+        "jax._src.core.jaxpr.",
         f"ModuleNotFoundError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
         f"ModuleNotFoundError {tells}nothing_like_it.",
         f"ModuleNotFoundError {tells}numpy.linallg; the nearest that it has is jax.numpy.linalg.",
@@ -82,16 +83,17 @@ def test_a_script_and_a_module_run_as_they_are(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import jax, sys\nprint(__name__, jax.Array.__module__, sys.argv[1:])\n")
     assert run("-m", "minijax.as_jax", str(script), "a", "-b") == (
-        "__main__ minijax.core ['a', '-b']\n")
+        "__main__ minijax.core.array ['a', '-b']\n")
     assert "usage" in run("-m", "minijax.as_jax", succeeds=False)
     statement = "import jax; print(jax.Array.__module__)"
-    assert "minijax.core\n" in run("-m", "minijax.as_jax", "-m", "timeit", "-n1", "-r1", statement)
+    assert "minijax.core.array\n" in run(
+        "-m", "minijax.as_jax", "-m", "timeit", "-n1", "-r1", statement)
 
 
 def test_tests_run_as_they_are(tmp_path):
     test = tmp_path / "test_it.py"
     test.write_text("import jax\n\ndef test_whose_arrays():\n"
-                    "    assert jax.numpy.ones(3).__class__.__module__ == 'minijax.core'\n")
+                    "    assert jax.numpy.ones(3).__class__.__module__ == 'minijax.core.array'\n")
     said = run("-m", "pytest", "-q", "-p", "minijax.as_jax", "-c", os.devnull, str(test))
     assert "1 passed" in said
 

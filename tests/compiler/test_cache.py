@@ -361,7 +361,7 @@ def test_an_interrupt_at_any_line_leaves_the_cache_right():
 
         def interrupt(frame, event, argument):
             nonlocal left
-            if event == "line" and "lowering" in frame.f_code.co_filename:
+            if event == "line" and "compiler" in frame.f_code.co_filename:
                 left -= 1
                 if left < 0:
                     sys.settrace(None)

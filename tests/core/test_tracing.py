@@ -48,7 +48,7 @@ def test_closed_over_tracers_can_be_made_inputs():
 def test_a_result_that_is_no_array_is_refused_with_the_functions_place(f):
     with pytest.raises(TypeError, match="is not a valid JAX type") as caught:
         minijax.jit(f)(1.0)
-    assert f"test_stage.py:{f.__code__.co_firstlineno}" in str(caught.value)
+    assert f"test_tracing.py:{f.__code__.co_firstlineno}" in str(caught.value)
 
 
 def message(lib, f, *args):

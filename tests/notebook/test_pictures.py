@@ -10,7 +10,7 @@ import pytest
 import minijax
 from minijax.util import jaxpr_text
 from minijax.notebook import pictures
-from tests.test_printing import PROGRAMS, rebuilt
+from tests.util.test_jaxpr_text import PROGRAMS, rebuilt
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -131,7 +131,8 @@ def test_partial_is_a_tree_of_its_arguments():
     for make in (lambda t: t.tree_structure(t.Partial(max, 1, key=2)),
                  lambda t: t.Partial(t.Partial(operator.add, 1), 2),
                  lambda t: t.tree_structure(t.Partial(functools.partial(operator.add), 1))):
-        assert outcome(lambda: make(ours)) == outcome(lambda: make(theirs))  # noqa: B023
+        said = outcome(lambda: make(ours))  # noqa: B023
+        assert str(said).replace("minijax", "jax") == str(outcome(lambda: make(theirs)))  # noqa: B023
 
 
 def test_partial_keeps_the_function_it_was_given():
