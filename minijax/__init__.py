@@ -7,8 +7,8 @@ from minijax import (ad_checkpoint, config, core, custom_batching, custom_deriva
                      dtypes, errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
                      stages, tree, tree_util, typing)
 from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
-from minijax.util.command_line import config_with_absl as _config_with_absl
-from minijax.util.command_line import parse_flags_with_absl as _parse_flags_with_absl
+from minijax.util.command_line import (config_with_absl as _config_with_absl,
+                                       parse_flags_with_absl as _parse_flags_with_absl)
 from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
                             debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
                             debug_recompiles, debug_unsafe_casts, default_device,

@@ -4,10 +4,9 @@ Stands on `custom.debug_callback`, `debug_breakpoint`.  Chapter 12.  In JAX: `ja
 """
 
 from minijax.custom.debug_breakpoint import breakpoint
-from minijax.custom.debug_callback import DebugEffect, OrderedDebugEffect
-from minijax.custom.debug_callback import debug_callback as callback
-from minijax.custom.debug_callback import debug_log as log
-from minijax.custom.debug_callback import debug_print as print
+from minijax.custom.debug_callback import (DebugEffect, OrderedDebugEffect,
+                                           debug_callback as callback, debug_log as log,
+                                           debug_print as print)
 from minijax.placement.out_sharding import (inspect_array_sharding, visualize_array_sharding,
                                             visualize_sharding)
 

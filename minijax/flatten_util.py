@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax, tree_util
-from minijax import numpy as jnp
+from minijax import dtypes, lax, tree_util, numpy as jnp
 from minijax.core import Array, as_value
 
 

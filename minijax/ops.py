@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
-from minijax import numpy as jnp
+from minijax import core, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode

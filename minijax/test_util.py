@@ -10,8 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax import core, dtypes, tree_util
-from minijax import numpy as jnp
+from minijax import core, dtypes, tree_util, numpy as jnp
 from minijax.transforms.derivatives import jvp, linearize, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from minijax.util.pytree import (LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys,
-                                 flatten, flatten_with_path, kind_of, kinds, sorted_keys, stopping)
-from minijax.util.pytree import (DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey,
+                                 flatten, flatten_with_path, kind_of, kinds, sorted_keys, stopping,
+                                 DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey,
                                  GetAttrKey as GetAttrKey, PyTreeDef as PyTreeDef,
                                  SequenceKey as SequenceKey, keystr as keystr)
 

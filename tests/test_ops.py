@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import errors, ops
-from minijax import numpy as jnp
+from minijax import errors, ops, numpy as jnp
 
 UPDATES = {"index_update": "set", "index_add": "add", "index_mul": "multiply",
            "index_min": "min", "index_max": "max"}

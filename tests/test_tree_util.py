@@ -14,8 +14,7 @@ import jax.tree_util as theirs
 import pytest
 from hypothesis import given, settings
 
-from minijax import tree
-from minijax import tree_util as ours
+from minijax import tree, tree_util as ours
 
 Point = collections.namedtuple("Point", "x y")
 OtherPoint = collections.namedtuple("Point", "x y")

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import minijax
-from minijax import core
+from minijax import core, numpy as jnp
 from minijax.transforms import compiled
-from minijax import numpy as jnp
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "minijax"

@@ -1,7 +1,7 @@
 """Hoisting matrix products out of scans: products of inputs are batched before the loop; products
 that feed only outputs, and sums of products, are batched after it.
 
-Stands on jaxpr.py and the interpreters. Chapter 22. In XLA: while-loop invariant code motion; in
+Stands on `core`. Chapter 22. In XLA: while-loop invariant code motion; in
 JAX: `_split_transpose` of `scan`.
 """
 
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import tracing
-from minijax.core import Array
+from minijax.core import tracing, Array
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, eval_jaxpr, parted, subjaxprs,
                                 without_dead_equations)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from minijax.core import tracing
-from minijax.core import Array
+from minijax.core import tracing, Array
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from minijax.primitives.ad_util import spread
 from minijax.primitives.gather import scatter_add_p

@@ -1,6 +1,6 @@
 """What the rules of operations with programs inside share, and those that run one of several.
 
-Stands on the interpreters.  Chapter 09, *Control flow*.
+Stands on `core`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from minijax import core, dtypes
 from minijax.util import source_info
-from minijax.core import tracing
-from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero
+from minijax.core import tracing, Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero
 from minijax.core.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted,
                                 without_dead_equations)
 from minijax.primitives.ad_util import instantiate

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax import core, dtypes
-from minijax.core import jaxpr, tracing
-from minijax.core import Array, Zero
-from minijax.core import partial_eval
+from minijax.core import jaxpr, tracing, Array, Zero, partial_eval
 from minijax.core.jvp import JVPTrace
 from minijax.primitives.ad_util import instantiate
 from minijax.util.source_info import DebugInfo

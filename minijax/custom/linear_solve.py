@@ -1,6 +1,6 @@
 """Linear operations that are given with their transposes; roots of functions.
 
-Stands on `custom_jvp_vjp`, `compiled`, the interpreters.  Chapter 10, *Your own rules*.
+Stands on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/lax/control_flow/solves.py`, `jax/_src/custom_derivatives.py` (`linear_call`).
 """
 

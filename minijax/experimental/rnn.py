@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax, random
-from minijax import numpy as jnp
+from minijax import lax, random, numpy as jnp
 from minijax.transforms.api import vmap
 from minijax.core import Array
 from minijax.transforms.jit import jit

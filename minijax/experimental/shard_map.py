@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax import errors
-from minijax import shard_map as of_meshes
+from minijax import errors, shard_map as of_meshes
 
 
 def _shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True

@@ -9,8 +9,7 @@ import functools
 from typing import Any
 
 from minijax.util import caches
-from minijax.placement import device_put
-from minijax.placement import resharding
+from minijax.placement import device_put, resharding
 from minijax.placement.devices import Device
 from minijax.placement.devices import default_device as get_default_device  # noqa: F401
 from minijax.transforms.jit import clear_caches

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax import numpy as jnp
+from minijax import dtypes, numpy as jnp
 from minijax.core import Array
 from minijax.primitives.random_bits import threefry2x32, threefry2x32_p  # noqa: F401
 from minijax.random.keys import resolve_impl, seeded

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax, tree_util
-from minijax import numpy as jnp
+from minijax import dtypes, lax, tree_util, numpy as jnp
 from minijax.custom.custom_jvp_vjp import custom_vjp
 from minijax.numpy.arguments import ArrayLike, as_arrays
 from minijax.primitives.axes import Axes, as_dims

@@ -9,13 +9,10 @@ from typing import Any
 from minijax.notebook.accesses import show_accesses as show_accesses
 from minijax.notebook.checks import check as check
 from minijax.notebook.columns import show_column as show_column
-from minijax.notebook.live import live as live
-from minijax.notebook.live import live_reset as live_reset
-from minijax.notebook.show import progress as progress
-from minijax.notebook.show import show_jaxpr as show_jaxpr
+from minijax.notebook.live import live as live, live_reset as live_reset
+from minijax.notebook.show import progress as progress, show_jaxpr as show_jaxpr
 from minijax.notebook.watch import watch as watch
-from minijax.notebook.widgets import explain as explain
-from minijax.notebook.widgets import step as step
+from minijax.notebook.widgets import explain as explain, step as step
 
 
 def load_ipython_extension(shell: Any) -> None:

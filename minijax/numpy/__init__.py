@@ -8,8 +8,7 @@ import sys as _sys
 
 import numpy as _np
 
-from minijax.core import Array as ndarray
-from minijax.core import get_aval as _get_aval
+from minijax.core import Array as ndarray, get_aval as _get_aval
 from minijax.dtypes import finfo, float0, iinfo, promote_types, result_type
 from minijax.numpy import fft, linalg
 from minijax.numpy.arithmetic import *
@@ -25,12 +24,11 @@ from minijax.numpy.polynomials import *
 from minijax.numpy.operators import install_operators
 from minijax.numpy.putting import *  # type: ignore[assignment]
 from minijax.numpy.reductions import *
-from minijax.numpy.scalar_types import can_cast, isdtype, issubdtype
-from minijax.numpy.scalar_types import (ComplexWarning, bfloat16, bool_, cdouble, character,
-                                        complex128, complex64, complex_, complexfloating, csingle,
-                                        double, e, euler_gamma, flexible, float16, float32,
-                                        float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
-                                        float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
+from minijax.numpy.scalar_types import (can_cast, isdtype, issubdtype, ComplexWarning, bfloat16,
+                                        bool_, cdouble, character, complex128, complex64, complex_,
+                                        complexfloating, csingle, double, e, euler_gamma, flexible,
+                                        float16, float32, float4_e2m1fn, float64, float6_e2m3fn,
+                                        float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
                                         float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
                                         float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic,
                                         inexact, inf, int1, int16, int2, int32, int4, int64, int8,

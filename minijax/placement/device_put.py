@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.placement.devices import Device, DeviceArray, kind_in_use, kind_named, put
-from minijax.placement.devices import default_device as where_new_arrays_lie
+from minijax.placement.devices import (Device, DeviceArray, kind_in_use, kind_named, put,
+                                       default_device as where_new_arrays_lie)
 from minijax.transforms.eager_dispatch import named
 from minijax.placement.resharding import given, in_context
 from minijax.placement.named_sharding import PlacedArray, Sharding, SingleDeviceSharding

@@ -14,8 +14,7 @@ import numpy as np
 
 from minijax import core, tree_util
 from minijax.util import source_info
-from minijax.core import tracing
-from minijax.core import Array
+from minijax.core import tracing, Array
 from minijax.transforms.arguments import flattened
 from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import given

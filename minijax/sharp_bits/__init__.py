@@ -7,9 +7,8 @@ Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
 
 from minijax import config
 from minijax.util.lazily import importing
-from minijax.sharp_bits.findings import Finding as Finding
-from minijax.sharp_bits.findings import checking_sharp_bits as checking_sharp_bits
-from minijax.sharp_bits.findings import sharp_bits
+from minijax.sharp_bits.findings import (Finding as Finding,
+                                         checking_sharp_bits as checking_sharp_bits, sharp_bits)
 
 
 def _begin() -> None:

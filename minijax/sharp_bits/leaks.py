@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from minijax.util import context, source_info
 from minijax import errors
-from minijax.core import jaxpr
-from minijax.core import Level, Trace, Tracer
+from minijax.core import jaxpr, Level, Trace, Tracer
 from minijax.errors import is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report

@@ -24,8 +24,7 @@ import numpy as np
 
 from minijax import config, errors
 from minijax.util import context
-from minijax.core import jaxpr
-from minijax.core import Array, ShapedArray
+from minijax.core import jaxpr, Array, ShapedArray
 from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
 from minijax.sharp_bits.findings import refuse
 from minijax.util.source_info import DebugInfo, SourceInfo, source_of

@@ -1,6 +1,6 @@
 """Users' functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
 
-Stands on the interpreters, `jit`.  Chapters 03 to 08.
+Stands on `core`, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
 """
 
@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from minijax import config, core, errors, tree_util
-from minijax.core import jaxpr, tracing
+from minijax.core import jaxpr, tracing, Array
 from minijax.util import source_info, tracebacks
-from minijax.core import Array
 from minijax.transforms.derivatives import vjp
 from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
 from minijax.transforms.arguments import as_tuple, check_callable, flattened

@@ -1,6 +1,6 @@
 """Array references, which can be written: `new_ref`, `freeze`; how loops and `jit` carry them.
 
-A reference holds a value of its trace.  Stands on the interpreters.  Chapter 13.
+A reference holds a value of its trace.  Stands on `core`.  Chapter 13.
 In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
 """
 

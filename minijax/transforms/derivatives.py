@@ -1,6 +1,6 @@
 """Derivatives along directions, as users call them: `jvp`, `linearize`, `vjp`.
 
-Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
+Stands on `core`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from typing import Any
 
 from minijax import core, dtypes, tree_util
 from minijax.util import tracebacks
-from minijax.core import Array, ShapedArray, Zero
+from minijax.core import Array, ShapedArray, Zero, partial_eval, transpose
 from minijax.transforms.arguments import flattened
 from minijax.core.jvp import jvp_flat
-from minijax.core import partial_eval, transpose
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.primitives.ad_util import public_tangent

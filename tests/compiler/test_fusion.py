@@ -9,8 +9,7 @@ import pytest
 
 import minijax
 from minijax import disable_jit, lax
-from minijax.core import tracing
-from minijax.core import ShapedArray, as_value
+from minijax.core import tracing, ShapedArray, as_value
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.memory import layout

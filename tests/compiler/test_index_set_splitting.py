@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.core import tracing
-from minijax.core import ShapedArray
+from minijax.core import tracing, ShapedArray
 from minijax.compiler.lowered import Lowered
 from minijax import numpy as jnp
 from minijax.compiler.loops import INT64, Buffer, Constant, For, If, Kernel, Scalar, walk

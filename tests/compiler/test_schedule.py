@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from minijax import disable_jit, lax, numpy as jnp
-from minijax.core import tracing
-from minijax.core import Primitive, ShapedArray, as_value
+from minijax.core import tracing, Primitive, ShapedArray, as_value
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.compiler.builder import block_of
 from minijax.compiler.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While

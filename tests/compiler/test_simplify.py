@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from minijax import lax
-from minijax.core import tracing
-from minijax.core import ShapedArray
+from minijax.core import tracing, ShapedArray
 from minijax.core.jaxpr import Literal, check_jaxpr, eval_jaxpr, subjaxprs
 from minijax.compiler.simplify import simplify
 

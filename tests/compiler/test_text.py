@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from minijax import lax
-from minijax.core import tracing
-from minijax.core import ShapedArray
+from minijax.core import tracing, ShapedArray
 from minijax.compiler.builder import Builder
 from minijax.compiler.loops import Buffer, Kernel
 from minijax.compiler.lowered import Lowered

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import lax
-from minijax import numpy as jnp
+from minijax import lax, numpy as jnp
 from minijax.control_flow.loops import scan_p
 from tests.wording import wording
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minijax
-from minijax import config, lax
-from minijax import numpy as jnp
+from minijax import config, lax, numpy as jnp
 from tests.oracle import evaluated
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import minijax as jax
-from minijax import lax
-from minijax import numpy as jnp
+from minijax import lax, numpy as jnp
 
 # Each is good for numbers in [1, 2], and a nan at 0; the last one only in its backward pass.
 FAULTS = (

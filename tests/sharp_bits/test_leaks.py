@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import minijax as jax
-from minijax import config, core, errors, lax
-from minijax import numpy as jnp
+from minijax import config, core, errors, lax, numpy as jnp
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 

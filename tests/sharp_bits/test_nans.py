@@ -14,8 +14,7 @@ import pytest
 from ._planted import planted
 
 import minijax as jax
-from minijax import config, lax, nn
-from minijax import numpy as jnp
+from minijax import config, lax, nn, numpy as jnp
 from minijax.scipy import special
 
 PLANTED = int(os.environ.get("MINIJAX_PLANTED_PROGRAMS", "12"))

@@ -8,8 +8,7 @@ import threading
 import pytest
 
 import minijax as jax
-from minijax import config, errors, lax
-from minijax import numpy as jnp
+from minijax import config, errors, lax, numpy as jnp
 from tests.sharp_bits import test_traps
 
 HEAD = """\

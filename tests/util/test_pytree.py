@@ -9,9 +9,7 @@ import jax.tree_util as theirs
 import numpy as np
 import pytest
 
-from minijax import jit
-from minijax import numpy as jnp
-from minijax import tree_util as ours
+from minijax import jit, numpy as jnp, tree_util as ours
 
 
 class Word(str):

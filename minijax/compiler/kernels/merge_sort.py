@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import tracing
-from minijax.core import ShapedArray
+from minijax.core import tracing, ShapedArray
 from minijax.primitives.axes import without
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.slots import falling_bits, nest, ordered_bits

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import tracing
-from minijax.core import ShapedArray
+from minijax.core import tracing, ShapedArray
 from minijax.primitives.axes import Axes, without
 from minijax.primitives.ad_util import transpose_p
 from minijax.primitives.slots import computed_in, nest

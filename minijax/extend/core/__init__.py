@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import jaxpr as jaxprs
-from minijax.core import Effect, Primitive, ShapedArray
+from minijax.core import jaxpr as jaxprs, Effect, Primitive, ShapedArray
 from minijax.errors import InconclusiveDimensionOperation, JaxprTypeError
 from minijax.core.vmap import with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,

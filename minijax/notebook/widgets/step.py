@@ -13,11 +13,10 @@ from typing import Any
 from minijax import core
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
-from minijax.notebook.drawing import BLUE, GREEN, LETTER, ORANGE, VIOLET, arrow, box, words
-from minijax.notebook.drawing import line as drawn
+from minijax.notebook.drawing import (BLUE, GREEN, LETTER, ORANGE, VIOLET, arrow, box, words,
+                                      line as drawn)
 from minijax.notebook.film import Film, Frame
-from minijax.notebook.watch import NOTHING, Line, Watcher
-from minijax.notebook.watch import Names as ShortNames
+from minijax.notebook.watch import NOTHING, Line, Watcher, Names as ShortNames
 
 COLOURS = (VIOLET, GREEN, BLUE, ORANGE)  # by level; evaluation first
 SIZE, TOP, HEIGHT, ROW, GAP = 13, 34, 64, 78, 26
