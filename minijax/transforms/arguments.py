@@ -195,9 +195,11 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
     return tuple(found)
 
 
+@jaxpr.kept_with_program
 def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
-    """The places of the leaves that the program does anything with."""
-    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
+    """The places of the leaves that results, or effects, of the program depend on."""
+    live = jaxpr.without_dead_equations(closed).jaxpr
+    used = {v for eqn in live.eqns for v in eqn.invars} | {*live.outvars}
     return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
 
 

@@ -339,6 +339,8 @@ DONATIONS = {
     "for another dtype": lambda lib, x: lib.jit(lambda x: x.astype(int), donate_argnums=0)(x),
     "given back": lambda lib, x: lib.jit(lambda x: x, donate_argnums=0)(x),
     "not used": lambda lib, x: lib.jit(lambda x, y: y, donate_argnums=0)(x, 1.0),
+    "read by what nobody reads": lambda lib, x: lib.jit(
+        lambda x, y: (x + x, y * 2)[1], donate_argnums=0)(x, lib.numpy.ones(3)),
     "not donated": lambda lib, x: lib.jit(lambda x, y: x + y, donate_argnums=1)(
         x, lib.numpy.ones(3)),
     "counted from the end": lambda lib, x: lib.jit(lambda x: x + 1, donate_argnums=-1)(x),
