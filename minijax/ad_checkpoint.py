@@ -11,7 +11,7 @@ from minijax.util import source_info
 from minijax import tree_util
 from minijax.core import ShapedArray
 from minijax.transforms.derivatives import vjp
-from minijax.custom.checkpoint import checkpoint, checkpoint_p, opened, remat
+from minijax.custom.checkpoint import checkpoint, checkpoint_p, inline_calls, remat
 from minijax.transforms.compiled import jit_p
 from minijax.custom.checkpoint_policies import (Offloadable, Recompute, Saveable, checkpoint_name,
                                                 checkpoint_policies, name_p)
@@ -37,7 +37,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shaped
             return f(*args, **kwargs)
         return tree_util.tree_leaves(vjp(of_leaves, *leaves)[1])
     names = source_info.describe(f, args, kwargs, "saved_residuals").arg_names
-    return _origins(opened(api.make_jaxpr(residuals)(*leaves), checkpoint_p).jaxpr, names)
+    return _origins(inline_calls(api.make_jaxpr(residuals)(*leaves), checkpoint_p).jaxpr, names)
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:

@@ -16,7 +16,7 @@ from minijax.custom.custom_jvp_vjp import (CustomVJPPrimal, SymbolicZero, custom
                                            custom_vjp_primal_tree_values, zero_from_primal)
 from minijax.custom.linear_solve import linear_call
 from minijax.core.jaxpr import jaxpr_as_fun
-from minijax.core.tracing import hoist
+from minijax.core.tracing import convert_constvars
 
 __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
            "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",
@@ -50,7 +50,7 @@ def _may_vary(x: Any) -> bool:
 def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]
                ) -> tuple[Callable, list[Any]]:
     flat, leaves = flattened(fun, args, "closure_convert")
-    closed, consts = hoist(flat.staged(list(map(core.get_aval, leaves))), moves)
+    closed, consts = convert_constvars(flat.staged(list(map(core.get_aval, leaves))), moves)
     in_tree, out_tree, num = tree_util.tree_structure(args), flat.out_tree, len(consts)
 
     def converted(*args_and_consts: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import tracing, Array
+from minijax.core import Array, tracing
 from minijax.core.vmap import batch_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, eval_jaxpr, parted, subjaxprs,
+from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, eval_jaxpr, partition_list, subjaxprs,
                                 without_dead_equations)
 from minijax.primitives.ad_util import add_any_p
 
@@ -138,7 +138,7 @@ class _Scan:
         outs, batched = compute(self.handed, False)
         values |= zip(self.handed, outs, strict=True)
         along.update(v for v, each in zip(self.handed, batched, strict=True) if each)
-        consts, rows = parted(list(values), [v in along for v in values])
+        consts, rows = partition_list(list(values), [v in along for v in values])
         kept = [v for v in self.state if v not in self.sums]
         body = self._part([*consts, *kept, *rows], [*map(self.next.get, kept), *self.stacked],
                           self.eqns)

@@ -14,12 +14,12 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.custom import custom_jvp_vjp
-from minijax.control_flow.program_rules import cut, joined, rearranged, running_one_of
-from minijax.core.partial_eval import Halves, split_jaxpr
+from minijax.control_flow.program_rules import joined, rearranged, running_one_of, split_list
+from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.vmap import Dim, batch_jaxpr, batch_to
-from minijax.core.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, kept_with_program, parted,
-                                subjaxprs, without_dead_equations)
-from minijax.primitives import analytic, comparison, ad_util
+from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
+                                partition_list, subjaxprs, without_dead_equations)
+from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
 from minijax.primitives.index import dynamic_slice_p
@@ -68,30 +68,32 @@ def _constant_elsewhere(x: Any, taken: Any) -> Any:
     return select_along_batch(taken, [stop_gradient_p.bind(x), x])
 
 
-def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) -> Halves | None:
+def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches
+           ) -> PartialEvalResult | None:
     if unknown[0]:
         return None
     index, inner = args[0], list(unknown[1:])
-    known_args, unknown_args = parted(args[1:], inner)
+    known_args, unknown_args = partition_list(args[1:], inner)
     none_forwarded = [False] * len(inner)
-    out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
-    halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
+    out = joined(partial_eval_jaxpr(b, inner, forwardable=none_forwarded).unknown_out
+                 for b in branches)
+    halves = [partial_eval_jaxpr(b, inner, out, none_forwarded) for b in branches]
     residuals = tuple(tuple(h.residual_avals) for h in halves)  # each branch hands on all
     known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
     rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
-    return Halves([index, *known_args], {"branches": known},
+    return PartialEvalResult([index, *known_args], {"branches": known},
                   lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
 
 
 Residuals = tuple[tuple[ShapedArray, ...], ...]  # their types, for each branch
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """A known half that returns every branch's residuals: zeros in place of the others'."""
     def run(*args: Any) -> list:
         outs = eval_jaxpr(known.jaxpr, known.consts, *args)
-        outs, own = cut(outs, len(outs) - len(residuals[n]))
+        outs, own = split_list(outs, len(outs) - len(residuals[n]))
         return [*outs, *(x for k, avals in enumerate(residuals)
                          for x in (own if k == n else map(ad_util.zeros, avals)))]
     return stage(run, known.in_avals, known.jaxpr.debug_info)
@@ -99,7 +101,7 @@ def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJa
 
 def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """An unknown half that is given every branch's residuals and uses its own."""
-    own, rest = cut(range(len(unknown.in_avals)), len(residuals[n]))
+    own, rest = split_list(range(len(unknown.in_avals)), len(residuals[n]))
     return rearranged(unknown, [*(x for k, avals in enumerate(residuals)
                                   for x in (own if k == n else avals)), *rest])
 
@@ -203,7 +205,7 @@ def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
     return _part(program, checks=False)
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
     """The program without its checks, or without what else it does besides computing its results;
     and so the programs inside it.

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.util import caches, source_info
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
-from minijax.control_flow.traced_bodies import Body, Given, share_consts
+from minijax.control_flow.traced_bodies import Body, TraceRequest, share_consts
 from minijax.transforms.compiled import called
 from minijax.control_flow.cond import INT, cond_p
 from minijax.transforms.jit import jit
@@ -25,9 +25,9 @@ from minijax.control_flow.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, Whi
                                         while_in_python)
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
                                            closed_over, discharged, has_refs)
-from minijax.control_flow.program_rules import cut, rearranged
+from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.vmap import batch_to, vmap_flat, without_axis
-from minijax.core.jaxpr import ClosedJaxpr, parted
+from minijax.core.jaxpr import ClosedJaxpr, partition_list
 from minijax.primitives import algebra, comparison
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped
@@ -185,7 +185,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     bodies = []
     try:
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
-            bodies.append(Given(f, types, kind).body())  # noqa: PERF401
+            bodies.append(TraceRequest(f, types, kind).body())  # noqa: PERF401
     except NotCarriedError as error:
         refs = carried_first(error)
     if len(bodies) < len(functions):
@@ -255,9 +255,9 @@ class Carry:
 
     def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
         """The body of the loop; `carry_of` is what of its result it carries on."""
-        body = Given(f, (self.types, *others), self.kind).body()
+        body = TraceRequest(f, (self.types, *others), self.kind).body()
         if self.adapted(carry_of(body.out_types)):
-            body = Given(f, (self.types, *others), self.kind).body()
+            body = TraceRequest(f, (self.types, *others), self.kind).body()
         return body
 
     def adapted(self, out_types: Any) -> bool:
@@ -376,7 +376,7 @@ def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
     `kept` says which of the carry are no state, but constants.
     """
     jaxpr = body.program.jaxpr
-    consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
+    consts, state, row = split_list(range(len(jaxpr.invars)), len(body.consts), len(kept))
     copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
     handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
                  *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
@@ -524,11 +524,11 @@ def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 def _looped(condition: Body, body: Body, carry: Carry) -> list:
     """The last state; what is handed on is a constant only where the condition does not read it."""
     test = condition.program.jaxpr
-    test_consts, tested = cut(range(len(test.invars)), len(condition.consts))
+    test_consts, tested = split_list(range(len(test.invars)), len(condition.consts))
     read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
     kept = [k and test.invars[i] not in read
             for k, i in zip(carry.kept_by(body), tested, strict=True)]
-    program = rearranged(condition.program, [*test_consts, *parted(tested, kept)[False]])
+    program = rearranged(condition.program, [*test_consts, *partition_list(tested, kept)[False]])
     return _computed(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
                      kept, test_consts=condition.consts)
 

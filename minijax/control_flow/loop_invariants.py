@@ -5,10 +5,11 @@ In JAX: `_scan_partial_eval` moves known invariants out; of linear ones XLA has 
 """
 
 from minijax.control_flow.program_rules import Flags
-from minijax.core.jaxpr import ClosedJaxpr, Var, kept_with_program, parted, without_dead_equations
+from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, partition_list,
+                                without_dead_equations)
 
 
-@kept_with_program
+@cached_on_jaxpr
 def with_fixed_outputs_before(body: ClosedJaxpr, num_consts: int, first: int
                                ) -> tuple[ClosedJaxpr, ClosedJaxpr, Flags]:
     """Take out of a loop the outputs, from the `first` on, that are the same in each turn.
@@ -24,7 +25,7 @@ def with_fixed_outputs_before(body: ClosedJaxpr, num_consts: int, first: int
         else:
             same.append(eqn)
     is_fixed = [not isinstance(x, Var) or x not in varying for x in jaxpr.outvars[first:]]
-    loose, fixed = parted(jaxpr.outvars[first:], is_fixed)
+    loose, fixed = partition_list(jaxpr.outvars[first:], is_fixed)
     before = jaxpr.replace(invars=jaxpr.invars[:num_consts], outvars=tuple(fixed), eqns=same)
     rest = jaxpr.replace(outvars=(*jaxpr.outvars[:first], *loose))
     program, body = (without_dead_equations(ClosedJaxpr(part, body.consts))
@@ -32,7 +33,7 @@ def with_fixed_outputs_before(body: ClosedJaxpr, num_consts: int, first: int
     return program, body, is_fixed
 
 
-@kept_with_program
+@cached_on_jaxpr
 def with_linear_constants_before(body: ClosedJaxpr, linear: Flags
                                   ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """Take out of a loop what makes less or other numbers of its linear constants alone: cotangents
@@ -47,7 +48,7 @@ def with_linear_constants_before(body: ClosedJaxpr, linear: Flags
     """
     jaxpr, count = body.jaxpr, len(linear)
     consts = jaxpr.invars[:count]
-    sides, known = set(parted(consts, linear)[True]), {*consts, *jaxpr.constvars}
+    sides, known = set(partition_list(consts, linear)[True]), {*consts, *jaxpr.constvars}
     moved, left = [], []
     for eqn in jaxpr.eqns:
         read = {x for x in eqn.invars if isinstance(x, Var)}

@@ -18,18 +18,19 @@ from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import run_for_active, select_along_batch
 from minijax.control_flow.loop_invariants import (with_fixed_outputs_before,
                                                   with_linear_constants_before)
-from minijax.control_flow.program_rules import (Flags, cut, has_tangent, rearranged, types_of,
-                                                with_zeros)
-from minijax.core.jvp import jvp_jaxpr, those_to_return
-from minijax.core.partial_eval import Halves, SplitProgram, split_jaxpr
+from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, split_list,
+                                                types_of, with_zeros)
+from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
+from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
-from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, merged, parted
+from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
+                                partition_list)
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
 from minijax.sharp_bits.findings import Step, in_step
-from minijax.core.tracing import stage, stage_and_tell
+from minijax.core.tracing import stage, stage_with_aux
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class Loop:
         Returns:
           What is derived, with the flags of the body's inputs and outputs.
         """
-        consts, carry, rows = cut(flags, self.num_consts, self.num_carry)
+        consts, carry, rows = split_list(flags, self.num_consts, self.num_carry)
         while True:
             flags = [*consts, *carry, *rows]
             keep = [*carry, *[False] * (len(self.out_kinds) - self.num_carry)]
@@ -99,9 +100,9 @@ class Loop:
         """Outputs and their tangents, which the loop carries along."""
         tangents = tangents[len(self.tests):]  # a condition has none
         program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
-        outs = self.run(program, [*self.tests, *self.kinds, *parted(self.kinds, has)[True]],
-                        [*primals, *map(instantiate, parted(tangents, has)[True])],
-                        [*self.out_kinds, *parted(self.out_kinds, out_has)[True]])
+        outs = self.run(program, [*self.tests, *self.kinds, *partition_list(self.kinds, has)[True]],
+                        [*primals, *map(instantiate, partition_list(tangents, has)[True])],
+                        [*self.out_kinds, *partition_list(self.out_kinds, out_has)[True]])
         return with_zeros(outs, out_has)
 
 
@@ -116,7 +117,7 @@ def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
 def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProgram, Flags]]:
     """For `settled`: the halves of a program, and which of its outputs are unknown."""
     def derive(closed: ClosedJaxpr, unknown: Flags, keep: Flags) -> tuple[SplitProgram, Flags]:
-        halves = split_jaxpr(closed, unknown, keep, forwardable)
+        halves = partial_eval_jaxpr(closed, unknown, keep, forwardable)
         return halves, halves.unknown_out
     return derive
 
@@ -173,10 +174,10 @@ class Scan(Loop):
                 "length": self.length, "reverse": self.reverse, "unroll": self.unroll}
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        consts, init, xs = cut(buffers, self.num_consts, self.num_carry)
+        consts, init, xs = split_list(buffers, self.num_consts, self.num_carry)
 
         def turn(carry: list, row: list) -> list[list]:
-            return cut(interpret(self.body, *consts, *carry, *row), self.num_carry)
+            return split_list(interpret(self.body, *consts, *carry, *row), self.num_carry)
         carry, rows = scan_in_python(turn, init, lambda i: [x[i].copy() for x in xs], self.length,
                                      self.reverse)
         avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
@@ -185,7 +186,7 @@ class Scan(Loop):
                           for column, a in zip(columns, avals, strict=True))]
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        carry, rows = cut(self.body.out_avals, self.num_carry)
+        carry, rows = split_list(self.body.out_avals, self.num_carry)
         return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
 
     def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
@@ -199,12 +200,12 @@ class Scan(Loop):
         return outs, [int(kind == ROW) if b else None
                       for kind, b in zip(self.out_kinds, out_batched, strict=True)]
 
-    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> Halves:
+    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult:
         # a carry changes from step to step, so the unknown half needs it stacked, not as it is
         forwardable = [kind != CARRY for kind in self.kinds]
         halves, flags, _ = self.settled(splitting(forwardable), unknown)
-        known_args, later_args = parted(args, flags)
-        known_kinds, later_kinds = parted(self.kinds, flags)
+        known_args, later_args = partition_list(args, flags)
+        known_kinds, later_kinds = partition_list(self.kinds, flags)
         before, known, is_fixed = with_fixed_outputs_before(
             halves.known, known_kinds.count(CONST), halves.unknown_out.count(False))
         each_kind = iter(CONST if each else ROW for each in is_fixed)
@@ -212,23 +213,23 @@ class Scan(Loop):
                   for place in halves.needs]
         rest = [*needed, *later_kinds]
         body, order, _ = in_order(halves.unknown, rest,
-                                  parted(self.out_kinds, halves.unknown_out)[True])
+                                  partition_list(self.out_kinds, halves.unknown_out)[True])
 
         def unknown_args(residuals: Sequence[Any]) -> list:
             fixed = jaxpr_as_fun(before)(*known_args[:known_kinds.count(CONST)])
-            values = [*halves.needed(args, merged((residuals, fixed), is_fixed)), *later_args]
+            values = [*halves.needed(args, merge_lists((residuals, fixed), is_fixed)), *later_args]
             return [values[i] for i in order]
-        return Halves(known_args, self.params(known, known_kinds), unknown_args,
+        return PartialEvalResult(known_args, self.params(known, known_kinds), unknown_args,
                       self.params(body, rest), halves.unknown_out)
 
     def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
-        consts, rest = cut(args, self.num_consts)
+        consts, rest = split_list(args, self.num_consts)
         linear = [isinstance(x, Undefined) for x in consts]
         before, body = with_linear_constants_before(self.body, linear)
         new = [Undefined(aval) for aval in before.out_avals]
         scan = Scan(**self.params(body, [*([CONST] * len(new)), *self.kinds]))
         cts = scan.step_back(cotangents, *consts, *new, *rest)
-        direct, of_new, others = cut(cts, len(consts), len(new))
+        direct, of_new, others = split_list(cts, len(consts), len(new))
         if not all(ct is None for ct in of_new):
             found = backward_pass(before.jaxpr, before.consts, consts, [
                 Zero(aval) if ct is None else ct
@@ -241,26 +242,27 @@ class Scan(Loop):
         undefined = [isinstance(x, Undefined) for x in args]
         # the whole carry is linear, though it may start from a known value, namely zero
         linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
-        [fixed_kinds, kinds], known = parted(self.kinds, linear), parted(args, linear)[False]
+        fixed_kinds, kinds = partition_list(self.kinds, linear)
+        known = partition_list(args, linear)[False]
         # the carry's cotangents are carried, zero or not; of the rest those that are not zero
-        carried, rows = cut(cotangents, self.num_carry)
+        carried, rows = split_list(cotangents, self.num_carry)
         cts = [*map(instantiate, carried), *rows]
         has = has_tangent(cts)
         types = [without_axis(ct, 0) if kind == ROW and ct is not None else ct
                  for ct, kind in zip(types_of(cts), self.out_kinds, strict=True)]
         body, found = _step_back(self.body, linear, kinds, types)
-        kinds = parted(kinds, found)[True]
+        kinds = partition_list(kinds, found)[True]
         sums = body.in_avals[:kinds.count(CONST)]  # of the cotangents of linear constants
         outs = iter(self.run(
-            body, [*[CARRY] * len(sums), *parted(self.out_kinds, has)[True], *fixed_kinds],
-            [*map(zeros, sums), *parted(cts, has)[True], *known],
+            body, [*[CARRY] * len(sums), *partition_list(self.out_kinds, has)[True], *fixed_kinds],
+            [*map(zeros, sums), *partition_list(cts, has)[True], *known],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
         results = (next(outs) if each else None for each in found)
         return [next(results) if is_linear else None for is_linear in linear]
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
-        consts, init, xs = cut(operands, self.num_consts, self.num_carry)
-        last, ys = cut(outputs, self.num_carry)
+        consts, init, xs = split_list(operands, self.num_consts, self.num_carry)
+        last, ys = split_list(outputs, self.num_carry)
         cells = [b.cell(x, out) for x, out in zip(init, last, strict=True)]
 
         def turn(step: Any) -> None:
@@ -278,7 +280,7 @@ class Scan(Loop):
             b.materialize(cell, into=out)
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
                ct_avals: Sequence[ShapedArray | None]) -> tuple[ClosedJaxpr, Flags]:
     """A scan's step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
@@ -291,25 +293,25 @@ def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
     Returns:
       The step, and which linear inputs have a cotangent; those of constants are summed up.
     """
-    fixed, avals = parted(body.in_avals, linear)
+    fixed, avals = partition_list(body.in_avals, linear)
     given = [ct for ct in ct_avals if ct is not None]
     sums = [a for a, kind in zip(avals, kinds, strict=True) if kind == CONST]
 
     def step_back(*args: Any) -> tuple[list, tuple]:
-        before, some_cts, values = map(iter, cut(args, len(sums), len(given)))
+        before, some_cts, values = map(iter, split_list(args, len(sums), len(given)))
         cts = [Zero(a) if ct is None else next(some_cts)
                for a, ct in zip(body.out_avals, ct_avals, strict=True)]
         begun = [next(before) if kind == CONST else None for kind in kinds]
-        places = merged(([None] * len(fixed), begun), linear)
-        new = parted(backward_pass(
+        places = merge_lists(([None] * len(fixed), begun), linear)
+        new = partition_list(backward_pass(
             body.jaxpr, body.consts, [Undefined(a) if each else next(values) for a, each in
                                       zip(body.in_avals, linear, strict=True)], cts, places),
             linear)[True]
         # what nothing was added to is no cotangent
-        return those_to_return([Zero(a) if x is start else x
+        return instantiate_nonzero([Zero(a) if x is start else x
                                 for x, start, a in zip(new, begun, avals, strict=True)],
                                [kind == CARRY for kind in kinds])
-    back, found = stage_and_tell(step_back, [*sums, *given, *fixed], body.jaxpr.debug_info)
+    back, found = stage_with_aux(step_back, [*sums, *given, *fixed], body.jaxpr.debug_info)
     kept = [i for i, each in enumerate(found[:len(sums)]) if each]
     return rearranged(back, [*kept, *range(len(sums), len(back.in_avals))]), found
 
@@ -354,7 +356,7 @@ class While(Loop):
         return _while_params(condition, num_tests, body, num_consts)
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        cond_consts, body_consts, init = cut(buffers, *self.sizes)
+        cond_consts, body_consts, init = split_list(buffers, *self.sizes)
         return while_in_python(lambda carry: interpret(self.condition, *cond_consts, *carry)[0],
                                lambda carry: interpret(self.body, *body_consts, *carry), init)
 
@@ -362,7 +364,7 @@ class While(Loop):
         return self.body.out_avals
 
     def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
-        cond_b, body_b = cut([d is not None for d in dims], self.sizes[0])
+        cond_b, body_b = split_list([d is not None for d in dims], self.sizes[0])
 
         def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
             condition, (each,) = batch_jaxpr(self.condition, axis.size, axis.name,
@@ -375,7 +377,7 @@ class While(Loop):
         (condition, body, each), body_b, carry_b = self.settled(derive, body_b)
         moved = [batch_to(x, d, 0, axis.size) if b else x
                  for x, d, b in zip(args, dims, [*cond_b, *body_b], strict=True)]
-        consts, body_consts, carry = cut(moved, *self.sizes)
+        consts, body_consts, carry = split_list(moved, *self.sizes)
         if each:
             condition, body = self.until_all_stop(axis, condition, body_b, carry_b,
                                                   [x.aval for x in moved])
@@ -397,7 +399,7 @@ class While(Loop):
         goes_on = jaxpr_as_fun(condition)
 
         def step(*args: Any) -> list:
-            cond_consts, body_consts, carry = cut(args, *self.sizes)
+            cond_consts, body_consts, carry = split_list(args, *self.sizes)
             (which,) = goes_on(*cond_consts, *carry)
             new = run_for_active(which, axis, self.body, [*body_consts, *carry], batched,
                                  carry_batched)
@@ -409,16 +411,16 @@ class While(Loop):
         return (stage(any_goes_on, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 
-    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> Halves | None:
+    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult | None:
         """The loop on what is known; the unknown half is the whole loop over again."""
-        cond_u, body_u = cut(unknown, self.sizes[0])
+        cond_u, body_u = split_list(unknown, self.sizes[0])
         halves, body_u, carry_u = self.settled(splitting(), body_u)
-        condition = split_jaxpr(self.condition, [*cond_u, *carry_u])
+        condition = partial_eval_jaxpr(self.condition, [*cond_u, *carry_u])
         if condition.unknown_out[0]:
             return None
-        consts, body_consts, _ = cut([not u for u in (*cond_u, *body_u)], *self.sizes)
+        consts, body_consts, _ = split_list([not u for u in (*cond_u, *body_u)], *self.sizes)
         body = rearranged(halves.known, outputs=range(carry_u.count(False)))
-        return Halves(parted(args, [*cond_u, *body_u])[False],
+        return PartialEvalResult(partition_list(args, [*cond_u, *body_u])[False],
                       _while_params(condition.known, sum(consts), body, sum(body_consts)),
                       lambda _: args, _while_params(self.condition, self.sizes[0], self.body,
                                                     self.sizes[1]), carry_u)
@@ -427,7 +429,7 @@ class While(Loop):
         raise ValueError(NO_REVERSE)
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
-        cond_consts, body_consts, init = cut(operands, *self.sizes)
+        cond_consts, body_consts, init = split_list(operands, *self.sizes)
         cells = [b.cell(x, out) for x, out in zip(init, outputs, strict=True)]
         b.while_loop(lambda: b.jaxpr(self.condition, [*cond_consts, *cells])[0](()),
                      lambda: b.jaxpr(self.body, [*body_consts, *cells], into=cells))

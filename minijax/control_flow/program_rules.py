@@ -9,10 +9,10 @@ from typing import Any
 
 from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.core.jvp import jvp_jaxpr
-from minijax.core.partial_eval import separated
+from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import Dim, batch_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Var, kept_with_program, merged, parted
+from minijax.core.jaxpr import ClosedJaxpr, Var, cached_on_jaxpr, merge_lists, partition_list
 from minijax.primitives.ad_util import move_axis
 
 Flags = Sequence[bool]
@@ -28,7 +28,7 @@ def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
     return [None if isinstance(ct, Zero) else ct.aval for ct in cotangents]
 
 
-def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
+def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     """The items in consecutive pieces of these sizes, and what is left."""
     pieces, start = [], 0
     for size in sizes:
@@ -37,8 +37,8 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*pieces, list(items[start:])]
 
 
-@kept_with_program
-@kept_with_program
+@cached_on_jaxpr
+@cached_on_jaxpr
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
     """The same program with its inputs and outputs, or some of them, in another order.
@@ -91,7 +91,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
     def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
             ) -> tuple[list, list]:
         has = has_tangent(tangents[leading:])
-        outs, out_has = apply(p, params, [*primals, *parted(tangents[leading:], has)[True]],
+        outs, out_has = apply(p, params, [*primals, *partition_list(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
@@ -107,16 +107,16 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
     @ForPrimitive
     def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
         linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
-        fixed, asked = parted(args, linear)
+        fixed, asked = partition_list(args, linear)
 
         def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
             ct_avals = types_of(cotangents)
             if computes_again:  # for cotangents of its results' types, as in JAX
-                closed = separated(closed, linear[leading:])
+                closed = separate_known_eqns(closed, linear[leading:])
                 ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
             return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)
-        outs, out_has = apply(p, params, [*fixed, *parted(cotangents, has)[True]], derive)
-        found = merged(([Zero(x.aval) for x in parted(asked, out_has)[False]], outs), out_has)
-        return merged(([None] * len(fixed), found), linear)
+        outs, out_has = apply(p, params, [*fixed, *partition_list(cotangents, has)[True]], derive)
+        zeros = [Zero(x.aval) for x in partition_list(asked, out_has)[False]]
+        return merge_lists(([None] * len(fixed), merge_lists((zeros, outs), out_has)), linear)
 
     return {"jvp": jvp, "batch": batch, "transpose": transpose}

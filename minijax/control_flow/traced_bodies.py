@@ -17,7 +17,7 @@ from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.util.source_info import DebugInfo
-from minijax.core.tracing import FlatFunction, hoist, recorder
+from minijax.core.tracing import FlatFunction, convert_constvars, recorder
 
 # By function and by all else that decides what a trace gives.
 _bodies: caches.OfObjects[dict[tuple, Body]] = caches.OfObjects(lambda fun: {})
@@ -44,7 +44,7 @@ class Body:
           arg_types: its arguments, with a `ShapedArray` for every array.
           traced_for: ``"scan"``, ``"cond"`` …, for messages.
         """
-        return Given(fun, tuple(arg_types), traced_for).body()
+        return TraceRequest(fun, tuple(arg_types), traced_for).body()
 
     @property
     def captures_tracers(self) -> bool:
@@ -80,7 +80,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Given:
+class TraceRequest:
     """A function, the types that it is to be traced for, and its static arguments.
 
     Args:
@@ -116,14 +116,14 @@ class Given:
         table = _bodies[self.fun]
         found = table.get(key)
         if found is not None and found.is_current():
-            core.base_trace.note("lookup", found, self)
+            core.base_trace.notify("lookup", found, self)
             if not config.debug_purity.value:  # which looks at what a trace does besides
                 return found
         flat, avals = self.flat()  # as in `trace`, a call of which would be one more frame
         found = self.body_of(flat, recorder()(flat, avals, flat.debug_info))
         if not (found.captures_tracers and config.check_tracer_leaks.value):
             table[key] = found
-        core.base_trace.note("lookup", found, self)
+        core.base_trace.notify("lookup", found, self)
         return found
 
     def trace(self) -> Body:
@@ -134,7 +134,7 @@ class Given:
         return flattened(self.fun, self.args, self.traced_for, False, self.kwargs, self.static)
 
     def body_of(self, flat: FlatFunction, recorded: ClosedJaxpr) -> Body:
-        program, consts = hoist(recorded, self.moves)
+        program, consts = convert_constvars(recorded, self.moves)
         return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
 
 

@@ -90,7 +90,7 @@ class ArrayImpl(Array):
         if not self._is_deleted():
             del self._buffer
 
-    def _another(self) -> ArrayImpl:
+    def _alias(self) -> ArrayImpl:
         return ArrayImpl(self._buffer, self.aval)
 
     def _holder(self) -> Any:
@@ -98,7 +98,7 @@ class ArrayImpl(Array):
         return self._buffer
 
 
-class Valueless(Array):
+class AbstractArray(Array):
     """An array in a program of which there is the type alone: it may be passed on, not read."""
 
     __slots__ = ("aval",)
@@ -122,18 +122,18 @@ def deleted(aval: ShapedArray) -> Exception:
         "It was donated to a jitted function (donate_argnums), or deleted by hand.")
 
 
-def give_away(x: Any) -> None:
+def donate(x: Any) -> None:
     """Let go of an array's buffer; reading it raises from now on."""
     if isinstance(x, ArrayImpl):
         x._delete()
 
 
-def another(x: Any) -> Any:
+def alias(x: Any) -> Any:
     """An array of the same numbers, which stays when `x` is given away."""
-    return x._another() if isinstance(x, ArrayImpl) else x
+    return x._alias() if isinstance(x, ArrayImpl) else x
 
 
-def is_given_away(x: ArrayImpl) -> bool:
+def is_donated(x: ArrayImpl) -> bool:
     return x._is_deleted()
 
 

@@ -75,7 +75,7 @@ def _as_value_slow(x: Any) -> Array:
         aval = _type_of_numbers(x)
         if aval.dtype == dtypes.float0:
             return ArrayImpl(np.zeros(x.shape, bool), aval)
-        base_trace.note("narrow", x, aval.dtype)
+        base_trace.notify("narrow", x, aval.dtype)
         if isinstance(x, np.ndarray):
             return array_from_buffer(x, aval)
         return ArrayImpl(np.array(x, aval.dtype), aval, is_literal=True)

@@ -150,7 +150,7 @@ class ClosedJaxpr(core.Program):
 _with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None))
 
 
-def kept_with_program(make: F) -> F:
+def cached_on_jaxpr(make: F) -> F:
     """A function of a program and of flags, computed once for each, and kept with the program."""
     @functools.wraps(make)
     def kept(closed: ClosedJaxpr, *given: Any, **named: Any) -> Any:
@@ -221,10 +221,10 @@ def inner_first(closed: ClosedJaxpr, make: Callable[[], Any]) -> Any:
         _waiting.set(outer)
 
 
-def parted(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def partition_list(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
     """The items whose flag is False, and those whose flag is True.
 
-    >>> parted("abc", [True, False, True])
+    >>> partition_list("abc", [True, False, True])
     (['b'], ['a', 'c'])
     """
     parts: tuple[list[Any], list[Any]] = [], []
@@ -233,10 +233,10 @@ def parted(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list
     return parts
 
 
-def merged(parts: Sequence[Sequence[Any]], flags: Sequence[bool]) -> list[Any]:
-    """The items of both parts in one list: the inverse of `parted`.
+def merge_lists(parts: Sequence[Sequence[Any]], flags: Sequence[bool]) -> list[Any]:
+    """The items of both parts in one list: the inverse of `partition_list`.
 
-    >>> merged((["b"], ["a", "c"]), [True, False, True])
+    >>> merge_lists((["b"], ["a", "c"]), [True, False, True])
     ['a', 'b', 'c']
     """
     rest = [iter(part) for part in parts]
@@ -337,8 +337,8 @@ def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = remove_dead_equations(closed.jaxpr)
     read = set(jaxpr.outvars).union(*(eqn.invars for eqn in jaxpr.eqns))
     flags = [v in read for v in jaxpr.constvars]
-    return ClosedJaxpr(jaxpr.replace(constvars=parted(jaxpr.constvars, flags)[True]),
-                       tuple(parted(closed.consts, flags)[True]))
+    return ClosedJaxpr(jaxpr.replace(constvars=partition_list(jaxpr.constvars, flags)[True]),
+                       tuple(partition_list(closed.consts, flags)[True]))
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from minijax import core, dtypes
 from minijax.util import source_info
-from minijax.core import tracing, Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero
-from minijax.core.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted,
+from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero, tracing
+from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, partition_list,
                                 without_dead_equations)
 from minijax.primitives.ad_util import instantiate
 
@@ -78,7 +78,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     return trace.split_all(tracing.run_flat(trace, fun, trace.join_all(primals, tangents)))
 
 
-@kept_with_program
+@cached_on_jaxpr
 def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
               keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program that computes primals and tangents.
@@ -101,16 +101,16 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
         tangents = [next(given) if has else Zero(aval)
                     for has, aval in zip(has_tangent, tangent_avals, strict=True)]
         outs, out_tangents = jvp_flat(run, args[:len(in_avals)], tangents)
-        returned, out_has = those_to_return(out_tangents, keep)
+        returned, out_has = instantiate_nonzero(out_tangents, keep)
         return outs + returned, out_has
 
-    all_avals = in_avals + parted(tangent_avals, has_tangent)[True]
-    return tracing.stage_and_tell(with_tangents, all_avals, closed.jaxpr.debug_info)
+    all_avals = in_avals + partition_list(tangent_avals, has_tangent)[True]
+    return tracing.stage_with_aux(with_tangents, all_avals, closed.jaxpr.debug_info)
 
 
-def those_to_return(tangents: Sequence[Tangent], keep: Sequence[bool] | None
+def instantiate_nonzero(tangents: Sequence[Tangent], keep: Sequence[bool] | None
                     ) -> tuple[list[Array], tuple[bool, ...]]:
     """The tangents that are not zero, or to be kept all the same, as arrays; and which they are."""
     wanted = keep or [False] * len(tangents)
     flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
-    return [instantiate(t) for t in parted(tangents, flags)[True]], flags
+    return [instantiate(t) for t in partition_list(tangents, flags)[True]], flags

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax import core, dtypes
-from minijax.core import jaxpr, tracing, Array, Zero, partial_eval
+from minijax.core import Array, Zero, jaxpr, partial_eval, tracing
 from minijax.core.jvp import JVPTrace
 from minijax.primitives.ad_util import instantiate
 from minijax.util.source_info import DebugInfo
@@ -30,7 +30,7 @@ class LinearProgram:
     def __call__(self, *tangents: Any) -> list[Array]:
         """Output tangents for input tangents."""
         given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
-        outs = iter(core.base_trace.around("again", jaxpr.jaxpr_as_fun(self.closed))(*given))
+        outs = iter(core.base_trace.wrap("again", jaxpr.jaxpr_as_fun(self.closed))(*given))
         return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
 
 

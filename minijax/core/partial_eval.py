@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from minijax import core
 from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
-from minijax.core.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, merged, parted,
-                                without_dead_equations)
-from minijax.core.tracing import DynamicJaxprTrace, hoist, stage, stage_and_tell
+from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
+                                partition_list, without_dead_equations)
+from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage, stage_with_aux
 
 
 @dataclass(frozen=True)
-class Halves:
+class PartialEvalResult:
     """An equation cut in two: one runs now, the other when the unknown values are there.
 
     The known half returns the known outputs, then residuals.  `unknown_args` arranges the
@@ -42,10 +42,10 @@ class SplitTrace(DynamicJaxprTrace):
         if callable(primitive.split) and not all(unknown):
             halves = primitive.split(unknown, args, **params)
             if halves is not None:
-                return self.process_halves(primitive, halves)
+                return self.process_split(primitive, halves)
         return super().process_primitive(primitive, args, params)
 
-    def process_halves(self, primitive: Primitive, halves: Halves) -> list:
+    def process_split(self, primitive: Primitive, halves: PartialEvalResult) -> list:
         results = core.run_with(self.parent, primitive.bind_list, *halves.known_args,
                                 **halves.known)
         count = halves.unknown_out.count(False)
@@ -53,8 +53,8 @@ class SplitTrace(DynamicJaxprTrace):
         recorded = super().process_primitive(primitive, halves.unknown_args(residuals),
                                              halves.unknown)
         if len(recorded) == len(halves.unknown_out):  # it computes the known ones once more
-            recorded = parted(recorded, halves.unknown_out)[True]
-        return merged((known, recorded), halves.unknown_out)
+            recorded = partition_list(recorded, halves.unknown_out)[True]
+        return merge_lists((known, recorded), halves.unknown_out)
 
 
 class SplitProgram(NamedTuple):
@@ -79,8 +79,8 @@ class SplitProgram(NamedTuple):
         return [next(rest) if place is None else args[place] for place in self.needs]
 
 
-@kept_with_program
-def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
+@cached_on_jaxpr
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                 keep_unknown: Sequence[bool] | None = None,
                 forwardable: Sequence[bool] | None = None) -> SplitProgram:
     """Cut a program into what can run before its unknown inputs are there, and the rest.
@@ -102,9 +102,9 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                 for aval, u in zip(closed.in_avals, unknown_in, strict=True)]
         outs = core.run_with(trace, jaxpr_as_fun(closed), *args)
         unknown_out = tuple(k or trace.owns(x) for k, x in zip(keep, outs, strict=True))
-        known, unknown = parted(outs, unknown_out)
+        known, unknown = partition_list(outs, unknown_out)
         places = {id(x): i for i, x in enumerate(args) if forward[i]}
-        second_half, needed = hoist(without_dead_equations(trace.program(unknown)),
+        second_half, needed = convert_constvars(without_dead_equations(trace.program(unknown)),
                                     lambda c: id(c) in places or isinstance(c, Tracer))
         residuals = [c for c in needed if id(c) not in places]
         # types, not the residuals: those are tracers, which nobody may hold later
@@ -112,19 +112,19 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                                    tuple(places.get(id(c)) for c in needed),
                                    tuple(x.aval for x in residuals))
 
-    known_avals = parted(closed.in_avals, unknown_in)[False]
-    known, rest = stage_and_tell(known_half, known_avals, closed.jaxpr.debug_info)
+    known_avals = partition_list(closed.in_avals, unknown_in)[False]
+    known, rest = stage_with_aux(known_half, known_avals, closed.jaxpr.debug_info)
     return SplitProgram(known, *rest)
 
 
-@kept_with_program
-def separated(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
+@cached_on_jaxpr
+def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
     """The same program, in which no equation computes known and unknown values together."""
     def both(*args: Array) -> list[Array]:
-        halves = split_jaxpr(closed, unknown_in)
-        known_args, unknown_args = parted(args, unknown_in)
+        halves = partial_eval_jaxpr(closed, unknown_in)
+        known_args, unknown_args = partition_list(args, unknown_in)
         outs = jaxpr_as_fun(halves.known)(*known_args)
         count = halves.unknown_out.count(False)
         rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
-        return merged((outs[:count], rest), halves.unknown_out)
+        return merge_lists((outs[:count], rest), halves.unknown_out)
     return stage(both, closed.in_avals, closed.jaxpr.debug_info)

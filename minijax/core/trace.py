@@ -40,7 +40,7 @@ class Level:
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1
         self.debug_info = debug_info
-        base_trace.note("level", self)
+        base_trace.notify("level", self)
 
 
 class Axis(NamedTuple):
@@ -106,7 +106,7 @@ class RuleTrace(Trace):
 class EvalTrace(Trace):
     """Evaluation: every primitive runs on the numbers at once.
 
-    What else happens while a program runs, it is told by `note` and `around`, and does nothing
+    What else happens while a program runs, it is told by `notify` and `wrap`, and does nothing
     about it.  A check is another evaluation, which does.
     """
 
@@ -119,10 +119,10 @@ class EvalTrace(Trace):
                 raise errors.UnexpectedTracerError(leak_message(x))
         return primitive.evaluate(args, params)
 
-    def note(self, moment: str, *facts: Any, **details: Any) -> None:
+    def notify(self, moment: str, *facts: Any, **details: Any) -> None:
         """Be told of something that has happened."""
 
-    def around(self, moment: str, run: F) -> F:
+    def wrap(self, moment: str, run: F) -> F:
         """What is to be called in place of `run`, which is what happens at the moment."""
         return run
 
@@ -222,7 +222,7 @@ def leaving_no_tracer(enter: F) -> F:
     """`enter`, which runs a user's function at a new level; nobody should hold a tracer of that
     level as it returns, and a check may look whether somebody does.
     """
-    return base_trace.around("enter", enter)
+    return base_trace.wrap("enter", enter)
 
 
 def as_method(fun: Callable) -> Callable:

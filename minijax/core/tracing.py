@@ -15,7 +15,7 @@ from minijax import config, core, tree_util
 from minijax.util import source_info
 from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
-                                effects_of, make_eqn, parted)
+                                effects_of, make_eqn, partition_list)
 from minijax.util.source_info import DebugInfo
 
 class DynamicJaxprTracer(Tracer):
@@ -129,7 +129,7 @@ def recorder() -> Callable[..., ClosedJaxpr]:
 
     Where functions call each other deeply, it is called for itself: that is a frame less.
     """
-    return core.base_trace.around("enter", core.base_trace.around("stage", _recorded))
+    return core.base_trace.wrap("enter", core.base_trace.wrap("stage", _recorded))
 
 
 def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
@@ -141,7 +141,7 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
     try:
         try:
             core.current_trace.set(trace)
-            f, args, kwargs, outputs = opened(fun, leaves)
+            f, args, kwargs, outputs = unflattened_call(fun, leaves)
             outs = outputs(f(*args, **kwargs))
         finally:
             core.current_trace.set(before)
@@ -156,7 +156,7 @@ def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> li
     try:
         try:
             core.current_trace.set(trace)
-            f, args, kwargs, outputs = opened(fun, leaves)
+            f, args, kwargs, outputs = unflattened_call(fun, leaves)
             return outputs(f(*args, **kwargs))
         finally:
             core.current_trace.set(before)
@@ -164,7 +164,7 @@ def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> li
         core.current_trace.set(before)
 
 
-def opened(fun: Callable[..., Any], leaves: Sequence[Any]
+def unflattened_call(fun: Callable[..., Any], leaves: Sequence[Any]
            ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Any], list[Array]]]:
     """What a call of a function of flat arguments consists of: so the user's own function is called
     without a frame between, where functions call each other deeply.
@@ -178,20 +178,20 @@ def opened(fun: Callable[..., Any], leaves: Sequence[Any]
     return core.as_method(fun), leaves, {}, lambda outs: list(map(core.as_value, outs))
 
 
-def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
+def stage_with_aux(fun: Callable[..., tuple[Sequence[Any], Any]],
                    in_avals: Sequence[ShapedArray], debug_info: DebugInfo | None = None
                    ) -> tuple[ClosedJaxpr, Any]:
     """`stage` of a function that returns its outputs and what else is to be known; and that."""
     told: list[Any] = []
 
     def outputs(*args: Array) -> Sequence[Any]:
-        outs, tidings = fun(*args)
-        told.append(tidings)
+        outs, aux = fun(*args)
+        told.append(aux)
         return outs
     return stage(outputs, in_avals, debug_info), told[-1]
 
 
-def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
+def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
           ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
     """A program with constants as leading inputs, those for which `moves` holds; their values.
 
@@ -200,15 +200,15 @@ def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
     flags = [moves(c) for c in closed.consts]
     if not any(flags):
         return closed, ()
-    kept_vars, moved_vars = parted(closed.jaxpr.constvars, flags)
-    kept, moved = parted(closed.consts, flags)
+    kept_vars, moved_vars = partition_list(closed.jaxpr.constvars, flags)
+    kept, moved = partition_list(closed.consts, flags)
     jaxpr = closed.jaxpr.replace(constvars=kept_vars, invars=(*moved_vars, *closed.jaxpr.invars))
     return ClosedJaxpr(jaxpr, tuple(kept)), tuple(moved)
 
 
-def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
+def convert_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
     """The constants that are tracers as leading inputs, so that the program is pure data."""
-    return hoist(closed, is_tracer)
+    return convert_constvars(closed, is_tracer)
 
 
 def is_tracer(x: Any) -> bool:
@@ -234,7 +234,7 @@ class FlatFunction:
         return stage(self, in_avals, self.debug_info)
 
     def __call__(self, *leaves: Any) -> list[Array]:
-        f, args, kwargs, outputs = opened(self, leaves)
+        f, args, kwargs, outputs = unflattened_call(self, leaves)
         return outputs(f(*args, **kwargs))
 
     def outputs(self, result: Any) -> list[Array]:
@@ -258,7 +258,7 @@ class FlatFunction:
     def _checked(self, place: int, leaf: Any) -> Array:
         info = self.debug_info
         if isinstance(leaf, core.Typed) and not isinstance(leaf, Array):
-            return core.Valueless(leaf.aval)
+            return core.AbstractArray(leaf.aval)
         if info is None:
             return check_arg(leaf)
 

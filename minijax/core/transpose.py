@@ -10,11 +10,11 @@ from typing import Any
 from minijax.util import context
 from minijax import core
 from minijax.core import Array, ShapedArray, Undefined, Zero
-from minijax.core.jvp import those_to_return
+from minijax.core.jvp import instantiate_nonzero
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var,
-                                kept_with_program, parted)
+                                cached_on_jaxpr, partition_list)
 from minijax.primitives.ad_util import add_cotangents
-from minijax.core.tracing import stage_and_tell
+from minijax.core.tracing import stage_with_aux
 
 
 @context.leaving(core.current_source)
@@ -69,7 +69,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     for eqn in reversed(linear_eqns if has_any(cotangents) else ()):
         coming = [sums.pop(v, Zero(v.aval)) for v in eqn.outvars]
         if eqn.primitive.users_transpose or has_any(coming):
-            accumulate(eqn.invars, pull_through(eqn, values, coming))
+            accumulate(eqn.invars, transpose_eqn(eqn, values, coming))
     return [sums.get(v, Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
 
 
@@ -77,14 +77,14 @@ def has_any(cotangents: Sequence[Any]) -> bool:
     return not all(isinstance(ct, Zero) for ct in cotangents)
 
 
-def pull_through(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
+def transpose_eqn(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
     """The cotangents of an equation's operands; anything for those that it is not linear in."""
     core.current_source.set(eqn.source_info and eqn.source_info.reversed())
     return eqn.primitive.rule("transpose")(cotangents, *map(values.__getitem__, eqn.invars),
                                            **eqn.params)
 
 
-@kept_with_program
+@cached_on_jaxpr
 def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
                     ct_avals: Sequence[ShapedArray | None], keep: Sequence[bool] | None = None
                     ) -> tuple[ClosedJaxpr, Sequence[bool]]:
@@ -100,7 +100,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
     Returns:
       The program, and for each linear input whether its cotangent is among the outputs.
     """
-    fixed_avals = parted(closed.in_avals, linear_in)[False]
+    fixed_avals = partition_list(closed.in_avals, linear_in)[False]
 
     def backwards(*values: Array) -> tuple[list[Array], tuple[bool, ...]]:
         fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
@@ -109,7 +109,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
         cts = [Zero(out) if ct is None else next(given)
                for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
         found = backward_pass(closed.jaxpr, closed.consts, args, cts)
-        return those_to_return(parted(found, linear_in)[True], keep)
+        return instantiate_nonzero(partition_list(found, linear_in)[True], keep)
 
     in_avals = fixed_avals + [ct for ct in ct_avals if ct is not None]
-    return stage_and_tell(backwards, in_avals, closed.jaxpr.debug_info)
+    return stage_with_aux(backwards, in_avals, closed.jaxpr.debug_info)

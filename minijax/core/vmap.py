@@ -12,10 +12,10 @@ from typing import Any
 from minijax import core
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
-from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
 from minijax.primitives.ad_util import batch_to
 from minijax.util.source_info import DebugInfo
-from minijax.core.tracing import run_flat, stage_and_tell
+from minijax.core.tracing import run_flat, stage_with_aux
 
 Dim = int | None  # where the batch axis is; None: the same value for the whole batch
 
@@ -61,8 +61,8 @@ class BatchTrace(RuleTrace):
                           params: Params) -> list:
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
         try:
-            outs, out_dims = core.base_trace.around("batch", self.run_rule)(primitive, values,
-                                                                             dims, params)
+            outs, out_dims = core.base_trace.wrap("batch", self.run_rule)(
+                primitive, values, dims, params)
         except Exception:
             refuse_example(primitive, [x.aval for x in args], params)
             raise
@@ -114,7 +114,7 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
     return [x for x, _ in outs], [d for _, d in outs]
 
 
-@kept_with_program
+@cached_on_jaxpr
 def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[bool],
                 keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program on a batch, every batch axis leading.
@@ -139,4 +139,4 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
 
     in_avals = [with_axis(aval, dim, size)
                 for aval, dim in zip(closed.in_avals, in_dims, strict=True)]
-    return stage_and_tell(on_batch, in_avals, closed.jaxpr.debug_info)
+    return stage_with_aux(on_batch, in_avals, closed.jaxpr.debug_info)

@@ -13,18 +13,18 @@ from minijax import core, errors, tree_util
 from minijax.core import Primitive
 from minijax.transforms import arguments, compiled
 from minijax.control_flow import program_rules
-from minijax.control_flow.traced_bodies import Body, Given
+from minijax.control_flow.traced_bodies import Body, TraceRequest
 from minijax.custom.remat import Policy, keeping, needed_of, reads
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
                                            reading)
-from minijax.core.partial_eval import Halves, split_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Environment, kept_with_program, parted
+from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Environment, cached_on_jaxpr, partition_list
 from minijax.core.tracing import check_arg, is_tracer, stage
 
 TRACED_FOR = "checkpoint / remat"
 
 
-def opened(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
+def inline_calls(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
     """The same program, with the equations of the programs that are called in place of the calls.
 
     Args:
@@ -45,7 +45,7 @@ def opened(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr
     return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
          ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
     """The two halves of a program, and of its outputs and inputs which belong to the second.
@@ -53,14 +53,15 @@ def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
     What a policy keeps are more outputs of the first half, and more inputs of the second.
     """
     if policy is not None:
-        closed = opened(closed)
+        closed = inline_calls(closed)
     plain, count = len(closed.in_avals), len(closed.out_avals)
-    first, second, kept = keeping(closed, unknown, policy, opened) if policy is not None else (
-        closed, closed, [])
-    halves = split_jaxpr(first, unknown)
+    first, second, kept = (closed, closed, []) if policy is None else keeping(
+        closed, unknown, policy, inline_calls)
+    halves = partial_eval_jaxpr(first, unknown)
     later = halves.unknown_out[:count]
-    second = needed_of(program_rules.rearranged(second, outputs=parted(range(count), later)[True]))
-    own, needed = program_rules.cut(reads(second), plain)
+    second = needed_of(program_rules.rearranged(
+        second, outputs=partition_list(range(count), later)[True]))
+    own, needed = program_rules.split_list(reads(second), plain)
     known = later.count(False)
     now = program_rules.rearranged(halves.known, outputs=[
         *range(known), *(known + i for i in range(len(kept)) if needed[i])])
@@ -69,12 +70,12 @@ def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-                     policy: Policy | None = None, **params: Any) -> Halves:
+                     policy: Policy | None = None, **params: Any) -> PartialEvalResult:
     """The known outputs now; the unknown ones later, with all that they need, from `args`."""
     now, again, later, reads = _cut(jaxpr, unknown, policy)
     params["policy"] = policy
-    return Halves(parted(args, unknown)[False], {"jaxpr": now, **params},
-                  lambda kept: [*parted(args, reads)[True], *kept],
+    return PartialEvalResult(partition_list(args, unknown)[False], {"jaxpr": now, **params},
+                  lambda kept: [*partition_list(args, reads)[True], *kept],
                   {"jaxpr": again, **params, "differentiated": True}, later)
 
 
@@ -174,7 +175,7 @@ def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
         values.extend(arrays)
         return structure.unflatten_types([x.aval for x in arrays])
     types = tuple(x if i in static else types_of(x) for i, x in enumerate(args))
-    given = Given(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
+    given = TraceRequest(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
     try:
         return given.body(), values
     except errors.ConcretizationTypeError as error:

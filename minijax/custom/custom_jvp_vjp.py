@@ -23,11 +23,11 @@ from minijax.transforms.array_refs import has_refs
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, batch_to, vmap_flat, without_axis
-from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
+from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import instantiate, public_tangent, reduce_sum_p
-from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers, opened,
-                                  is_tracer, stage)
+from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
+                                  is_tracer, stage, unflattened_call)
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -65,7 +65,7 @@ class CustomPrimitive(Primitive):
     """Binds Python functions; recorded in a program, the primal one becomes a program too."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        f, args, kwargs, outputs = opened(_function(**params), args)
+        f, args, kwargs, outputs = unflattened_call(_function(**params), args)
         return outputs(f(*args, **kwargs))
 
     def calls_python(self, params: Params) -> bool:
@@ -74,7 +74,7 @@ class CustomPrimitive(Primitive):
     def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
         if "call_jaxpr" in params:
             return self, args, params
-        closed, captured = hoist_tracers(stage(params["fun"], [x.aval for x in args]))
+        closed, captured = convert_tracers(stage(params["fun"], [x.aval for x in args]))
         rule, count = params["jvp"], len(captured)
 
         def of_arguments(*both: Any) -> list:
@@ -134,11 +134,11 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
     """
     def on_batch(*args: Any) -> list:
         is_zero = [isinstance(x, Zero) for x in args]
-        (values, zeros), places = parted(args, is_zero), parted(dims, is_zero)
+        (values, zeros), places = partition_list(args, is_zero), partition_list(dims, is_zero)
         zeros = [x if d is None else Zero(without_axis(x.aval, d))
                  for x, d in zip(zeros, places[True], strict=True)]
         outs, found = vmap_flat(
-            lambda *xs: [*map(instantiate, f(*merged((xs, zeros), is_zero)))],
+            lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
             axis.size, axis.name, values, places[False], level=axis.level)
         is_same = all(d is None for d in (*dims, *found))
         out_dims[:] = [None if is_same else 0] * len(outs)
@@ -364,18 +364,18 @@ class custom_jvp(CustomFunction):
     def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
         """The call of a function of these tracers, too, whose rule leaves out their tangents."""
         is_fixed = [i in places for i in range(len(args))]
-        dynamic, fixed = parted(args, is_fixed)
+        dynamic, fixed = partition_list(args, is_fixed)
         leaves, tree = tree_util.tree_flatten(fixed)
         are_tracers = [*map(is_tracer, leaves)]
-        plain, tracers = parted(leaves, are_tracers)
+        plain, tracers = partition_list(leaves, are_tracers)
 
         users: Any = self.jvp
 
         def fixed_with(values: Sequence[Any]) -> list:
-            return tree_util.tree_unflatten(tree, merged((plain, values), are_tracers))
+            return tree_util.tree_unflatten(tree, merge_lists((plain, values), are_tracers))
 
         def fun(values: Sequence[Any], *dynamic: Any) -> Any:
-            return self.fun(*merged((dynamic, fixed_with(values)), is_fixed))
+            return self.fun(*merge_lists((dynamic, fixed_with(values)), is_fixed))
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
             return _on_its_lines(users, *fixed_with(primals[0]), primals[1:], tangents[1:])
@@ -395,7 +395,7 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) 
                          for leaves in (both[:half], shown))
     if not all(call.fun.takes_part):  # references have no tangent
         primals = call.fun.with_carried(primals)
-        tangents = tuple(merged(([None] * call.fun.takes_part.count(False), tangents),
+        tangents = tuple(merge_lists(([None] * call.fun.takes_part.count(False), tangents),
                                 call.fun.takes_part))
     pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
     name, function = source_info.function_name(rule), source_info.function_name(call.fun)
@@ -559,7 +559,8 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
     leaves, res_tree = tree_util.tree_flatten(pair[1])
     outs = call.outputs(pair[0])
     are_arrays = [isinstance(x, Array) for x in leaves]
-    plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
+    # a number that Python knows stays what it is
+    plain, residuals = partition_list(leaves, are_arrays)
     for x in plain:
         if not has_refs(x):  # which both passes share
             check_arg(x)
@@ -568,10 +569,10 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
 
     def pull(*values: Any) -> list:
         cotangents = [_shown(ct, symbolic_zeros) for ct in values[count:]]
-        kept = merged((plain, values[:count]), are_arrays)
+        kept = merge_lists((plain, values[:count]), are_arrays)
         found = _run_bwd(call, bwd, res_tree, wanted, *kept, *cotangents)
-        return parted(found, moves)[True]
-    dots = custom_lin_p.bind(*residuals, *parted(tangents, moves)[True], bwd=pull,
+        return partition_list(found, moves)[True]
+    dots = custom_lin_p.bind(*residuals, *partition_list(tangents, moves)[True], bwd=pull,
                              num_residuals=count,
                              out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
     return [*outs, *dots]
@@ -586,7 +587,7 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
     in_tree = call.in_tree.children()[0]
     diff = call.fun.takes_part
     if isinstance(found, tuple | list) and len(found) == len(diff):
-        found = type(found)(parted(found, diff)[True])
+        found = type(found)(partition_list(found, diff)[True])
     if isinstance(found, list):
         found = tuple(found)
     try:

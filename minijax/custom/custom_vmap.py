@@ -19,10 +19,10 @@ from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_bodies import Body
 from minijax.control_flow.cond_scan_while import Carry
 from minijax.custom.custom_jvp_vjp import all_positional
-from minijax.control_flow.program_rules import cut, has_tangent, with_zeros
+from minijax.control_flow.program_rules import has_tangent, split_list, with_zeros
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
 from minijax.core.vmap import Dim, batch_to
-from minijax.core.jaxpr import ClosedJaxpr, merged, parted
+from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, stage
@@ -41,23 +41,23 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, call:
 
     def with_tangents(size: int, batched: Sequence[bool], *args: Any) -> tuple[list, list[bool]]:
         """The derivative of the rule, for which a primal is batched where its tangent is."""
-        whose = [*range(len(has)), *parted(range(len(has)), has)[True]]
+        whose = [*range(len(has)), *partition_list(range(len(has)), has)[True]]
         each = [any(b for j, b in zip(whose, batched, strict=True) if j == i)
                 for i in range(len(has))]
         spread = [batch_to(x, 0 if b else None, 0, size) if each[i] else x
                   for i, x, b in zip(whose, args, batched, strict=True)]
-        values, moving = cut(spread, len(has))
-        still = [Zero(x.aval.to_tangent_aval()) for x in parted(values, has)[False]]
+        values, moving = split_list(spread, len(has))
+        still = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
         told: list[list[bool]] = []
 
         def outs_of_rule(*values: Any) -> list:
             outs, out_batched = rule(size, each, *values)
             told.append(out_batched)
             return outs
-        outs, dots = jvp_flat(outs_of_rule, values, merged((still, moving), has))
+        outs, dots = jvp_flat(outs_of_rule, values, merge_lists((still, moving), has))
         return [*outs, *map(instantiate, dots)], told[-1] * 2
-    outs = p.bind(*primals, *parted(tangents, has)[True], call=jvp_jaxpr(call, has, keep)[0],
-                  rule=with_tangents)
+    outs = p.bind(*primals, *partition_list(tangents, has)[True],
+                  call=jvp_jaxpr(call, has, keep)[0], rule=with_tangents)
     return with_zeros(outs, keep)
 
 
@@ -168,8 +168,8 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     def rule(axis_size: int, in_batched: list, *args: Any) -> tuple:
         leaves, tree = tree_util.tree_flatten(args)
         flags = tree_util.tree_leaves(in_batched)
-        whole, rows = parted(leaves, flags)
+        whole, rows = partition_list(leaves, flags)
         result = cond_scan_while.map(lambda row: f(*tree_util.tree_unflatten(
-            tree, merged((whole, row), flags))), rows)
+            tree, merge_lists((whole, row), flags))), rows)
         return result, tree_util.tree_map(lambda _: True, result)
     return mapped

@@ -20,7 +20,7 @@ from minijax import core, tree_util
 from minijax.util import source_info
 from minijax.custom.debug_callback import debug_callback
 from minijax.custom.host_callback import pure_callback
-from minijax.core.jaxpr import merged, parted
+from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives.convert import stop_gradient
 
 
@@ -177,10 +177,10 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     frames = [DebuggerFrame.of(frame) for frame in itertools.islice(stack, num_frames)]
     leaves, tree = tree_util.tree_flatten([frame.locals for frame in frames])
     is_traced = [isinstance(x, core.Tracer) for x in leaves]
-    fixed, traced = parted(leaves, is_traced)
+    fixed, traced = partition_list(leaves, is_traced)
 
     def stop(*values: Any) -> None:
-        variables = tree_util.tree_unflatten(tree, merged((fixed, values), is_traced))
+        variables = tree_util.tree_unflatten(tree, merge_lists((fixed, values), is_traced))
         Prompt([replace(frame, locals=each) for frame, each in zip(frames, variables, strict=True)],
                **kwargs).cmdloop()
     if token is None:

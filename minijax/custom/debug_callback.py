@@ -17,7 +17,7 @@ from minijax import core, errors, tree_util
 from minijax.util import source_info
 from minijax.core import Axis, Effect, Primitive, cannot
 from minijax.core.vmap import Dim, batch_to
-from minijax.core.jaxpr import merged, parted
+from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives import families
 from minijax.primitives.slicing import index_leading
 
@@ -52,11 +52,11 @@ class HostCallback:
         self.function, self.evaluated = function, evaluated or function
 
     def __call__(self, *arrays: np.ndarray) -> list:
-        core.base_trace.around("callback", self.function)(*arrays)
+        core.base_trace.wrap("callback", self.function)(*arrays)
         return []  # no outputs
 
     def evaluate(self, *arrays: np.ndarray) -> list:
-        core.base_trace.around("callback", self.evaluated)(*arrays)
+        core.base_trace.wrap("callback", self.evaluated)(*arrays)
         return []
 
     def __repr__(self) -> str:
@@ -140,13 +140,13 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
                       ) -> None:
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     is_array = [core.is_array_like(x) for x in leaves]
-    fixed, arrays = parted(leaves, is_array)
+    fixed, arrays = partition_list(leaves, is_array)
     avals = list(map(core.get_aval, arrays))
 
     def call_with(avals: Sequence[core.ShapedArray]) -> Callable[..., None]:
         def call(*buffers: np.ndarray) -> None:
             given = list(map(core.array_from_buffer, buffers, avals))
-            args, kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
+            args, kwargs = tree_util.tree_unflatten(tree, merge_lists((fixed, given), is_array))
             callback(*args, **kwargs)
         call.__name__ = source_info.function_name(callback)
         return call

@@ -14,7 +14,7 @@ from minijax.core import Axis, Effect, Primitive, ShapedArray, cannot
 from minijax.custom.debug_callback import HostCallback
 from minijax.control_flow.cond_scan_while import scan
 from minijax.core.vmap import Dim, batch_to
-from minijax.core.jaxpr import merged, parted
+from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives import ad_util
 from minijax.primitives.joining import stack
 from minijax.primitives.slicing import index_leading
@@ -48,7 +48,7 @@ class Called(HostCallback):
         self.in_tree, self.avals = in_tree, result_avals
 
     def __call__(self, *buffers: np.ndarray) -> list:
-        return core.base_trace.around("callback", self._results)(*buffers)
+        return core.base_trace.wrap("callback", self._results)(*buffers)
 
     def evaluate(self, *buffers: np.ndarray) -> list:
         try:
@@ -95,10 +95,10 @@ def _one_by_one(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Di
     is_row = [d is not None for d in dims]
     rows = [batch_to(x, d, 0, axis.size) if d is not None else x
             for x, d in zip(args, dims, strict=True)]
-    fixed, batched = parted(rows, is_row)
+    fixed, batched = partition_list(rows, is_row)
 
     def call(examples: Sequence[Any]) -> list:
-        return p.bind_list(*merged((fixed, examples), is_row), **params)
+        return p.bind_list(*merge_lists((fixed, examples), is_row), **params)
 
     if unrolled and axis.size:
         found = [call([index_leading(x, i) for x in batched]) for i in range(axis.size)]

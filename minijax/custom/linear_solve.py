@@ -17,10 +17,10 @@ from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_bodies import Body, share_consts
 from minijax.control_flow.cond_scan_while import Carry
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
-from minijax.control_flow.program_rules import cut, has_tangent
+from minijax.control_flow.program_rules import has_tangent, split_list
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
-from minijax.core.partial_eval import separated
+from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import Dim, batch_jaxpr, batch_to
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -59,7 +59,7 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, num_r
          **programs: Any) -> tuple[list, list]:
     directions, residuals = Directions(**programs), primals[:num_res]
     outs = directions.bind(p, residuals, primals[num_res:])
-    moves, dots = cut(tangents, num_res)
+    moves, dots = split_list(tangents, num_res)
     if any(has_tangent(moves)):
         if directions.equation is None:
             raise NotImplementedError("linear_call is differentiated by its linear arguments only; "
@@ -76,7 +76,7 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, num_r
 @ForPrimitive
 def _transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, num_res: int,
                **programs: Any) -> list:
-    residuals, linear = cut(args, num_res)
+    residuals, linear = split_list(args, num_res)
     found = Directions(**programs).transposed().bind(p, residuals, cotangents[:len(linear)])
     return [*[None] * num_res, *(ct if isinstance(x, Undefined) else None
                                  for x, ct in zip(linear, found, strict=False))]
@@ -202,7 +202,7 @@ def _transposed(matrix: Body, given: Carry) -> Callable:
     """The transpose of a matrix, from and to trees as it is itself."""
     num, count = len(matrix.consts), len(given.values)
     linear = [False] * num + [True] * count
-    back, _ = transpose_jaxpr(separated(matrix.program, linear), linear,
+    back, _ = transpose_jaxpr(separate_known_eqns(matrix.program, linear), linear,
                               matrix.out_avals, [True] * count)
     return lambda ct: tree_util.tree_unflatten(given.tree, jaxpr_as_fun(back)(
         *matrix.consts, *tree_util.tree_leaves(ct)))

@@ -13,7 +13,7 @@ from minijax.core import ShapedArray
 from minijax.control_flow.program_rules import Flags, joined, rearranged
 from minijax.core.vmap import with_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, effects_of, eval_jaxpr,
-                                parted)
+                                partition_list)
 from minijax.primitives.ad_util import zeros
 from minijax.core.tracing import stage
 
@@ -66,11 +66,12 @@ class _Inside:
             params["num_consts"] = num_consts
         return self.eqn.replace(params=params, **changes)
 
-    def keeping(self, unknown: Flags, unknown_out: Flags, policy: Policy, opened: Any
+    def keeping(self, unknown: Flags, unknown_out: Flags, policy: Policy, inline_calls: Any
                 ) -> tuple[JaxprEqn, JaxprEqn, tuple[Var, ...]]:
         """The equation of the first run, that of the second, and what the one hands the other."""
         flags = self.unknown(unknown, unknown_out)
-        halves = _in_common([keeping(opened(p), flags, policy, opened) for p in self.programs])
+        halves = _in_common([keeping(inline_calls(p), flags, policy, inline_calls)
+                             for p in self.programs])
         kept = self.stacked(halves[0].avals)
         return (self.replaced([h.first for h in halves], outvars=(*self.eqn.outvars, *kept)),
                 self.replaced([h.second for h in halves], invars=(*self.eqn.invars, *kept)), kept)
@@ -108,19 +109,19 @@ def needed_of(closed: ClosedJaxpr) -> ClosedJaxpr:
     flags = [v in live for v in closed.jaxpr.constvars]
     return ClosedJaxpr(closed.jaxpr.replace(
         eqns=tuple(eqns), effects=effects_of(eqns),
-        constvars=parted(closed.jaxpr.constvars, flags)[True]),
-        tuple(parted(closed.consts, flags)[True]))
+        constvars=partition_list(closed.jaxpr.constvars, flags)[True]),
+        tuple(partition_list(closed.consts, flags)[True]))
 
 
 def keeping(closed: ClosedJaxpr, unknown: Flags, policy: Policy,
-            opened: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Kept:
+            inline_calls: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Kept:
     """A program for both runs.
 
     Args:
       closed: a program.
       unknown: which of its inputs are not there in the first run.
       policy: says of an equation whether its results are kept.
-      opened: puts what is called in place of the calls.
+      inline_calls: puts what is called in place of the calls.
     """
     jaxpr = closed.jaxpr
     later = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
@@ -137,7 +138,7 @@ def keeping(closed: ClosedJaxpr, unknown: Flags, policy: Policy,
             first.append(eqn)
             kept += eqn.outvars
         elif inside:
-            one, other, found = inside.keeping(flags, unknown_out, policy, opened)
+            one, other, found = inside.keeping(flags, unknown_out, policy, inline_calls)
             first.append(one)
             second.append(other)
             kept += found

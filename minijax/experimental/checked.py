@@ -19,15 +19,15 @@ from minijax.transforms.compiled import jit_p
 from minijax.control_flow.cond import cond_p, without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
-from minijax.control_flow.program_rules import cut
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, jaxpr_as_fun, kept_with_program
+from minijax.control_flow.program_rules import split_list
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun
 from minijax.primitives.checks import Report, check_effect, check_p
 from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped, zeros
 from minijax.primitives.index import dynamic_slice_p
 from minijax.sharp_bits.out_of_bounds import Access
-from minijax.core.tracing import stage, stage_and_tell
+from minijax.core.tracing import stage, stage_with_aux
 
 
 # ── What can fail ────────────────────────────────────────────────────────────────────────────
@@ -229,7 +229,7 @@ class Checking(Environment):
         base = self.base + len(self.sites)
         self.sites += sites
         for kind in kinds:
-            [code, *facts], leaves = cut(leaves, 1 + len(kind.avals))
+            [code, *facts], leaves = split_list(leaves, 1 + len(kind.avals))
             code = jnp.where(code != 0, code + base, 0) if base else code
             before, after = self.failures.get(kind), [converted(code, INT), *facts]
             self.failures[kind] = after if before is None else _first_of(before, after)
@@ -249,7 +249,7 @@ class Checked(NamedTuple):
     sites: tuple[Site, ...]
 
 
-@kept_with_program
+@cached_on_jaxpr
 def checked(closed: ClosedJaxpr, enabled: frozenset[ErrorCategory], base: int = 0,
             kinds: tuple[Kind, ...] | None = None) -> Checked:
     """The program without its checks; `kinds` are those that it must return, whatever it has."""
@@ -258,7 +258,7 @@ def checked(closed: ClosedJaxpr, enabled: frozenset[ErrorCategory], base: int = 
         outs = env.outputs(closed, args)
         returned = tuple(env.failures) if kinds is None else kinds
         return [*env.leaves(returned), *outs], Checked(closed, returned, tuple(env.sites))
-    program, told = stage_and_tell(run, closed.in_avals, closed.jaxpr.debug_info)
+    program, told = stage_with_aux(run, closed.in_avals, closed.jaxpr.debug_info)
     return told._replace(program=program)
 
 
@@ -333,18 +333,18 @@ def _while(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
     """The condition is checked of the first state, and after each turn of the body."""
     condition, count = eqn.params["cond_jaxpr"], eqn.params["cond_nconsts"]
     loop = While(**eqn.params | {"cond_jaxpr": without_checks(condition)})
-    consts, _, carry = cut(args, count, loop.num_consts)
+    consts, _, carry = split_list(args, count, loop.num_consts)
     first = checked(condition, env.enabled)
     env.receive(first.kinds, first.sites, jaxpr_as_fun(first.program)(*consts, *carry))
     return _looped(env, loop, _then_tested(loop.body, condition, count),
                    [*loop.tests, *[CONST] * count, *loop.kinds], [*consts, *args])
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _then_tested(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) -> ClosedJaxpr:
     """A turn of a loop, and then its condition, whose constants come first."""
     def turn(*args: Any) -> list:
-        consts, rest = cut(args, count)
+        consts, rest = split_list(args, count)
         outs = jaxpr_as_fun(body)(*rest)
         jaxpr_as_fun(condition)(*consts, *outs)
         return outs
@@ -359,19 +359,19 @@ def _looped(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args
     carried = [CARRY] * len(avals)
     outs = loop.run(program, [*kinds, *carried], [*args, *map(zeros, avals)],
                     [*loop.out_kinds, *carried])
-    own, failures = cut(outs, len(loop.out_kinds))
+    own, failures = split_list(outs, len(loop.out_kinds))
     env.receive(made.kinds, made.sites, failures)
     return own
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _carrying(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]) -> tuple[ClosedJaxpr, Checked]:
     """A turn of a loop: from inputs and failures before, to outputs and failures so far."""
     made = checked(body, enabled)
     avals = _leaves(made.kinds)
 
     def turn(*args: Any) -> list:
-        inputs, before = cut(args, len(body.in_avals))
+        inputs, before = split_list(args, len(body.in_avals))
         env = Checking(enabled)
         env.receive(made.kinds, (), before)
         outs = env.receive(made.kinds, (), jaxpr_as_fun(made.program)(*inputs))

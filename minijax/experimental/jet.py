@@ -22,8 +22,8 @@ from minijax.transforms.compiled import jit_p
 from minijax.control_flow.cond import cond_p
 from minijax.custom.custom_jvp_vjp import custom_vjp_call_p
 from minijax.control_flow.loops import Loop, Scan, While, scan_p, while_p
-from minijax.control_flow.program_rules import cut
-from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
+from minijax.control_flow.program_rules import split_list
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
 from minijax.primitives.algebra import div_p, mul_p
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convolution import conv_general_dilated_p
@@ -247,13 +247,13 @@ def ignoring_its_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Arra
 
 # ── Programs inside: each float is followed by its derivatives ───────────────────────────────
 
-@kept_with_program
+@cached_on_jaxpr
 def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
     """From [inputs, derivatives of those that are floats] to [outputs, derivatives likewise]."""
     avals = [a.to_tangent_aval() for a in closed.in_avals if has_derivatives(a)]
 
     def with_derivatives(*args: Array) -> list[Array]:
-        values, derivatives = cut(args, len(closed.in_avals))
+        values, derivatives = split_list(args, len(closed.in_avals))
         terms = iter(derivatives)
         series = [[next(terms) for _ in range(order)] if has_derivatives(x.aval) else None
                   for x in values]
@@ -273,7 +273,7 @@ def _operands(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[
 
 def _results(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
     """Curves of the first outputs, whose derivatives come after them."""
-    values, derivatives = cut(outs, count)
+    values, derivatives = split_list(outs, count)
     terms = iter(derivatives)
     return [trace.join(_curve(x, [next(terms) for _ in range(trace.order)]))
             if has_derivatives(x.aval) else x for x in values]

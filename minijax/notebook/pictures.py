@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from minijax.core import Program
 from minijax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Var
-from minijax.util.jaxpr_text import Names, Printer, Text, equation_text, layout, opened, pieces_of
+from minijax.util.jaxpr_text import (Names, Printer, Text, equation_text, inner_jaxpr, layout,
+                                     pieces_of)
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
@@ -43,9 +44,9 @@ class LinePrinter(Printer):
 
 def pieces_with_lines(program: Program, width: int = 80) -> list[Text]:
     """A program as pieces of text, with the user's line behind each equation."""
-    printer = LinePrinter(Names(opened(program)))
+    printer = LinePrinter(Names(inner_jaxpr(program)))
     rows: list[list[Text]] = [[]]
-    for piece in layout(printer.top(opened(program)), width):
+    for piece in layout(printer.top(inner_jaxpr(program)), width):
         if piece.text.startswith("\n"):
             rows.append([])
         rows[-1].append(piece)
@@ -108,13 +109,13 @@ class Node:
 def to_svg(program: Program) -> str:
     """The graph of a program as an SVG picture: data flows from the top to the bottom.
 
-    Programs inside an equation are not opened. The picture depends on the program alone.
+    Programs inside an equation are not inner_jaxpr. The picture depends on the program alone.
 
     >>> import minijax
     >>> to_svg(minijax.make_jaxpr(lambda x: x * 2.0)(1.0)).count("<rect")
     3
     """
-    nodes, width, layers = arranged(graph(opened(program)))
+    nodes, width, layers = arranged(graph(inner_jaxpr(program)))
     height = layers * (LINE + GAP_Y) - GAP_Y + 2 * MARGIN
     edges = [_edge_svg(source, node) for node in nodes for source in node.sources]
     boxes = [_node_svg(node) for node in nodes if node.kind != "bend"]

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
 from minijax.placement.resharding import given
 from minijax.placement.named_sharding import PlacedArray
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
-                                       broadcast_arrays_to_one_shape,
-                                     broadcast_to_shape, check_arraylike, convert,
-                                     promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, static_index, static_value)
+                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
+                                     check_arraylike, convert, promote_dtypes_inexact,
+                                     promote_shapes, public, shape_of_argument, static_index,
+                                     static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import filling
 from minijax.primitives.keys import keys_of
@@ -47,11 +47,11 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     """
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    core.base_trace.note("cast", object, dtype)
+    core.base_trace.notify("cast", object, dtype)
     made = _array(object, dtype)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
-    return another(made) if copy and made is object else made
+    return alias(made) if copy and made is object else made
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
@@ -78,7 +78,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     Array([ 1, -1], dtype=int32)
     """
     dtype = dtype or dtypes.default_float_dtype()
-    core.base_trace.note("cast", x, dtype)
+    core.base_trace.notify("cast", x, dtype)
     is_complex = dtypes.issubdtype(core.get_aval(x).dtype, np.complexfloating)
     if is_complex and np.dtype(dtype).kind == "b":
         return lax.ne(x, lax.full_like(x, 0))
@@ -88,7 +88,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
                     "input.", DeprecationWarning)
         x = lax.real(x)
     converted = convert(x, dtype)
-    return another(converted) if copy and converted is x else converted
+    return alias(converted) if copy and converted is x else converted
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -99,7 +99,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """
     if order not in (None, "K"):
         raise NotImplementedError("Only implemented for order='K'")
-    return another(a)
+    return alias(a)
 
 
 def _array(x: Any, dtype: Any) -> Any:
@@ -128,7 +128,7 @@ def _typed(x: Any) -> Any:
 def _narrowed(x: Any) -> Any:
     """64 bits as 32, unless 64 are enabled."""
     dtype = dtypes.canonicalize_dtype(x.dtype)
-    core.base_trace.note("narrow", x, dtype)
+    core.base_trace.notify("narrow", x, dtype)
     return x if x.dtype == dtype else convert(x, dtype)
 
 
@@ -136,8 +136,8 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         value = core.as_value(x)
         if dtypes.python_type(x) is not None:  # for others `as_value` notes it
-            core.base_trace.note("narrow", x, value.dtype)
-        return another(value)
+            core.base_trace.notify("narrow", x, value.dtype)
+        return alias(value)
     if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
@@ -165,7 +165,7 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     values = np.array(items, dtype=dtype)
     has_numpy = config.debug_dtype_truncation.value and any(
         isinstance(x, np.generic | np.ndarray) for x in leaves)
-    core.base_trace.note("narrow", np.array(items) if has_numpy else values, dtype)
+    core.base_trace.notify("narrow", np.array(items) if has_numpy else values, dtype)
     return _array_of_numpy(values, dtype)
 
 
@@ -218,7 +218,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
-    return another(value) if value.shape == shape else broadcast_to_shape(value, shape)
+    return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:

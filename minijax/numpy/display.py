@@ -59,7 +59,7 @@ def memory_of(x: Any) -> memoryview:
     """
     if not isinstance(x, ArrayImpl) or core.has_key_dtype(x.aval):
         raise TypeError(f"a bytes-like object is required, not '{type(x).__name__}'")
-    if core.is_given_away(x):
+    if core.is_donated(x):
         raise BufferError("INVALID_ARGUMENT: Array is null")
     if x._buffer.dtype.isbuiltin != 1:
         raise BufferError(f"INVALID_ARGUMENT: Buffers of type {x.dtype.name} are not supported by "

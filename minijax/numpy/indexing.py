@@ -118,7 +118,7 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     entries = parse(idx, x.shape)
     outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
     if outside is PROMISE:
-        core.base_trace.note("index", "read", x.shape, _places(entries), wraps=wrap)
+        core.base_trace.notify("index", "read", x.shape, _places(entries), wraps=wrap)
     # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
     dropped = outside is PROMISE and _is_outside(entries, wrap)
     if (is_window := _is_window(entries)) and outside is not FILL and not dropped:
@@ -168,8 +168,8 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     entries = parse(idx, x.shape)
     plan, is_window = make_plan(entries, wrap_negative_indices), _is_window(entries)
     if mode is None:
-        core.base_trace.note("index", "update", x.shape, _places(entries),
-                             wraps=wrap_negative_indices)
+        core.base_trace.notify("index", "update", x.shape, _places(entries),
+                           wraps=wrap_negative_indices)
     _warn_if_unsafe(y, x)
     if 0 in plan.shape:
         return x

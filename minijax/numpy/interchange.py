@@ -143,7 +143,7 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
         raise BufferError("arrays do not change, and who asks without max_version knows of no "
                           "read-only memory: it is given a copy, which copy=False refuses.")
     copies = copy or not knows_read_only
-    memory = x.there().another() if copies else x.there()
+    memory = x.there().copy() if copies else x.there()
     if stream != -1:  # the reader waits by itself
         memory.device.wait()
     flags = IS_COPY if copies else READ_ONLY
@@ -302,7 +302,7 @@ def _on_host(x: Any) -> np.ndarray:
 
 def copied(x: Any) -> ArrayImpl:
     """An array on a GPU over memory of its own."""
-    return x.device.array(x.there().another(), x.aval)
+    return x.device.array(x.there().copy(), x.aval)
 
 
 def from_gpu(x: Any) -> ArrayImpl:

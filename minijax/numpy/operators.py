@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another, give_away, is_given_away
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, donate, is_donated
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
@@ -190,8 +190,8 @@ class _Methods:
     # ── NumPy's and others' protocols ────────────────────────────────────────────────────────
 
     __reduce__ = display.reduced
-    __copy__ = another
-    __deepcopy__ = lambda self, memo: another(self)
+    __copy__ = alias
+    __deepcopy__ = lambda self, memo: alias(self)
 
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         numbers = _numbers(self, error=errors.TracerArrayConversionError)
@@ -240,7 +240,7 @@ class _Methods:
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
     flatten = shaping.ravel
-    copy = clone = another  # the numbers cannot change, so both have them
+    copy = clone = alias  # the numbers cannot change, so both have them
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.
@@ -364,9 +364,9 @@ class _Methods:
 
     def is_deleted(self: Any) -> bool:
         """Whether the buffer was donated, or deleted."""
-        return isinstance(self, ArrayImpl) and is_given_away(self)
+        return isinstance(self, ArrayImpl) and is_donated(self)
 
-    delete = give_away
+    delete = donate
 
 
 # ── All of them ──────────────────────────────────────────────────────────────────────────────

@@ -337,7 +337,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     if mode == "wrap":
         indices = indices % x.shape[axis]
     if mode is None:
-        core.base_trace.note("index", "take", x.shape, [(indices, axis, 1)])
+        core.base_trace.notify("index", "take", x.shape, [(indices, axis, 1)])
     return x.at[(slice(None),) * axis + (indices,)].get(
         mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
@@ -367,7 +367,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                          f"{places.ndim} vs. {arr.ndim}")
     x, axis = along("take_along_axis", arr, axis)
     if mode is None:
-        core.base_trace.note("index", "take", x.shape, [(places, axis, 1)])
+        core.base_trace.notify("index", "take", x.shape, [(places, axis, 1)])
     rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
     if x.shape[axis] == 0:
         return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import Array, Tracer, another, refuse_mask, stood_for
+from minijax.core import Array, Tracer, alias, refuse_mask, stood_for
 from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Axes, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_looked_up, convert,
@@ -97,7 +97,7 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     >>> ravel(np.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return another(reshape(a, (np.size(a),), order))
+    return alias(reshape(a, (np.size(a),), order))
 
 
 def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
@@ -109,7 +109,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     axes = canonical_axes(static_axes("squeeze", axis), a.ndim)
     if axis is None:
         axes = tuple(d for d in axes if a.shape[d] == 1)
-    return lax.squeeze(a, axes) if axes else another(a)
+    return lax.squeeze(a, axes) if axes else alias(a)
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
@@ -129,7 +129,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     >>> atleast_1d(3).shape
     (1,)
     """
-    return _each("atleast_1d", arys, lambda x: another(x) if x.ndim else lax.reshape(x, (1,)))
+    return _each("atleast_1d", arys, lambda x: alias(x) if x.ndim else lax.reshape(x, (1,)))
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:
@@ -202,7 +202,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """
     check_looked_up(axis1, axis2, ndim=a.ndim, words=AMONG_AXES)
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
-    return another(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
+    return alias(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
@@ -218,7 +218,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     order = [d for d in range(a.ndim) if d not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
-    return another(lax.transpose(a, order))
+    return alias(lax.transpose(a, order))
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
@@ -254,7 +254,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     [(2, 3), (2, 3)]
     """
     arrays = as_arrays("broadcast_arrays", *args)
-    return [another(x) for x in broadcast_arrays_to_one_shape(*arrays)]
+    return [alias(x) for x in broadcast_arrays_to_one_shape(*arrays)]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -331,7 +331,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
     for each, place in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
         a = _rolled(a, each, place)
-    return another(a)
+    return alias(a)
 
 
 def _rolled(a: Any, shift: Any, axis: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array, another
+from minijax.core import Array, alias
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, convert, from_lax, like,
                                      promote_args_numeric, promote_dtypes_inexact, promoted, public,
                                      weak_if_scalar)
@@ -126,7 +126,7 @@ def positive(x: ArrayLike, /) -> Array:
     >>> positive(2.)
     Array(2., dtype=float32, weak_type=True)
     """
-    return another(x)
+    return alias(x)
 
 
 def signbit(x: ArrayLike, /) -> Array:
@@ -304,7 +304,7 @@ def real(val: ArrayLike, /) -> Array:
     >>> real(1 + 2j)
     Array(1., dtype=float32, weak_type=True)
     """
-    return lax.real(val) if val.dtype.kind == "c" else another(val)
+    return lax.real(val) if val.dtype.kind == "c" else alias(val)
 
 
 def imag(val: ArrayLike, /) -> Array:
@@ -322,7 +322,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     >>> complex(conjugate(1 + 2j))
     (1-2j)
     """
-    return lax.conj(x) if x.dtype.kind == "c" else another(x)
+    return lax.conj(x) if x.dtype.kind == "c" else alias(x)
 
 
 conj = conjugate

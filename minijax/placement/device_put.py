@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.placement.devices import (Device, DeviceArray, kind_in_use, kind_named, put,
-                                       default_device as where_new_arrays_lie)
+from minijax.placement.devices import (Device, DeviceArray, default_device as where_new_arrays_lie,
+                                       kind_in_use, kind_named, put)
 from minijax.transforms.eager_dispatch import named
 from minijax.placement.resharding import given, in_context
 from minijax.placement.named_sharding import PlacedArray, Sharding, SingleDeviceSharding
@@ -127,11 +127,11 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     def settled(leaf: Any, where: Any) -> Any:
         out = _settled(check_arg(leaf), where)
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
-            core.give_away(leaf)
+            core.donate(leaf)
         return out
     leaves, tree = tree_util.tree_flatten(x)
     places = tree_util.flatten_axes("device_put device", tree, device)
-    return tree.unflatten(core.base_trace.around("put", lambda: [*map(settled, leaves, places)])())
+    return tree.unflatten(core.base_trace.wrap("put", lambda: [*map(settled, leaves, places)])())
 
 
 def _settled(x: Any, where: Any) -> Any:
@@ -151,7 +151,7 @@ def _settled(x: Any, where: Any) -> Any:
         x = core.ArrayImpl(x._buffer, x.aval)
     lying = put(x, device)
     if where is not None and not lying._committed:
-        lying = core.another(lying)
+        lying = core.alias(lying)
         lying._committed = True  # it is to stay there
     return lying
 
@@ -168,7 +168,7 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Returns `x` when it is computed; on the CPU all is ready when a call returns."""
     for leaf in tree_util.tree_leaves(x):
-        if isinstance(leaf, core.ArrayImpl) and core.is_given_away(leaf):
+        if isinstance(leaf, core.ArrayImpl) and core.is_donated(leaf):
             raise errors.JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on "
                                          "deleted or donated buffer")
         if isinstance(leaf, DeviceArray):

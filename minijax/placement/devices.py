@@ -278,7 +278,7 @@ class DeviceArray(ArrayImpl):
         self.memory = None
         super()._delete()
 
-    def _another(self) -> DeviceArray:
+    def _alias(self) -> DeviceArray:
         return DeviceArray(self.there(), self.aval, self.device)
 
     def _holder(self) -> Any:

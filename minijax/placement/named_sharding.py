@@ -305,7 +305,7 @@ class PlacedArray(ArrayImpl):
         super().__init__(buffer, aval)
         self.sharding = sharding
 
-    def _another(self) -> PlacedArray:
+    def _alias(self) -> PlacedArray:
         return PlacedArray(self._buffer, self.aval, self.sharding)
 
     @property

@@ -109,7 +109,7 @@ def _names(axis_name: Any) -> tuple:
 
 @dataclass(frozen=True)
 class Groups:
-    """The places along a named axis, parted: those of a group act together, and alone.
+    """The places along a named axis, partition_list: those of a group act together, and alone.
 
     Args:
       name: of an axis whose examples stand for devices.

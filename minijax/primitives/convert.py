@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name
-from minijax.primitives import axes, ad_util, examples, slots
+from minijax.primitives import ad_util, axes, examples, slots
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
 
@@ -81,7 +81,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(2, dtype=int32)
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
-    core.base_trace.note("cast", operand, dtype, numbers=True)
+    core.base_trace.notify("cast", operand, dtype, numbers=True)
     return converted(operand, dtype, False)
 
 

@@ -21,10 +21,10 @@ from minijax.primitives.ad_util import (batched_in_front, filled, instantiate, l
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
-from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
-                                        Numbers, ScatterDimensionNumbers, batched_numbers,
-                                        check_gather, check_scatter, gathered_shape, place_of,
-                                        places_of, whole_axes, window_sizes)
+from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
+                                        ScatterDimensionNumbers, batched_numbers, check_gather,
+                                        check_scatter, gathered_shape, place_of, places_of,
+                                        whole_axes, window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
@@ -451,7 +451,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if parsed is PROMISE:
-        core.base_trace.note("index", "window read", np.shape(operand), _corners(
+        core.base_trace.notify("index", "window read", np.shape(operand), _corners(
             operand, start_indices, dimension_numbers, slice_sizes), wraps=False)
     return gather_p.bind(operand, start_indices, **gather_params(
         operand, dimension_numbers, slice_sizes, parsed, fill_value, unique_indices,
@@ -486,7 +486,7 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         parsed = GatherScatterMode.from_any(mode)
         if mode is None or parsed is PROMISE:
-            core.base_trace.note("index", "window drop", np.shape(operand), _corners(
+            core.base_trace.notify("index", "window drop", np.shape(operand), _corners(
                 operand, scatter_indices, dnums, updates=updates), wraps=False)
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),

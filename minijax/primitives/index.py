@@ -14,8 +14,8 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse,
-                                     replaced, with_item)
+from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
+                                     with_item)
 from minijax.primitives.comparison import lt_p, select_n_p
 from minijax.primitives.ad_util import batched_in_front, linear, repeated, spread, transposed, zeros
 from minijax.primitives.examples import grid, table
@@ -81,8 +81,8 @@ def canonical_starts(operand: Any, start_indices: Any, sizes: Shape,
         allow_negative_indices = [allow_negative_indices] * len(shape)
     starts = [_canonical_start(i, n, wrap)
               for i, n, wrap in zip(start_indices, shape, allow_negative_indices, strict=True)]
-    core.base_trace.note("index", kind, shape, zip(starts, itertools.count(), sizes, strict=False),
-                         normalized=True)
+    core.base_trace.notify("index", kind, shape,
+                           zip(starts, itertools.count(), sizes, strict=False), normalized=True)
     return starts
 
 

@@ -57,13 +57,13 @@ class CheckingTrace(EvalTrace):
                           params: Params) -> list:
         if any(isinstance(x, Tracer) for x in args):
             return super().process_primitive(primitive, args, params)  # which refuses
-        return self.around("operation", lambda p, *of: p.evaluate(*of))(primitive, args, params)
+        return self.wrap("operation", lambda p, *of: p.evaluate(*of))(primitive, args, params)
 
-    def note(self, moment: str, *facts: Any, **details: Any) -> None:
+    def notify(self, moment: str, *facts: Any, **details: Any) -> None:
         for check in _looking_at(moment):
             check(*facts, **details)
 
-    def around(self, moment: str, run: Any) -> Any:
+    def wrap(self, moment: str, run: Any) -> Any:
         for check in reversed(_looking_at(moment)):
             run = functools.partial(check, run)
         return run

@@ -18,7 +18,7 @@ import numpy as np
 from minijax import config, core, dtypes, errors
 from minijax.util import source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
-from minijax.core.jaxpr import ClosedJaxpr, Literal, kept_with_program, subjaxprs, types_in
+from minijax.core.jaxpr import ClosedJaxpr, Literal, cached_on_jaxpr, subjaxprs, types_in
 from minijax.util.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
 from minijax.util.source_info import SourceInfo
@@ -172,7 +172,7 @@ def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) ->
             or any(map(_mentions_keys, subjaxprs(params))))
 
 
-@kept_with_program
+@cached_on_jaxpr
 def _mentions_keys(closed: ClosedJaxpr) -> bool:
     """Whether a program holds keys anywhere."""
     return any(map(core.has_key_dtype, types_in(closed.jaxpr)))

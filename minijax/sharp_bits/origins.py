@@ -67,7 +67,7 @@ def is_new_in_the_backward_pass(kind: str) -> bool:
     A bad factor in it was then made by the derivative of a function that is itself good; unless it
     comes from what has been collected before.
     """
-    variables = _innermost("pull_through")
+    variables = _innermost("transpose_eqn")
     if variables is None or _innermost("backward_pass.<locals>.accumulate") is not None:
         return False
     return not (is_bad(variables["cotangents"], kind) or has_collected(KINDS[kind][0].name))

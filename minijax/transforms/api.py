@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from minijax import config, core, errors, tree_util
-from minijax.core import jaxpr, tracing, Array
+from minijax.core import Array, jaxpr, tracing
 from minijax.util import source_info, tracebacks
 from minijax.transforms.derivatives import vjp
 from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
@@ -77,14 +77,14 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
     dims += [0] * (len(leaves) - len(dims))
     check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
     shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
-    whole, given = jaxpr.parted(leaves, shared)[::-1]
-    own_dims = jaxpr.parted(dims, shared)[False]
+    whole, given = jaxpr.partition_list(leaves, shared)[::-1]
+    own_dims = jaxpr.partition_list(dims, shared)[False]
     mapped = [i for i, x in enumerate(given) if type(x) is Ref]
 
     def of_values(values: list) -> tuple[Any, list]:
         inner = {i: Ref(values[i]) for i in mapped}
         own = [inner.get(i, x) for i, x in enumerate(values)]
-        args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merged((own, whole), shared))
+        args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merge_lists((own, whole), shared))
         return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
     values = [x.read() if type(x) is Ref else x for x in given]
     result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),

@@ -195,7 +195,7 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
     return tuple(found)
 
 
-@jaxpr.kept_with_program
+@jaxpr.cached_on_jaxpr
 def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
     """The places of the leaves that results, or effects, of the program depend on."""
     live = jaxpr.without_dead_equations(closed).jaxpr
@@ -241,7 +241,7 @@ def check_not_deleted(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr) -> None:
       ValueError: saying which, counted among the leaves that are used.
     """
     gone = [i for i, x in enumerate(leaves)
-            if isinstance(x, core.ArrayImpl) and core.is_given_away(x)]
+            if isinstance(x, core.ArrayImpl) and core.is_donated(x)]
     for number, i in enumerate(used_leaves(closed) if gone else ()):
         if i in gone:
             raise errors.with_cure(

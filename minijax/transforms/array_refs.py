@@ -142,7 +142,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     >>> ref[...]
     Array([5., 1., 1.], dtype=float32)
     """
-    return Ref(core.another(core.as_value_or(init_val, lambda: (
+    return Ref(core.alias(core.as_value_or(init_val, lambda: (
         "Error interpreting argument to new_ref as a JAX value. The problematic value is of type "
         f"{type(init_val)} and was passed to new_ref at position 0."))))
 
@@ -181,7 +181,7 @@ def get(ref: Ref, idx: Any = None) -> Array:
     """
     value: Any = ref.read()
     _check_index(ref, idx)
-    return core.another(value) if _is_whole(idx) else value[idx]
+    return core.alias(value) if _is_whole(idx) else value[idx]
 
 
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
@@ -197,7 +197,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     old, new, aval = get(ref, idx), core.as_value(value), ref.inner_aval
     _check_fits("swap", ref, old, new)
     new, whole = converted(new, aval.dtype, aval.weak_type), ref.read()
-    ref.write(core.another(new) if _is_whole(idx) else whole.at[idx].set(new))
+    ref.write(core.alias(new) if _is_whole(idx) else whole.at[idx].set(new))
     return old
 
 

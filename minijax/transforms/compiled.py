@@ -27,8 +27,9 @@ from minijax.placement.meshes import PartitionSpec
 from minijax.control_flow.program_rules import running_one_of
 from minijax.placement.named_sharding import Format, Sharding, SingleDeviceSharding, explicit_part
 from minijax.placement.sharding_propagation import in_use, places, spread
-from minijax.core.partial_eval import Halves, split_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs, types_in
+from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
+from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, partition_list, subjaxprs,
+                                types_in)
 from minijax.primitives.analytic import sin_p
 from minijax.core.tracing import stage
 
@@ -42,7 +43,7 @@ def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Run a program by the NumPy meaning of its primitives; a check may rather compile it."""
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
-    outs = core.base_trace.around(
+    outs = core.base_trace.wrap(
         "interpret", _interpret)(closed, args, lambda: run_program(closed, "f", args))
     return [x._buffer for x in outs]
 
@@ -118,7 +119,7 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
     """Tell profiles what was done and how long it took, under `log_compiles` the log, listeners."""
     start = time.perf_counter()
     yield
-    core.base_trace.note("timed", what, start)
+    core.base_trace.notify("timed", what, start)
     if monitoring := sys.modules.get("minijax.monitoring"):  # or else nobody can listen
         monitoring.record_event_duration_secs(
             f"/jax/core/compile/{event}_duration", time.perf_counter() - start, fun_name=name)
@@ -135,7 +136,7 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
       python: makes it by running the user's function instead, where a check looks for its lines.
       function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
     """
-    return core.base_trace.around("call", lambda *_: program())(python, function)
+    return core.base_trace.wrap("call", lambda *_: program())(python, function)
 
 
 def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[ArrayImpl]:
@@ -179,7 +180,7 @@ class CallPrimitive(Primitive):
         return run_program(params["jaxpr"], params["name"], args)
 
 
-def call_of_program(name: str, split: Callable[..., Halves],
+def call_of_program(name: str, split: Callable[..., PartialEvalResult],
                     computes_again: bool = False) -> CallPrimitive:
     """A primitive that applies a program.
 
@@ -211,11 +212,11 @@ def _examples() -> list[core.Example]:
 
 
 def _remembering(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-                 **params: Any) -> Halves:
+                 **params: Any) -> PartialEvalResult:
     """The known half hands its residuals to the unknown half."""
-    halves = split_jaxpr(jaxpr, unknown)
-    known_args, unknown_args = parted(args, unknown)
-    return Halves(known_args, {"jaxpr": halves.known, **params},
+    halves = partial_eval_jaxpr(jaxpr, unknown)
+    known_args, unknown_args = partition_list(args, unknown)
+    return PartialEvalResult(known_args, {"jaxpr": halves.known, **params},
                   lambda residuals: [*halves.needed(args, residuals), *unknown_args],
                   {"jaxpr": halves.unknown, **params}, halves.unknown_out)
 
@@ -352,7 +353,7 @@ class Traced(Stage):
     def run(self, device: Device) -> Callable[..., list]:
         """What runs the program on buffers of a device."""
         for x in self.program.consts:
-            if isinstance(x, core.Valueless):
+            if isinstance(x, core.AbstractArray):
                 x._buffer  # noqa: B018  says that there is none
         return executable(self.program, self.fun_name, device)
 
@@ -455,7 +456,7 @@ class Compiled(Stage):
         else:
             outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         for i in self._traced.donated:
-            core.give_away(values[i])
+            core.donate(values[i])
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
     def __deepcopy__(self, memo: object = None) -> Compiled:

@@ -38,7 +38,7 @@ class Dispatcher:
         self.by_tree: dict[tuple[PyTreeDef, Device], tuple[Callable, dict]] = {}
         self.last: Callable = _miss
 
-    def another(self, args: tuple, kwargs: dict) -> Any:
+    def other_trees(self, args: tuple, kwargs: dict) -> Any:
         """The same as `last`, for a tree of arguments that came earlier."""
         leaves, in_tree = tree_flatten((args, kwargs))
         call, _ = self.by_tree.get((in_tree, device_of(leaves)), (self.last, {}))

@@ -33,7 +33,7 @@ from minijax.placement.resharding import (UNSPECIFIED, checked_shardings, in_con
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carry, carrying_refs, discharged,
                                            passed)
 from minijax.core.jaxpr import eval_jaxpr
-from minijax.core.tracing import FlatFunction, hoist_tracers, recorder
+from minijax.core.tracing import FlatFunction, convert_tracers, recorder
 from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of, update_wrapper
 
 
@@ -67,7 +67,7 @@ class Key(NamedTuple):
     device: Device
 
 
-class Given:
+class CallArguments:
     """The arguments of one call, taken apart: the static ones, and the leaves of the others."""
 
     def __init__(self, jitted: JitFunction, args: tuple, kwargs: dict):
@@ -131,7 +131,7 @@ class Given:
         flat = FlatFunction(self.fun, self.in_tree, info)
         with timed(f"tracing {jitted._name} for jit", "jaxpr_trace", jitted._name):
             recorded = recorder()(flat, self.avals, info)
-        closed, captured = hoist_tracers(recorded)
+        closed, captured = convert_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
         return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
                       Arguments(self.in_tree, donated),
@@ -142,7 +142,7 @@ class Given:
         FlatFunction(self.fun, self.in_tree)(*self.leaves)
 
 
-class Laid(NamedTuple):
+class JitShardings(NamedTuple):
     """How the arguments and the results of a function are to lie: trees of shardings."""
 
     given: Any
@@ -176,7 +176,7 @@ class JitFunction:
     _dispatchers: dict[config.State, Dispatcher]
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
-                 device: Device | None = None, laid: Laid | None = None):
+                 device: Device | None = None, laid: JitShardings | None = None):
         looks_like(self, fun)
         self._device, self._laid = device, laid
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
@@ -208,7 +208,7 @@ class JitFunction:
                         return known.last(args, kwargs)
                     except Miss:
                         with contextlib.suppress(Miss):
-                            return known.another(args, kwargs)
+                            return known.other_trees(args, kwargs)
             if self._laid is None and self._device is None:
                 return self._call_here(args, kwargs)
             return self._call_there(args, kwargs)
@@ -220,7 +220,7 @@ class JitFunction:
         """A call whose arguments are brought to a device, or laid out, before."""
         if self._laid is not None:
             return self._laid.around(self._call_here, args, kwargs,
-                                     lambda: Given(self, args, kwargs).info.arg_names,
+                                     lambda: CallArguments(self, args, kwargs).info.arg_names,
                                      self._static.places)
         device: Any = self._device
         args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
@@ -277,15 +277,15 @@ class JitFunction:
             for named in (self._static, self._donated))
         return JitFunction(fun, static, donated, self._inline)
 
-    def _with_values(self, args: tuple, kwargs: dict) -> Given:
-        given = Given(self, args, kwargs)
+    def _with_values(self, args: tuple, kwargs: dict) -> CallArguments:
+        given = CallArguments(self, args, kwargs)
         for x in given.leaves:
             if isinstance(x, ShapeDtypeStruct):
                 raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
                                 "lowered.")
         return given
 
-    def _result(self, given: Given, traced: Traced, has_run: bool) -> Any:
+    def _result(self, given: CallArguments, traced: Traced, has_run: bool) -> Any:
         """What the traced program gives, and a dispatcher that gives it sooner the next time."""
         if core.current_trace.get() is core.base_trace:
             if has_run:
@@ -297,7 +297,7 @@ class JitFunction:
             self._remember(given, traced)
             for i in traced.donated:
                 if not given.leaves[i].is_literal:  # which are shared
-                    core.give_away(given.leaves[i])
+                    core.donate(given.leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 
     def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
@@ -311,7 +311,7 @@ class JitFunction:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
-    def _remember(self, given: Given, traced: Traced) -> None:
+    def _remember(self, given: CallArguments, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         if (any(self._static) or self._device or self._laid or traced.captured or traced.donated
                 or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
@@ -327,17 +327,17 @@ class JitFunction:
                   traced.program.out_avals)
         self._dispatcher = known
 
-    def _traced(self, given: Given) -> Traced:
+    def _traced(self, given: CallArguments) -> Traced:
         """The trace for these arguments."""
         key, table = given.key, self._table()
         found = table.get(key)
         if found is None or not found.is_current():
-            core.base_trace.note("miss", given, key, table)
+            core.base_trace.notify("miss", given, key, table)
             found = given.trace()
             # what is kept holds the tracers of transformations around, which a check would find
             if not (found.captured and config.check_tracer_leaks.value):
                 table[key] = found
-        core.base_trace.note("lookup", found, given)
+        core.base_trace.notify("lookup", found, given)
         return found
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -346,7 +346,7 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        traced = self._traced(Given(self, args, kwargs))
+        traced = self._traced(CallArguments(self, args, kwargs))
         if self._laid is None:
             return traced
         # The trace is that of the function; another `jit` of it may lay it out otherwise.
@@ -473,7 +473,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    laid = Laid(UNSPECIFIED if in_shardings is None else
+    laid = JitShardings(UNSPECIFIED if in_shardings is None else
                 checked_shardings("in_shardings", in_shardings),
                 checked_shardings("out_shardings", out_shardings))
     return JitFunction(fun, static, donated, inline, named(device or backend),

@@ -128,7 +128,7 @@ def variable_name(number: int) -> str:
     return name
 
 
-def opened(program: Any) -> Jaxpr:
+def inner_jaxpr(program: Any) -> Jaxpr:
     """The program itself, where it may come with its constants' values."""
     return getattr(program, "jaxpr", program)
 
@@ -146,7 +146,7 @@ def _shared_names(top: Jaxpr) -> dict[Jaxpr, str]:
         if uses[program] > 2:
             continue  # what is inside is known to be shared by now
         for eqn in program.eqns:
-            for inner in map(opened, programs_in(eqn.params)):
+            for inner in map(inner_jaxpr, programs_in(eqn.params)):
                 queue.append(inner)
                 if "name" in eqn.params:
                     called.setdefault(inner, str(eqn.params["name"]).strip("<>"))
@@ -231,7 +231,7 @@ class Printer:
     def equation(self, eqn: JaxprEqn) -> Doc:
         """`outputs = primitive[parameters] operands`."""
         params = printed_params(eqn)
-        inner = opened(eqn.params.get("jaxpr"))
+        inner = inner_jaxpr(eqn.params.get("jaxpr"))
         if "name" in params and isinstance(inner, Program) and inner not in self.names.programs:
             # called by name, it takes its operands one by one, so its names can be theirs
             self.names.repeat(inner.invars, eqn.invars)
@@ -263,9 +263,9 @@ class Printer:
 
     def param(self, value: Any) -> Doc:
         if isinstance(value, Program):
-            return self.program(opened(value))
+            return self.program(inner_jaxpr(value))
         if isinstance(value, tuple) and all(isinstance(v, Program) for v in value):
-            return bracketed("(", [self.program(opened(v)) for v in value], ")")
+            return bracketed("(", [self.program(inner_jaxpr(v)) for v in value], ")")
         return Text(_param_text(value))
 
 
@@ -295,7 +295,7 @@ def _param_text(value: Any) -> str:
 
 def pieces_of(program: Program, *, width: int = 80) -> list[Text]:
     """A program as pieces of text, each with its style."""
-    return layout(Printer(Names(opened(program))).top(opened(program)), width)
+    return layout(Printer(Names(inner_jaxpr(program))).top(inner_jaxpr(program)), width)
 
 
 def jaxpr_text(program: Program, *, width: int = 80) -> str:

@@ -2,7 +2,7 @@
 
 import minijax
 from minijax.control_flow.loops import Loop
-from minijax.control_flow.program_rules import cut, rearranged
+from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.jaxpr import eval_jaxpr
 
@@ -28,4 +28,4 @@ def test_a_type_among_the_inputs_is_one_that_is_ignored():
 
 
 def test_a_list_is_cut_into_pieces():
-    assert cut([1, 2, 3, 4], 1, 2) == [[1], [2, 3], [4]]
+    assert split_list([1, 2, 3, 4], 1, 2) == [[1], [2, 3], [4]]

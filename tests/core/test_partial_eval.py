@@ -6,7 +6,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.core.partial_eval import split_jaxpr
+from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.jaxpr import check_jaxpr, eval_jaxpr
 
 X, Y = np.float32(0.7), np.float32(-1.3)
@@ -43,7 +43,7 @@ def put_together(halves, unknown_in, args):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_halves_give_what_the_whole_gives(name, unknown_in):
     closed = minijax.make_jaxpr(PROGRAMS[name])(X, Y)
-    halves = split_jaxpr(closed, unknown_in)
+    halves = partial_eval_jaxpr(closed, unknown_in)
     check_jaxpr(halves.known.jaxpr)
     check_jaxpr(halves.unknown.jaxpr)
     whole = eval_jaxpr(closed.jaxpr, closed.consts, X, Y)
@@ -53,14 +53,14 @@ def test_the_halves_give_what_the_whole_gives(name, unknown_in):
 
 def test_what_is_known_does_not_wait():
     closed = minijax.make_jaxpr(lambda x, y: jnp.sin(x) * y)(X, Y)
-    halves = split_jaxpr(closed, [False, True])
+    halves = partial_eval_jaxpr(closed, [False, True])
     assert [e.primitive.name for e in halves.known.eqns] == ["sin"]
     assert [e.primitive.name for e in halves.unknown.eqns] == ["mul"]
 
 
 def test_an_input_needed_later_is_forwarded_and_not_copied():
     closed = minijax.make_jaxpr(lambda x, y: x * y)(X, Y)
-    halves = split_jaxpr(closed, [False, True])
+    halves = partial_eval_jaxpr(closed, [False, True])
     assert halves.needs == (0,) and not halves.residual_avals
 
 
@@ -69,7 +69,7 @@ def test_a_loop_hands_over_its_constants_once_and_its_state_stacked():
         return lax.scan(lambda c, _: (jnp.tanh(w @ c), None), x, None, 5)[0]
     w, x = np.eye(3, dtype=np.float32), np.ones(3, np.float32)
     program, has = minijax.core.jvp.jvp_jaxpr(minijax.make_jaxpr(f)(w, x), [False, True])
-    halves = split_jaxpr(program, [False, False, True])
+    halves = partial_eval_jaxpr(program, [False, False, True])
     (unknown,) = [e for e in halves.unknown.eqns if e.primitive.name == "scan"]
     shapes = [v.aval.shape for v in unknown.invars]
     assert (3, 3) in shapes and (5, 3, 3) not in shapes and (5, 3) in shapes

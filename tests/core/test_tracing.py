@@ -8,7 +8,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import ShapedArray, Tracer
-from minijax.core.tracing import hoist, hoist_tracers, stage
+from minijax.core.tracing import convert_constvars, convert_tracers, stage
 
 F32 = ShapedArray((), np.float32)
 
@@ -36,7 +36,7 @@ def test_closed_over_tracers_can_be_made_inputs():
 
     def outer(x):
         closed = stage(lambda y: [lax.mul(x, y)], [F32])
-        found.append((hoist_tracers(closed), hoist(closed)))
+        found.append((convert_tracers(closed), convert_constvars(closed)))
         return x
     minijax.jit(outer)(np.float32(1))
     for closed, consts in found[0]:

@@ -27,7 +27,7 @@ def test_evaluation_is_the_ordinary_one_until_a_flag_is_on():
 
 def test_what_evaluation_is_told_of_is_what_the_checks_look_at():
     told = {moment for path in PACKAGE.rglob("*.py") for moment in
-            re.findall(r'base_trace\.(?:note|around)\(\s*"(\w+)"', path.read_text())}
+            re.findall(r'base_trace\.(?:notify|wrap)\(\s*"(\w+)"', path.read_text())}
     assert told | {"operation"} == set(checking.CHECKS)
 
 
@@ -42,4 +42,4 @@ def test_each_check_has_a_flag_of_the_switch_for_all():
 def test_under_no_flag_a_checking_evaluation_only_evaluates():
     checking.begin()
     assert isinstance(core.base_trace, checking.CheckingTrace) and core.base_trace.goes_straight
-    assert core.base_trace.around("call", lambda *args: args)(1, 2) == (1, 2)
+    assert core.base_trace.wrap("call", lambda *args: args)(1, 2) == (1, 2)

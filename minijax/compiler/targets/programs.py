@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import host
-from ..loops import (
-    Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand, Statement,
-    While,
-)
+from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand,
+                     Statement, While)
 from .calls import meaning
 from .emulator import Emulator, Watch
 
@@ -42,7 +40,7 @@ class Memory:
         """Memory of another owner, who keeps it alive; it is read-only."""
         return cls(device, nbytes, address, owner)
 
-    def another(self) -> Memory:
+    def copy(self) -> Memory:
         """A copy on the same device."""
         copy = Memory(self.device, self.nbytes)
         self.device.copy(copy.address, self.address, self.nbytes)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.transforms.jit import Given, Key, jit
+from minijax.transforms.jit import CallArguments, Key, jit
 from minijax.notebook.drawing import GREEN, INK, ORANGE, box, line, words
 from minijax.notebook.film import Film, Frame
 from minijax.notebook.widgets.step import Names
@@ -37,7 +37,7 @@ def kept(fun: Callable, *calls: Any, **options: Any) -> Film:
     frames = []
     for number, call in enumerate(calls, 1):
         args = call if isinstance(call, tuple) else (call,)
-        key = Given(jitted, args, {}).key
+        key = CallArguments(jitted, args, {}).key
         is_new = key not in jitted._table()
         jitted(*args)
         tally.setdefault(key, []).append(number)

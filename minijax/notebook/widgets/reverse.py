@@ -49,7 +49,7 @@ def reverse_pass(fun: Callable, args: Sequence[Any]) -> tuple[Jaxpr, list[Moment
     numbered = {id(eqn): eqn.replace(invars=tuple([known.get(v, v) for v in eqn.invars]))
                 for eqn in closed.jaxpr.eqns}
     program = closed.jaxpr.replace(constvars=(), eqns=list(numbered.values()))
-    ordinary = transpose.pull_through
+    ordinary = transpose.transpose_eqn
 
     def listening(eqn: JaxprEqn, values: Any, cotangents: Sequence[Any]) -> Sequence[Any]:
         found = ordinary(eqn, values, cotangents)
@@ -59,7 +59,7 @@ def reverse_pass(fun: Callable, args: Sequence[Any]) -> tuple[Jaxpr, list[Moment
         return found
 
     one = core.as_value(np.ones(at.outs[0].shape, at.outs[0].dtype))
-    with mock.patch.object(transpose, "pull_through", listening):
+    with mock.patch.object(transpose, "transpose_eqn", listening):
         return program, moments, list(at.pull_back([one]))
 
 
