@@ -42,7 +42,7 @@ PUBLIC = [
 # These are so large that each family, the file in which it is written, has a page of its own.
 BY_FAMILY = ("minijax.numpy", "minijax.lax")
 # These are public in Python's sense only.
-INTERNAL = {"minijax.numpy.install_operators"}
+INTERNAL: set[str] = set()
 
 Pages = dict[str, str]
 

@@ -1,78 +1,79 @@
 """minijax: JAX rebuilt small enough to read.  This module is the list of its public names.
 
+What stands in the list is loaded when a program first names it.
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
-from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
-                     dtypes, errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
-                     stages, tree, tree_util, typing)
-from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
-from minijax.util.command_line import (config_with_absl as _config_with_absl,
-                                       parse_flags_with_absl as _parse_flags_with_absl)
-from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
-                            debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
-                            debug_recompiles, debug_unsafe_casts, default_device,
-                            default_matmul_precision, default_prng_impl, enable_checks,
-                            enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
-                            log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion,
-                            threefry_partitionable, transfer_guard,
-                            transfer_guard_device_to_device, transfer_guard_device_to_host,
-                            transfer_guard_host_to_device)
-from minijax.core import Array, typeof
-from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-from minijax.transforms.derivatives import ad, jvp, linear_transpose, linearize, vjp
-from minijax.placement.device_put import (block_until_ready, copy_to_host_async, default_backend,
-                                          device_count, device_get, device_put, devices, host_count,
-                                          host_id, host_ids, local_device_count, local_devices,
-                                          print_environment_info, process_count, process_index,
-                                          process_indices)
-from minijax.dtypes import float0
-from minijax.extend.core import eval_context as _eval_context
-from minijax.transforms.gradients import grad, value_and_grad
-from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from minijax.custom.checkpoint import checkpoint, remat
-from minijax.custom.host_callback import effects_barrier, pure_callback
-from minijax.custom.checkpoint_policies import checkpoint_policies
-from minijax.transforms.compiled import ShapeDtypeStruct
-from minijax.placement.devices import Device
-from minijax.transforms.jit import clear_caches, jit
-from minijax.placement.meshes import P, make_mesh, set_mesh
-from minijax.placement.resharding import (Shard, live_arrays, make_array_from_callback,
-                                          make_array_from_process_local_data,
-                                          make_array_from_single_device_arrays, reshard)
-from minijax.placement.named_sharding import NamedSharding
-from minijax.numpy.index_plan import ds
-from minijax.util.jax_flags import (allow_f16_reductions, array_garbage_collection_guard,
-                                    auto_pcast, jax2tf_associative_scan_reductions, no_execution,
-                                    remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
-                                    thread_guard)
-from minijax.core.jaxpr import eval_jaxpr as _eval_jaxpr
-from minijax.placement.out_sharding import take_out_sharding as _take_out_sharding
-from minijax.transforms.array_refs import Ref, empty_ref, free_ref, freeze, new_ref
-from minijax.placement.pmap import pmap
-from minijax.transforms.scopes import ensure_compile_time_eval, named_call, named_scope
-from minijax.placement.shard_map import shard_map, smap
-from minijax.sharp_bits.findings import checking_sharp_bits
-from minijax.util.tracebacks import guard as _guard
+from typing import TYPE_CHECKING
+
+from minijax import config, core, sharp_bits
+from minijax.util import jax_flags, lazily, tracebacks
+
+if TYPE_CHECKING:
+    from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
+                         distributed, dlpack, dtypes, errors, experimental, extend, image, lax,
+                         memory, monitoring, nn, numpy, ops, profiler, random, ref, scipy, sharding,
+                         stages, tree, tree_util, typing)
+    from minijax.transforms.api import disable_jit, eval_shape, fwd_and_bwd, make_jaxpr, vmap
+    from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation,
+                                debug_infs, debug_key_reuse, debug_nans, debug_out_of_bounds,
+                                debug_purity, debug_recompiles, debug_unsafe_casts, default_device,
+                                default_matmul_precision, default_prng_impl, enable_checks,
+                                enable_custom_prng, enable_x64, explain_cache_misses,
+                                legacy_prng_key, log_compiles, no_tracing, numpy_dtype_promotion,
+                                numpy_rank_promotion, threefry_partitionable, transfer_guard,
+                                transfer_guard_device_to_device, transfer_guard_device_to_host,
+                                transfer_guard_host_to_device)
+    from minijax.core import typeof
+    from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
+    from minijax.transforms.derivatives import ad, jvp, linear_transpose, linearize, vjp
+    from minijax.placement.device_put import (block_until_ready, copy_to_host_async,
+                                              default_backend, device_count, device_get, device_put,
+                                              devices, host_count, host_id, host_ids,
+                                              local_device_count, local_devices,
+                                              print_environment_info, process_count, process_index,
+                                              process_indices)
+    from minijax.dtypes import float0
+    from minijax.transforms.gradients import grad, value_and_grad
+    from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+    from minijax.custom.checkpoint import checkpoint, remat
+    from minijax.custom.host_callback import effects_barrier, pure_callback
+    from minijax.custom.checkpoint_policies import checkpoint_policies
+    from minijax.transforms.compiled import ShapeDtypeStruct
+    from minijax.placement.devices import Device
+    from minijax.transforms.jit import clear_caches, jit
+    from minijax.placement.meshes import P, make_mesh, set_mesh
+    from minijax.placement.resharding import (Shard, live_arrays, make_array_from_callback,
+                                              make_array_from_process_local_data,
+                                              make_array_from_single_device_arrays, reshard)
+    from minijax.placement.named_sharding import NamedSharding
+    from minijax.numpy.index_plan import ds
+    from minijax.numpy.operators import Array
+    from minijax.util.jax_flags import (allow_f16_reductions, array_garbage_collection_guard,
+                                        auto_pcast, jax2tf_associative_scan_reductions,
+                                        no_execution, remove_size_one_mesh_axis_from_type,
+                                        softmax_custom_jvp, thread_guard)
+    from minijax.transforms.array_refs import Ref, empty_ref, free_ref, freeze, new_ref
+    from minijax.placement.pmap import pmap
+    from minijax.transforms.scopes import ensure_compile_time_eval, named_call, named_scope
+    from minijax.placement.shard_map import shard_map, smap
+    from minijax.sharp_bits.findings import checking_sharp_bits
+    from minijax.notebook.widgets.explain import explain
 
 __version__ = "0.1.0"
-for _named in (_eval_context, _eval_jaxpr, ensure_compile_time_eval):  # where JAX has them
-    setattr(core, _named.__name__, _named)
-core.AbstractValue = core.ShapedArray  # type: ignore[attr-defined]
-config.config_with_absl = _config_with_absl  # type: ignore[attr-defined]  # where JAX has them
-config.parse_flags_with_absl = _parse_flags_with_absl  # type: ignore[attr-defined]
-_take_out_sharding(*map(vars, (lax, nn.initializers, numpy, numpy.linalg, ops, random)))
-_guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.fft,
-                             numpy.linalg, ops, random, tree)))
+lazily.attach(globals(), tracebacks.exported)
 
+# ── Hooks: what the rings further in have from the outer ones, loaded at the first use ────────
 
-def __getattr__(name: str) -> object:
-    """What few programs name is loaded when they do, as all would pay for it."""
-    import importlib
-    if name in ("distributed", "dlpack", "experimental", "image", "monitoring", "profiler",
-                "scipy"):
-        return importlib.import_module(f"minijax.{name}")
-    if name == "explain":
-        return importlib.import_module("minijax.notebook.widgets.explain").explain
-    said = importlib.import_module("minijax.util.absent").sentence(f"minijax.{name}")
-    raise AttributeError(said or f"module 'minijax' has no attribute {name!r}")
+core.Operators.load = lazily.later("minijax.numpy.operators")
+core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
+    lazily.later("minijax.placement.named_sharding", "of_type"))
+config.before_on((config.platforms, config.platform_name, config.default_device),
+                 lazily.later("minijax.placement.eager_dispatch", "begin", unless=("cpu",)))
+config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "begin_looking"))
+lazily.attach(vars(core), table={"ensure_compile_time_eval": "minijax.transforms.scopes",
+                                 "eval_context": "minijax.extend.core",
+                                 "eval_jaxpr": "minijax.core.jaxpr"})
+lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
+                                   "parse_flags_with_absl": "minijax.util.command_line"})
+del TYPE_CHECKING, jax_flags, lazily, sharp_bits, tracebacks

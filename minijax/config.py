@@ -167,7 +167,7 @@ class Flag:
         self.name, self.kind, self.default = name, kind, default
         self.together = (self, *together)
         self.names = tuple([flag.name for flag in self.together])
-        self.prepare: Callable[[], object] | None = None  # see `before_on`
+        self.prepare: Callable[[Any], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
     @property
@@ -215,7 +215,7 @@ class Flag:
             raise ValueError(f"{text_of or 'jax_' + self.name} takes {self.kind.wanted}, "
                              f"not {value!r}.") from None
         if checked and self.prepare is not None:
-            self.prepare()
+            self.prepare(checked)
         return checked
 
     def __repr__(self) -> str:
@@ -268,12 +268,12 @@ def state() -> State:
     return now
 
 
-def before_on(flags: Iterable[Flag], prepare: Callable[[], object]) -> None:
-    """Have `prepare` called before one of the flags is turned on; now, where one is on."""
+def before_on(flags: Iterable[Flag], prepare: Callable[[Any], object]) -> None:
+    """Have `prepare` called with the value before a flag is turned on; now, where one is on."""
     for flag in flags:
         flag.prepare = prepare
         if flag.value:
-            prepare()
+            prepare(flag.value)
 
 
 # -- declaring -----------------------------------------------------------------------------------
@@ -408,6 +408,8 @@ platform_name = define("platform_name", optional_text, None, doc=(
 default_device = define("default_device", hashable, None, traced=True, doc=(
     "The device, or platform, on which new arrays lie, and programs run whose arguments lie "
     "nowhere else; None means the first device of `platforms`."))
+mesh = define("mesh", hashable, None, traced=True, doc=(
+    "The mesh that partition specs stand for; `set_mesh` sets it."))
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
     "How many CPU devices to pretend to have; -1 means one."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(

@@ -14,6 +14,8 @@ from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode
 from minijax.primitives.slots import extremum_of_nothing
+from minijax.placement.out_sharding import exported as _exported
+from minijax.util.tracebacks import export_all as _export_all
 
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────
@@ -99,3 +101,6 @@ def _segment_count(name: str, ids: Array, num_segments: int | None) -> int:
     if count < 0:
         raise ValueError("num_segments must be non-negative.")
     return count
+
+
+_export_all(globals(), _exported(__name__))

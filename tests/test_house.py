@@ -39,12 +39,6 @@ UPWARD = {
     ),
 }
 
-# Imports of the course from outside of it, each with its reason.
-OF_THE_COURSE = {
-    ("__init__.py", "minijax.notebook.widgets.explain"): (
-        "`minijax.explain` is of use outside the course too; loaded when one asks for it"
-    ),
-}
 MOST_OF_THE_COURSE = 5_000  # lines of code; what grades exercises stands beside the chapters
 
 # Modules from outside that `import minijax` may load.
@@ -153,7 +147,6 @@ def test_the_course_is_a_client_that_nothing_else_imports():
         for inside in OURS
         if f"{inside.module}.".startswith("minijax.notebook.")
         and not inside.path.startswith("notebook/")
-        and (inside.path, inside.module) not in OF_THE_COURSE
     ]
     assert not inward
 
@@ -252,7 +245,7 @@ def test_no_import_closes_a_circle():
 
 def test_no_exception_is_stale():
     used = {(found.path, found.module) for found in OURS}
-    assert [pair for pair in (*UPWARD, *OF_THE_COURSE) if pair not in used] == []
+    assert [pair for pair in UPWARD if pair not in used] == []
     used = {(found.path, found.module.split(".")[0]) for found in OUTSIDE}
     present = [pair for pair in ON_FIRST_USE if (PACKAGE / pair[0]).exists()]
     assert [pair for pair in present if pair not in used] == []

@@ -65,8 +65,8 @@ def example_of(module, name, thing):
         kept.append(doctest.Example(rewritten(e.source), e.want, e.exc_msg, e.lineno, e.indent,
                                     e.options))
     # JAX runs an example with the names of the module that defines the function
-    globs = {**vars(module_of("minijax", module)), "jax": minijax, "jnp": minijax.numpy,
-             "np": np, "lax": minijax.lax}
+    globs = {**dict(inspect.getmembers(module_of("minijax", module))),
+             "jax": minijax, "jnp": minijax.numpy, "np": np, "lax": minijax.lax}
     return doctest.DocTest(kept, globs, f"{module}.{name}".lstrip("."), None, 0, None)
 
 

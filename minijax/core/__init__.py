@@ -7,7 +7,7 @@ Read `trace`, `primitive`, `jvp`, `vmap`, `jaxpr`, `tracing`, `partial_eval`, `l
 from minijax.core.types import (Effect, Effects, NamedAxisEffect, Params, Program, ShapedArray,
                                 Undefined, Zero, dtype_name, has_key_dtype, no_effects,
                                 physical_aval, programs_in)
-from minijax.core.array import (AbstractArray, Array, ArrayImpl, Installed, Typed, alias,
+from minijax.core.array import (AbstractArray, Array, ArrayImpl, Operators, Typed, alias,
                                 array_from_buffer, deleted, donate, is_donated)
 from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
                                 base_trace, check_not_leaked, concrete_or_error, current_source,
@@ -17,3 +17,5 @@ from minijax.core.conversion import (as_value, as_value_or, get_aval, is_array_l
                                      stand_ins, stood_for, typeof)
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
+
+AbstractValue = ShapedArray

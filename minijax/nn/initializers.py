@@ -13,6 +13,8 @@ import numpy as np
 from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
+from minijax.placement.out_sharding import exported as _exported
+from minijax.util.tracebacks import export_all as _export_all
 
 AxisNumbers = int | Sequence[int]
 
@@ -232,3 +234,6 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
         return jnp.zeros(shape, dtype).at[middle].set(matrix)
     return init
+
+
+_export_all(globals(), _exported(__name__))

@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, ch
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
-from minijax.numpy.vectorize import vectorize
+from minijax.numpy.vectorization import vectorize
 from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
 

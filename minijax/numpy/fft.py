@@ -18,6 +18,7 @@ from minijax.core import Array
 from minijax.numpy import creation, joining, shaping, unary
 from minijax.numpy.arguments import ArrayLike, as_array, public
 from minijax.primitives.fft import FftType
+from minijax.util.tracebacks import export_all as _export_all
 
 Shape = Sequence[int] | None
 
@@ -486,3 +487,6 @@ def _shifted(name: str, x: Any, axes: Any, by: Any) -> Array:
 
 
 public(globals(), "jax.numpy.fft.")
+
+
+_export_all(globals())

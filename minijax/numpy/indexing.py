@@ -18,9 +18,9 @@ from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
                                       shared_dtype, signed_places)
-from minijax.numpy.vectorize import vectorize
+from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather import gather_params
-from minijax.util.tracebacks import guard
+from minijax.util.tracebacks import export_all
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -294,7 +294,7 @@ class _IndexUpdateRef:
         old = self.get(mode=options.get("mode"), wrap_negative_indices=wrap)
         return self.set(vectorize(func)(old), **options)
 
-    guard(locals())  # each is a boundary, where users come in
+    export_all(locals())  # each is a boundary, where users come in
 
 
 at_property = property(_IndexUpdateHelper, doc="Updated copies: `x.at[idx].set(y)` and its like.")

@@ -19,7 +19,7 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, ArrayImpl, ShapedArray
 from minijax.placement.devices import CudaDevice, Device, DeviceArray, EmulatedDevice, GpuDevice
-from minijax.transforms.eager_dispatch import begin
+from minijax.placement.eager_dispatch import begin
 from minijax.numpy import display
 
 # ── What DLPack hands over, as it lies in memory ─────────────────────────────────────────────

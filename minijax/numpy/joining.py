@@ -22,7 +22,7 @@ from minijax.numpy.creation import linspace
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
-from minijax.numpy.vectorize import apply_along_axis
+from minijax.numpy.vectorization import apply_along_axis
 from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 

@@ -19,6 +19,8 @@ from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, chole
                                           eigvalsh, matrix_norm, norm, qr, svd, svdvals,
                                           vector_norm)
 from minijax.numpy.shaping import matrix_transpose
+from minijax.placement.out_sharding import exported as _exported
+from minijax.util.tracebacks import export_all as _export_all
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -105,3 +107,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     (4, 2)
     """
     return diagonals.diagonal(x, offset, axis1=-2, axis2=-1)
+
+
+_export_all(globals(), _exported(__name__))

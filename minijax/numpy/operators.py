@@ -1,10 +1,10 @@
 """What arrays and tracers can do: operators, conversions, iteration, methods and properties.
 
-Stands on `indexing`, `shaping`, `display`; most names are those of functions of `numpy`, whose
-`__init__` calls `install_operators` once, with itself.
+Importing this module puts them on `Array`.  Most are functions of the modules beside it.
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`.
 """
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, donate, is_donated
+from minijax.core import Array, ArrayImpl, Tracer, alias, donate, is_donated
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
-from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding, of_type
-from minijax.numpy import (creation, display, indexing, interchange, joining, logic, putting,
-                           reductions, searching, shaping, sorting, unary)
+from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding
+from minijax.numpy import (arithmetic, contractions, creation, diagonals, display, indexing,
+                           interchange, joining, logic, putting, reductions, searching, shaping,
+                           sorting, unary)
 from minijax.primitives.slots import real_dtype
 from minijax.util.tracebacks import api_boundary, settle_for_good
 
@@ -118,6 +119,10 @@ def _property(get: Callable[[Any], Any]) -> property:
 
 class _Methods:
     """Further methods and properties of arrays and tracers."""
+
+    def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
+        """The module `minijax.numpy`, as the array API asks."""
+        return importlib.import_module("minijax.numpy")
 
     def __bool__(self: Any) -> bool:
         if self.size == 0:
@@ -371,26 +376,24 @@ class _Methods:
 
 # ── All of them ──────────────────────────────────────────────────────────────────────────────
 
-def install_operators(namespace: Any) -> None:
-    """Put operators, methods and `.at` on `Array`, for arrays and tracers alike.
-
-    Args:
-      namespace: the module `numpy`, whose functions they are; ``x.__array_namespace__()`` gives it.
-    """
-    attributes: dict[str, Any] = {
-        "__array_namespace__": lambda self, *, api_version=None: namespace}
+def _attributes() -> dict[str, Any]:
+    """Operators, methods and properties of arrays and tracers, by name."""
+    functions = {name: value for module in (arithmetic, contractions, diagonals, joining, logic,
+                                            reductions, searching, shaping, sorting, unary)
+                 for name, value in vars(module).items() if name in module.__all__}
+    attributes: dict[str, Any] = {}
     for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
-        attributes[f"__{name}__"] = _binary_operator(
-            f"__{name}__", sign, getattr(namespace, function))
+        attributes[f"__{name}__"] = _binary_operator(f"__{name}__", sign, functions[function])
     for name, (sign, function) in _OPERATORS.items():
         attributes[f"__r{name}__"] = _binary_operator(
-            f"__r{name}__", sign, getattr(namespace, function), swapped=True)
-    attributes |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
-    attributes |= {name: getattr(namespace, name) for name in _METHODS}
-    attributes |= {name: value for name, value in vars(_Methods).items()
-                   if inspect.isfunction(value) or isinstance(value, property)}
-    for name, value in attributes.items():
-        setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
-    ShapedArray.sharding = property(of_type)  # type: ignore[attr-defined]
-    for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
-        setattr(ArrayImpl, name, text)
+            f"__r{name}__", sign, functions[function], swapped=True)
+    attributes |= {f"__{name}__": functions[function] for name, function in _UNARY.items()}
+    attributes |= {name: functions[name] for name in _METHODS}
+    return attributes | {name: value for name, value in vars(_Methods).items()
+                         if inspect.isfunction(value) or isinstance(value, property)}
+
+
+for _name, _value in _attributes().items():
+    setattr(Array, _name, api_boundary(_value) if inspect.isfunction(_value) else _value)
+for _name, _text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
+    setattr(ArrayImpl, _name, _text)

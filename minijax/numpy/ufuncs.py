@@ -1,6 +1,6 @@
 """Functions of elements as objects: `add.reduce`, `accumulate`, `at`, `outer`, `reduceat`.
 
-Stands on `arithmetic`, `logic`, `reductions`, `vectorize`.  Chapter 20, *Precision, and where
+Stands on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Precision, and where
 NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
 """
 
@@ -24,14 +24,15 @@ from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broa
                                      convert, first_value, promote_dtypes_inexact, static_axes)
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
-from minijax.numpy.vectorize import vectorize
+from minijax.numpy.vectorization import vectorize
 from minijax.util.tracebacks import api_boundary, settle_for_good
 
 __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
            "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
            "multiply", "negative", "subtract", "ufunc"]
 
-_whole = functools.partial(api_boundary, is_whole=True)
+_whole: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
+    api_boundary, is_whole=True)
 
 
 # The parts of a ufunc: two ufuncs with the same parts are equal.
@@ -345,7 +346,7 @@ multiply = _ufunc(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=red
                   at=_scattered("mul", "min"))
 subtract = _ufunc(arithmetic.subtract, at=_scattered("subtract", "subtract"))
 negative = _ufunc(unary.negative)
-maximum = _ufunc(arithmetic.maximum, reduce=_extreme(reductions.max))
+maximum: Any = _ufunc(arithmetic.maximum, reduce=_extreme(reductions.max))
 minimum = _ufunc(arithmetic.minimum, reduce=_extreme(reductions.min))
 bitwise_and, bitwise_or, bitwise_xor = (
     _ufunc(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import core, errors, tree_util
 from minijax.placement.devices import (Device, DeviceArray, default_device as where_new_arrays_lie,
                                        kind_in_use, kind_named, put)
-from minijax.transforms.eager_dispatch import named
+from minijax.placement.eager_dispatch import named
 from minijax.placement.resharding import given, in_context
 from minijax.placement.named_sharding import PlacedArray, Sharding, SingleDeviceSharding
 from minijax.core.tracing import check_arg

@@ -303,9 +303,7 @@ class Mesh(_Grid):
 
 
 EMPTY = Mesh(np.empty((), object), ())
-# A flag, as what is traced depends on it.
-current = config.define("mesh", config.hashable, None, traced=True, doc=(
-    "The mesh that partition specs stand for; `set_mesh` sets it."))
+current = config.mesh
 
 
 def known_devices() -> list:

@@ -4,14 +4,14 @@ Stands on `resharding`.  Chapter 11, *Named axes and many devices*.
 In JAX: the parameter is in each function; `jax/_src/debugging.py`.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
 from minijax.core import Array
-from minijax.placement.resharding import reshard
-from minijax.util.tracebacks import api_boundary, wraps
+from minijax.util import tracebacks
 
 # The functions that JAX gives the parameter, which have it not where they are written.
 TAKING = {
@@ -23,25 +23,30 @@ TAKING = {
     "minijax.nn.initializers": "ones zeros"}
 
 
-def take_out_sharding(*facades: dict[str, Any]) -> None:
-    """Have functions of modules that users import lay their result as `out_sharding` says.
+def exported(module: str) -> Callable[[str, Any], Any]:
+    """What a public module shows as a value: functions take `out_sharding`, and are boundaries.
 
-    Inside the package functions are called where they are written, and are not asked.
+    Inside the package functions are called where they are written, without the parameter.
     """
-    for facade in facades:
-        for name, value in list(facade.items()):
-            if inspect.isfunction(value) and not name.startswith("_") and (
-                    name in TAKING.get(facade["__name__"], "").split()
-                    or "out_sharding" in inspect.signature(value).parameters):
-                facade[name] = _laying(value)
+    names = TAKING.get(module, "").split()
+
+    def export(name: str, value: Any) -> Any:
+        takes = inspect.isfunction(value) and not tracebacks.is_boundary(value) and (
+            name in names or "out_sharding" in inspect.signature(value).parameters)
+        return _laying(value) if takes else tracebacks.exported(name, value)
+    return export
 
 
+@functools.cache
 def _laying(fun: Callable) -> Callable:
-    @wraps(fun)
+    @tracebacks.wraps(fun)
     def laid(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         out = fun(*args, **kwargs)
-        return out if out_sharding is None else reshard(out, out_sharding)
-    taking: Any = api_boundary(laid, like=fun, is_whole=True)
+        if out_sharding is None:
+            return out
+        from minijax.placement.resharding import reshard
+        return reshard(out, out_sharding)
+    taking: Any = tracebacks.api_boundary(laid, like=fun, is_whole=True)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:
         new = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
-from minijax.transforms import eager_dispatch
+from minijax.placement import eager_dispatch
 from minijax.placement import sharding_propagation
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh

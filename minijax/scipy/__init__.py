@@ -3,9 +3,13 @@
 Stands on `numpy`.  In JAX: `jax/scipy/__init__.py`.
 """
 
-from minijax.scipy import (cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal,
-                           sparse, special, stats)
-from minijax.util.tracebacks import guard as _guard
+from typing import TYPE_CHECKING
 
-_guard(*map(vars, (cluster.vq, fft, integrate, linalg, ndimage, optimize, signal, special,
-                   sparse.linalg)))
+from minijax.util import lazily
+
+if TYPE_CHECKING:
+    from minijax.scipy import (cluster, fft, integrate, interpolate, linalg, ndimage, optimize,
+                               signal, sparse, special, stats)
+
+lazily.attach(globals())
+del TYPE_CHECKING, lazily

@@ -13,6 +13,7 @@ import numpy as np
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import as_array, canonical_axes, promote_dtypes_inexact
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -115,3 +116,6 @@ def _inverse(x: Any, ortho: bool) -> Any:
     half = (x.shape[-1] + 1) // 2
     out = jnp.zeros_like(around).at[..., ::2].set(around[..., :half])
     return out.at[..., 1::2].set(around[..., half:][..., ::-1])
+
+
+_export_all(globals())

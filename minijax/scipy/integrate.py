@@ -6,6 +6,7 @@ Stands on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["trapezoid"]
 
@@ -24,3 +25,6 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
       axis: along which.
     """
     return jnp.trapezoid(y, x, dx, axis)
+
+
+_export_all(globals())

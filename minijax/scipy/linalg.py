@@ -18,6 +18,7 @@ from minijax.scipy.special_matrices import (block_diag, circulant, companion, co
                                             helmert, hilbert, invhilbert, invpascal, leslie,
                                             pascal, toeplitz)
 from minijax.scipy.tridiagonal import eigh_tridiagonal
+from minijax.util.tracebacks import export_all as _export_all
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -382,3 +383,6 @@ def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
 def _divided(x: Any, y: Any) -> Any:
     """Zero where y is."""
     return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
+
+
+_export_all(globals())

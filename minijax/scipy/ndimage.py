@@ -15,6 +15,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["map_coordinates"]
 
@@ -100,3 +101,6 @@ _INSIDE: dict[str, Callable[[Any, int], Any]] = {
     "mirror": _mirrored,
     "reflect": _reflected,
 }
+
+
+_export_all(globals())

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import lax, numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.transforms.gradients import value_and_grad
+from minijax.util.tracebacks import export_all as _export_all
 
 
 class OptimizeResults(NamedTuple):
@@ -187,3 +188,6 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
     return OptimizeResults(
         end.x, end.status == 0, jnp.where((end.status != 0) & (end.steps >= most), 1, end.status),
         end.value, end.gradient, end.inverse, end.calls, end.calls, end.steps)
+
+
+_export_all(globals())

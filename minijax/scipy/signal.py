@@ -15,6 +15,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
                                      promoted, static_value)
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
            "istft", "stft", "welch"]
@@ -502,3 +503,6 @@ def _added_up(pieces: Any, step: int) -> Any:
     places = step * np.arange(count)[:, None] + np.arange(length)
     nothing = jnp.zeros((*pieces.shape[:-2], step * (count - 1) + length), pieces.dtype)
     return nothing.at[..., places].add(pieces)
+
+
+_export_all(globals())

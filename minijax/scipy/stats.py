@@ -19,7 +19,7 @@ from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.scipy import special
 from minijax.scipy.kernels import gaussian_kde
 from minijax.scipy.ranks import mode, rankdata, sem
-from minijax.util.tracebacks import guard
+from minijax.util.tracebacks import export_all
 
 __test__: dict[str, Any] = {}  # where doctest looks for the examples
 
@@ -55,7 +55,7 @@ def distribution(block: type, prepare: Callable = special.of_floats) -> Any:
         function.__module__, function.__name__, function.__qualname__ = module.__name__, name, name
         function.__doc__ = function.__doc__ or _SUMMARIES[name]
         setattr(module, name, function)
-    guard(vars(module))
+    export_all(vars(module))
     sys.modules[module.__name__], __test__[block.__name__] = module, block.__doc__
     return module
 

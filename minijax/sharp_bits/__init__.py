@@ -11,7 +11,7 @@ from minijax.sharp_bits.findings import (Finding as Finding,
                                          checking_sharp_bits as checking_sharp_bits, sharp_bits)
 
 
-def _begin() -> None:
+def _begin(value: object) -> None:
     with importing:
         from minijax.sharp_bits import checking
     checking.begin()

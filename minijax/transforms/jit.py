@@ -26,7 +26,7 @@ from minijax.transforms.arguments import (Named, check_callable, check_donated_o
                                           check_not_deleted, donated_leaves, looks_like,
                                           named_arguments, static_value, usable, without_static)
 from minijax.placement.devices import Device, device_of, put
-from minijax.transforms.eager_dispatch import named
+from minijax.placement.eager_dispatch import named
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain
 from minijax.placement.resharding import (UNSPECIFIED, checked_shardings, in_context,
                                           laid_arguments, laid_results, no_mesh_for)

@@ -4,10 +4,14 @@ Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
 JAX uses `functools.cached_property`, and imports everything at once.
 """
 
+import ast
 import functools
+import importlib
+import logging as logging  # which holds its lock over forks, too: within ours
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,11 +20,12 @@ T = TypeVar("T")
 def hold_over_forks(*locks: Any) -> None:
     """Let no process fork while another thread holds one of the locks; a child finds them free.
 
-    Before a fork they are taken from the last to the first, those of earlier calls after them. No
-    step is made of Python, where a signal could interrupt it.
+    Before a fork they are taken from the last to the first, those of earlier calls after them, and
+    `importing` before all: a thread that imports may need any of the others. No step is made of
+    Python, where a signal could interrupt it.
     """
     if hasattr(os, "register_at_fork"):
-        for lock in locks:
+        for lock in (*locks, importing):
             os.register_at_fork(before=lock.acquire, after_in_parent=lock.release,
                                 after_in_child=lock._at_fork_reinit)
 
@@ -28,7 +33,7 @@ def hold_over_forks(*locks: Any) -> None:
 # Held while a part of the package is imported: a child forked meanwhile would wait for ever for
 # the module that a thread of its parent was importing.
 importing = threading.RLock()
-hold_over_forks(importing)
+hold_over_forks()
 
 
 class cached_property(functools.cached_property[T]):
@@ -50,6 +55,80 @@ class cached_property(functools.cached_property[T]):
             return self
         value = instance.__dict__[self.attrname] = self.func(instance)
         return value
+
+
+# ── Names of public modules ──────────────────────────────────────────────────────────────────
+
+def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda name, value: value,
+           table: dict[str, str] | None = None) -> None:
+    """Load the names of a module when they are first used.
+
+    Args:
+      namespace: the globals of the module.
+      export: takes a name and its value, and returns what users see.
+      table: for each name the module that defines it. By default the names are what the module
+        imports under ``if TYPE_CHECKING:``, which type checkers and editors read, too.
+
+    Names that are not in the table are submodules.
+
+    >>> names = {"__name__": "numbers"}
+    >>> attach(names, table={"sqrt": "math"})
+    >>> names["__getattr__"]("sqrt")(9)
+    3.0
+    """
+    module = namespace["__name__"]
+    origins = _checked_imports(namespace) if table is None else {
+        name: (origin, name) for name, origin in table.items()}
+
+    def load(name: str) -> Any:
+        origin, name_there = origins.get(name, (module, name))
+        with importing:
+            if origin == module:
+                return _submodule(module, name_there)
+            value = export(name, getattr(importlib.import_module(origin), name_there))
+        return namespace.setdefault(name, value)
+
+    namespace["__getattr__"] = load
+    if table is None:
+        namespace["__all__"] = [name for name in origins if not name.startswith("_")]
+        namespace["__dir__"] = lambda: sorted({*namespace, *origins})
+
+
+def later(module: str, function: str = "", unless: tuple[Any, ...] = ()) -> Callable[..., Any]:
+    """Loads a module when it is called, and calls a function of it, unless for these arguments.
+
+    >>> later("math", "sqrt")(9)
+    3.0
+    """
+    def call(*args: Any) -> Any:
+        if unless and args == unless:
+            return None
+        with importing:
+            loaded = importlib.import_module(module)
+        return getattr(loaded, function)(*args) if function else None
+    return call
+
+
+def _checked_imports(namespace: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What a module imports for type checkers alone: each name, its module, its name there."""
+    tree = ast.parse(namespace["__loader__"].get_source(namespace["__name__"]))
+    return {alias.asname or alias.name: (str(node.module), alias.name)
+            for block in tree.body if isinstance(block, ast.If)
+            for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def _submodule(package: str, name: str) -> Any:
+    full, missing = f"{package}.{name}", f"module {package!r} has no attribute {name!r}"
+    try:
+        if not name.startswith("__"):
+            return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name not in (None, full):
+            raise
+        missing = str(error) if error.name is None else missing
+    except ImportError as error:  # JAX has it, and minijax not
+        missing = str(error)
+    raise AttributeError(missing)
 
 
 class LastResort:

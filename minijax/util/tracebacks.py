@@ -214,17 +214,24 @@ def standing_for(fun: Callable[..., Any]) -> Callable[[F], F]:
     return functools.partial(api_boundary, like=fun)
 
 
-def guard(*facades: dict[str, Any]) -> None:
-    """Make a boundary of each function of modules that users import, given by their names.
+@functools.cache  # two names of one function stay one function
+def _boundary_of(fun: FunctionType) -> Callable[..., Any]:
+    return api_boundary(fun, is_whole=True)
+
+
+def exported(name: str, value: Any) -> Any:
+    """What a public module shows its users as `value`: of a function, a boundary.
 
     Inside the package functions are called where they are written, and no boundary is crossed.
     """
-    made: dict[Any, Any] = {}  # two names of one function stay one function
-    for facade in facades:
-        for name, value in list(facade.items()):
-            exported = inspect.isfunction(value) and not name.startswith("_")
-            if exported and not is_boundary(value):
-                facade[name] = made.setdefault(value, api_boundary(value, is_whole=True))
+    is_function = inspect.isfunction(value) and not is_boundary(value)
+    return _boundary_of(value) if is_function else value
+
+
+def export_all(namespace: dict[str, Any], export: Callable[[str, Any], Any] = exported) -> None:
+    """Make boundaries of all functions of a public module, which calls this at its end."""
+    namespace |= {name: export(name, value) for name, value in namespace.items()
+                  if not name.startswith("_")}
 
 
 def is_boundary(fun: Any) -> bool:

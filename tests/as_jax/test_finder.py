@@ -53,7 +53,7 @@ def told(statement):
         print(type(error).__name__, error)
 told("jax.vmapp")
 told("jax.numpy.sinn")
-told("jax._src.core.Jaxpq")
+told("jax._src.core.ShapedArrai")
 told("from jax.numpy import sinn")
 told("from jax import nothing_like_it")
 told("import jax.numpy.linallg")
@@ -63,8 +63,8 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
     assert said == [
         f"AttributeError {tells}vmapp; the nearest that it has is jax.vmap.",
         f"AttributeError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
-        f"AttributeError {tells}_src.core.Jaxpq; the nearest that it has is "
-        "jax._src.core.jaxpr.",
+        f"AttributeError {tells}_src.core.ShapedArrai; the nearest that it has is "
+        "jax._src.core.ShapedArray.",
         f"ModuleNotFoundError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
         f"ModuleNotFoundError {tells}nothing_like_it.",
         f"ModuleNotFoundError {tells}numpy.linallg; the nearest that it has is jax.numpy.linalg.",

@@ -16,7 +16,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.core import ShapedArray
 from minijax.placement import devices
-from minijax.transforms import eager_dispatch
+from minijax.placement import eager_dispatch
 from minijax.compiler.targets import driver
 from minijax.compiler.targets.emulator import Emulator
 from minijax.numpy import interchange

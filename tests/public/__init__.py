@@ -64,7 +64,6 @@ NOT_HERE = {
     "numpy.load": "needs a file; its example makes one",
     **{f"numpy.{name}": "gives a function; tests/numpy/test_ufuncs.py" for name in (
         "frompyfunc", "ufunc")},
-    "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
         "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

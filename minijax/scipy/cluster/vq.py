@@ -8,6 +8,7 @@ from typing import Any
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact, promoted
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["vq"]
 
@@ -36,3 +37,6 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
         raise ValueError("ndim different than 1 or 2 are not supported")
     distances = jnp.linalg.norm(points[:, None] - centers, axis=-1)
     return jnp.argmin(distances, axis=-1), jnp.min(distances, axis=-1)
+
+
+_export_all(globals())

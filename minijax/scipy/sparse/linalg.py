@@ -14,6 +14,7 @@ import numpy as np
 from minijax import lax, numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.flatten_util import ravel_pytree
+from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -238,3 +239,6 @@ def _unit(v: Any, smallest: Any) -> tuple[Any, Any]:
     size = _length(v)
     is_some = size > smallest
     return jnp.where(is_some, v / size.astype(v.dtype), 0), jnp.where(is_some, size, 0)
+
+
+_export_all(globals())

@@ -49,13 +49,13 @@ def _kept_program(*given: Any) -> ClosedJaxpr:
     return _program(*given[:-1])
 
 
-def begin() -> None:
+def begin(value: object = None) -> None:
     """Have operations look where their arguments lie, from now on."""
     devices.in_use.add("others")
     begin_looking()
 
 
-def begin_looking() -> None:
+def begin_looking(value: object = None) -> None:
     """The same for where arrays are spread."""
     in_use.add("arrays")
     core.Primitive.elsewhere = staticmethod(evaluated)
@@ -75,7 +75,3 @@ def named(device: Any) -> devices.Device | None:
     if device is not None and not device.is_host:
         begin()
     return device
-
-
-config.before_on((config.platforms, config.platform_name, config.default_device), begin)
-config.before_on((current,), begin_looking)
