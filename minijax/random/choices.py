@@ -1,4 +1,4 @@
-"""Whole numbers, truth values, choices and permutations.
+"""Integers, booleans, choices and permutations.
 
 Stands on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -22,7 +22,7 @@ from minijax.random.keys import check_key, split
 from minijax.random.samplers import Shape, bits, check_shape, compiled, gumbel, supported
 
 
-# ── Whole numbers ────────────────────────────────────────────────────────────────────────────
+# ── Integers ─────────────────────────────────────────────────────────────────────────────────
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
@@ -57,35 +57,35 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 
 
 def as_integers(x: Any) -> Array:
-    """A bound as an integer array: a float loses its fraction."""
+    """A bound as an integer array; floats are truncated."""
     x = core.as_value(x)
     is_integer = dtypes.issubdtype(x.dtype, np.integer)
     return x if is_integer else lax.convert_element_type(x, dtypes.default_int_dtype())
 
 
 def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
-    """`x` in an integer dtype, held between bounds; the bounds need not fit its own."""
-    own, number = dtypes.iinfo(x.dtype), x.dtype.type
-    held = lax.min(lax.max(x, number(max(low, own.min))), number(min(high, own.max)))
-    return lax.convert_element_type(held, dtype)
+    """`x` clipped to bounds, which its own dtype need not hold, in an integer dtype."""
+    limits, scalar = dtypes.iinfo(x.dtype), x.dtype.type
+    clipped = lax.min(lax.max(x, scalar(max(low, limits.min))), scalar(min(high, limits.max)))
+    return lax.convert_element_type(clipped, dtype)
 
 
 @compiled("shape", "dtype")
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
     limits, word = dtypes.iinfo(dtype), np.dtype(f"uint{8 * dtype.itemsize}")
-    bottom, top = as_integers(minval), as_integers(maxval)
-    # where maxval is one more than the dtype can say, the largest integer is drawn, too
-    beyond = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
+    bottom, top = map(as_integers, (minval, maxval))
+    # where maxval is one more than the dtype can hold, the largest integer is drawn, too
+    exceeds = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
     low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
                  for x in (bottom, top))
     count = converted(high - low, word, False)
     count = lax.select(high <= low, lax.full_like(count, 1), count)
-    count = lax.select(beyond & (high > low), count + 1, count)  # all there are wrap to 0
+    count = lax.select(exceeds & (high > low), count + 1, count)  # of all integers it wraps to 0
     return low + converted(_below(count, key, shape, word), dtype, False)
 
 
 def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
-    """Integers in [0, count): two words taken as one long number, modulo the count."""
+    """Integers in [0, count): an integer of two random words, modulo the count."""
     first, second = split(key)
     upper, lower = bits(first, shape, word), bits(second, shape, word)
     weight = lax.rem(word.type(2 ** (word.itemsize * 4)), count)
@@ -94,7 +94,7 @@ def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
     return lax.rem(total, count)
 
 
-# ── Truth values ─────────────────────────────────────────────────────────────────────────────
+# ── Booleans ─────────────────────────────────────────────────────────────────────────────────
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
               out_sharding: Any = None) -> Array:
@@ -194,11 +194,11 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     sizes = check_shape("categorical", shape, rest)
     leading = sizes[:len(sizes) - len(rest)]
     if replace:
-        place = len(leading) + axis
-        spread = (*sizes[:place], logits.shape[axis], *sizes[place:])
-        noise = gumbel(typed, spread, logits.dtype, mode)
+        out_axis = len(leading) + axis
+        noise_shape = (*sizes[:out_axis], logits.shape[axis], *sizes[out_axis:])
+        noise = gumbel(typed, noise_shape, logits.dtype, mode)
         total = noise + broadcast_to_rank(logits, noise.ndim)
-        return lax.argmax(total, place, dtypes.default_int_dtype())
+        return lax.argmax(total, out_axis, dtypes.default_int_dtype())
     count = math.prod(leading)
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
@@ -248,18 +248,18 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
                          f"(size {count}) when 'replace=False'")
     if p is None and not replace:
         shuffled = permutation(typed, array if array.ndim else count, axis)
-        chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
+        sample = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
     else:
-        places = _places(typed, count, sizes, replace, p, mode)
-        chosen = jnp.take(array, places, axis=axis) if array.ndim else converted(
-            places, dtypes.default_int_dtype())
-    return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:]
+        indices = _indices(typed, count, sizes, replace, p, mode)
+        sample = jnp.take(array, indices, axis=axis) if array.ndim else converted(
+            indices, dtypes.default_int_dtype())
+    return lax.reshape(sample, array.shape[:axis] + sizes + array.shape[axis + 1:]
                        if array.ndim else sizes)
 
 
-def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
-            ) -> Array:
-    """Which of `count` elements are chosen."""
+def _indices(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
+             ) -> Array:
+    """The indices of the chosen elements among `count`."""
     if p is None:
         return randint(key, shape, 0, count)
     p = as_array("choice", p)
