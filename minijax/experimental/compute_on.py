@@ -1,4 +1,4 @@
-"""Where XLA is to compute something: accepted, as here everything is computed on the host.
+"""Where XLA computes something: accepted without effect, as everything is computed on the host.
 
 Stands on nothing.  In JAX: `jax/_src/compute_on.py`.
 """

@@ -1,4 +1,4 @@
-"""Generators of random numbers of one's own: `define_prng_impl`; and Threefry.
+"""Custom generators of random numbers: `define_prng_impl`; and Threefry.
 
 Stands on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
@@ -19,12 +19,12 @@ threefry_prng_impl = dtypes.key_dtype("threefry2x32")
 
 
 class PRNGSpec:
-    """A generator: functions on words, under the names of the primitives that they stand for."""
+    """A generator: functions on words, with the names of the primitives that call them."""
 
     def __init__(self, name: str, tag: str, words: int, seed: Callable, **functions: Callable):
         self.name, self.tag, self.seed = name, tag, seed
         self.random_split, self.random_bits, self.random_fold_in = (
-            functions[which] for which in ("split", "random_bits", "fold_in"))
+            functions[key] for key in ("split", "random_bits", "fold_in"))
         self.key_type = dtypes.KeyType(self, tag, words)
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def random_seed(seeds: Any, impl: Any) -> Array:
 
 
 def seed_with_impl(impl: Any, seed: Any) -> Array:
-    """The same, with its arguments changed about.
+    """`random_seed` with its arguments swapped.
 
     >>> seed_with_impl(threefry_prng_impl, 3).dtype
     key<fry>
