@@ -32,7 +32,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
       num_processes: the number of processes: 1.
       process_id: the index of this process: 0.
       local_device_ids, cluster_detection_method, initialization_timeout,
-        heartbeat_timeout_seconds, options: accepted for JAX's sake.
+        heartbeat_timeout_seconds, options: accepted for compatibility.
 
     Raises:
       ValueError: where one of the first three is missing or out of range.

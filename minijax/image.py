@@ -137,7 +137,7 @@ def _resampled(image: Any, shape: Sequence[int], axes: Sequence[int], scale: Any
     return image
 
 
-# ── Weights of the input pixels ───────────────────────────────────────────────────────────────
+# ── Weights of the input pixels ──────────────────────────────────────────────────────────────
 
 def _weights(size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod,
              antialias: bool) -> Array:

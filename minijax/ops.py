@@ -57,7 +57,7 @@ _ARGUMENTS = """
       indices_are_sorted, unique_indices: promises of the caller.
       bucket_size: the size of groups of rows that are reduced first, which loses fewer digits.
       mode: for segments out of bounds, as in `x.at`.
-      out_sharding: accepted for JAX's sake; an array lies on one device."""
+      out_sharding: accepted for compatibility; the result is on one device."""
 
 
 def _segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str

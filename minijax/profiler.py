@@ -35,13 +35,13 @@ class _Profile(NamedTuple):
 _running: list[_Profile] = []  # one at most
 
 
-def record(what: str, start: float, **details: Any) -> None:
+def record(name: str, start: float, /, **details: Any) -> None:
     """Record an event that ends now, and began at `start` by `time.perf_counter`."""
     for profile in _running:
         profile.events.append({
-            "name": what, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
+            "name": name, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
             "ts": (start - profile.began) * 1e6, "dur": (time.perf_counter() - start) * 1e6,
-            "args": {name: str(value) for name, value in details.items()}})
+            "args": {key: str(value) for key, value in details.items()}})
 
 
 def evaluated(evaluate: Callable[..., list], primitive: Any, args: Sequence[Any],
@@ -113,9 +113,9 @@ def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
     if create_perfetto_link or profiler_options is not None:
         raise NotImplementedError("create_perfetto_link and profiler_options are XLA's: write the "
                                   "profile, and open its file in https://ui.perfetto.dev")
-    when = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
+    timestamp = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
     names = (platform.node(), "perfetto_trace")[:1 + create_perfetto_trace]
-    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / when,
+    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / timestamp,
                              names, time.perf_counter(), []))
     config.update("profiling", True)
 

@@ -399,7 +399,7 @@ class JoinPoint:
     def __init__(self, subtree: Any):
         self.subtree = subtree
 
-    def __iter__(self) -> Any:  # so that a library that stores trees goes on into the state
+    def __iter__(self) -> Any:  # so that libraries that store trees descend into the state
         yield self.subtree
 
 

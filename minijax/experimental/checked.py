@@ -179,7 +179,7 @@ def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
     return [aval for kind in kinds for aval in (CODE, *kind.avals)]
 
 
-# ── Evaluation that records failures ──────────────────────────────────────────────────────────
+# ── Evaluation that records failures ─────────────────────────────────────────────────────────
 
 class Checking(Environment):
     """The values of a program's variables, and the failures so far.

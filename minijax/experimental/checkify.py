@@ -1,4 +1,4 @@
-"""Checks at run time whose failures are values: `checkify`, `check`, and the error they give.
+"""Checks at run time whose failures are values: `checkify`, `check`, and their `Error`.
 
 Stands on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
 """
@@ -66,12 +66,12 @@ class Error:
         return cls(dict(zip(aux_data[0], children, strict=True)), aux_data[1])
 
     def get(self) -> str | None:
-        """The message of what failed first; None if nothing did.  A batch has one for each."""
+        """The message of the first failure, or None; of a batch those of all examples."""
         error = self.get_exception()
         return None if error is None else str(error)
 
     def get_exception(self) -> JaxException | None:
-        """What failed first, as an exception that was not raised; None if nothing failed."""
+        """The first failure as an exception, or None."""
         shape = next((np.shape(code) for code, *_ in self._failures.values()), ())
         if not shape:
             return self._at(())
@@ -85,10 +85,10 @@ class Error:
         return self._sites[code - 1].exception([x[index] for x in args]) if code else None
 
     def throw(self) -> None:
-        """Raise what failed first, of a batch in its last example that failed; see `check_error`.
+        """Raise the first failure, of a batch that of the last example; see `check_error`.
 
         Raises:
-          JaxRuntimeError: if something failed.
+          JaxRuntimeError: if a check failed.
         """
         check_error(self)
 
@@ -168,7 +168,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check`, which does nothing outside of `checkify`, and takes no time there.
+    """`check` that does nothing outside of `checkify`.
 
     >>> debug_check(False, "is {}", np.float32([1, 2]))
     """

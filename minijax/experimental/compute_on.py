@@ -39,7 +39,7 @@ def compute_on2(f: Callable | None = None, *, compute_type: str, out_memory_spac
     Args:
       f: a function.
       compute_type: as for `compute_on`.
-      out_memory_spaces, compiler_options: accepted for JAX's sake.
+      out_memory_spaces, compiler_options: accepted for compatibility.
 
     Raises:
       TypeError, ValueError: as `compute_on`.

@@ -1,7 +1,7 @@
 """Long short-term memory: `lstm`, with the weights in the order of cuDNN.
 
 Stands on `numpy`, `lax`.  In JAX: `jax/experimental/rnn.py`, whose `lstm` is cuDNN's and needs a
-GPU; its `lstm_ref` says what that computes.
+GPU; its `lstm_ref` is the definition.
 Source: Hochreiter and Schmidhuber, *Long Short-Term Memory*, 1997.
 """
 
@@ -97,7 +97,7 @@ def lstm(x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size:
       seq_lengths: how many steps each of the batch has, as int32.
       input_size, hidden_size, num_layers, bidirectional: the sizes.
       dropout: 0.
-      precision: accepted for JAX's sake; all are full on the CPU.
+      precision: accepted for compatibility; all are full on the CPU.
 
     Raises:
       NotImplementedError: for another dropout, and for lengths of another dtype.

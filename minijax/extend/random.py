@@ -50,7 +50,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
       name, tag: what it is called, and in types: ``key<tag>``.
 
     Raises:
-      ValueError: for words that do not stand in a row.
+      ValueError: for a key shape of another rank.
 
     >>> from minijax import random
     >>> counts = define_prng_impl(
@@ -62,7 +62,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     Array([3, 3], dtype=uint32)
     """
     if len(key_shape) != 1:
-        raise ValueError(f"the words of a key stand in a row here: key_shape is {key_shape}, not "
+        raise ValueError(f"the words of a key form a vector here: key_shape is {key_shape}, not "
                          "of one axis; reshape them in the functions")
     return PRNGSpec(name, tag, key_shape[0], seed, split=split, random_bits=random_bits,
                     fold_in=fold_in)

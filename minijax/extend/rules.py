@@ -176,7 +176,7 @@ def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose: Rule) -> None:
-    """A linear primitive: ``transpose(cotangent, *args, **params)`` gives a cotangent for each."""
+    """A linear primitive: ``transpose(cotangent, *args, **params)`` returns all cotangents."""
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
         return (primitive.bind(*primals, **params),
                 primitive.bind(*map(instantiate, tangents), **params))
@@ -237,7 +237,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
     def program(*args: Any, **params: Any) -> Any:
         if not isinstance(rule, ProgramRule):
             raise NotImplementedError(
-                f"the lowering rule of {prim} writes MLIR, which minijax has not: give "
+                f"the lowering rule of {prim} writes MLIR, which minijax does not have: pass "
                 f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
                 "operations.")
         outs = rule.fun(*args, **params)

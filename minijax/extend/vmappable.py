@@ -41,7 +41,7 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Accepted for JAX's sake, where it does nothing either."""
+    """Accepted for compatibility, where it does nothing either."""
 
 
 def _is_vmappable(x: Any) -> bool:

@@ -86,7 +86,7 @@ def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
 def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any, Any]:
     """``u (a + b uᴴ u) / (1 + c uᴴ u)``, and whether that differs from u."""
     a, b, c = weights
-    one, rest = identity_like(u[:u.shape[1]]), a - b / c
+    one, weight = identity_like(u[:u.shape[1]]), a - b / c
     if is_ill := c > 100:  # normal equations would lose too many digits
         q, _ = qr_p.bind(joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
         quotient = product(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
@@ -95,7 +95,7 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
         half = triangular_solve(factor, adjoint(u), left_side=True, lower=True)
         quotient = adjoint(triangular_solve(factor, half, left_side=True, lower=True,
                                             transpose_a=True, conjugate_a=True))
-    after: Any = b / c * u + rest * quotient
+    after: Any = b / c * u + weight * quotient
     change = abs(after - u)
     return after, is_ill | ((change * change).sum() > (5 * eps) ** (2 / 3))
 

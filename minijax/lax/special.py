@@ -54,14 +54,14 @@ def _lentz_limits(x: Array) -> tuple[Array, Callable[[Any], Any]]:
 
 def _series(a: Array, x: Array) -> Array:
     """1 + x/(a+1) + x²/((a+1)(a+2)) + …, for x below a + 1."""
-    def more(state: tuple) -> tuple:
+    def step(state: tuple) -> tuple:
         n, term, total = state
         term = mul(term, div(x, add(a, n)))
         return n + 1, term, add(total, term)
 
     tiny = filled(dtypes.finfo(x.dtype).eps / 32, x)
     one = filled(1, x)
-    return while_loop(lambda state: (state[1] > mul(tiny, state[2])).any(), more,
+    return while_loop(lambda state: (state[1] > mul(tiny, state[2])).any(), step,
                       (one, one, one))[2]
 
 
@@ -126,7 +126,7 @@ def _log_density(a: Array, x: Array) -> Array:
                   a * log(x) - x - lgamma(a))
 
 
-# ── Large shapes: series and fraction would take as many steps as the root of the shape ───────
+# ── Large shapes: series and fraction would take as many steps as the root of the shape ──────
 
 def _large(a: Array, x: Array) -> tuple[Array, Array, Array]:
     """Where the shape is large, and the arguments, which are safe where it is not."""
@@ -158,9 +158,9 @@ def _temme_expansion(a: Array, x: Array, upper: bool) -> Array:
     total, clamped = filled(0, x), clamp(x.dtype.type(-1), eta, x.dtype.type(1))
     for row in reversed(_TEMME):
         total = total / a + _polynomial(row, clamped)
-    rest = exp(-.5 * a * eta * eta) * total / sqrt(2 * np.pi * a)
+    correction = exp(-.5 * a * eta * eta) * total / sqrt(2 * np.pi * a)
     sign = 1 if upper else -1
-    return .5 * erfc(sign * eta * sqrt(a / 2)) + sign * rest
+    return .5 * erfc(sign * eta * sqrt(a / 2)) + sign * correction
 
 
 def _igamma(a: Array, x: Array, upper: bool) -> Array:

@@ -1,4 +1,4 @@
-"""Numbers from a generator with a hidden state: `lax.rng_uniform`.
+"""Random numbers from a generator with a hidden state: `lax.rng_uniform`.
 
 Stands on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
 In JAX: `jax/_src/lax/lax.py`, and the state is XLA's.
@@ -64,7 +64,7 @@ rng_uniform_p = Primitive(
 
 
 def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
-    """Random numbers from `a` up to but not including `b`, other ones on each call.
+    """Random numbers from `a` up to but not including `b`, different on each call.
 
     The state is hidden: no seed repeats them, in JAX neither.  Prefer `jax.random.uniform`.
 

@@ -187,17 +187,17 @@ def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple
                         for pair in ((below, current), (current, below)))
     is_zero: Any = (pivot_row[0] == 0) & skips_zero
     factor = other[0] / (pivot_row[0] + is_zero)
-    rest: Any = tuple(y - factor * x for x, y in zip(pivot_row[1:], other[1:], strict=True))
-    return rest, tuple(pivot_row)
+    reduced: Any = tuple(y - factor * x for x, y in zip(pivot_row[1:], other[1:], strict=True))
+    return reduced, tuple(pivot_row)
 
 
 def _substitute(later: tuple, row: tuple, small: Any = None) -> tuple[tuple, Any]:
     pivot, next, second_next, right = row
-    rest = right - next * later[0] - second_next * later[1]
+    residual = right - next * later[0] - second_next * later[1]
     if small is not None:
-        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(rest)
+        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(residual)
         pivot = pivot + small * is_too_small * (1 - 2 * (pivot.real < 0))
-    x = rest / pivot
+    x = residual / pivot
     return (x, later[0]), x
 
 

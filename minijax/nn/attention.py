@@ -1,4 +1,4 @@
-"""Attention: each query takes a mean of values, weighted by how alike it is to their keys.
+"""Attention: for each query a mean of values, weighted by its similarity to their keys.
 
 Stands on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
 In JAX: `jax/_src/nn/functions.py`.
@@ -66,13 +66,13 @@ def dot_product_attention(
       query: floats of shape (batch, places, heads, features), or without the first axis.
       key, value: of shape (batch, other places, heads, features); with fewer heads, of which
         `heads` is a multiple, several of the queries' share one.
-      bias: added to what the softmax gets; broadcasts to (batch, heads, places, other places).
-      mask: bools of such a shape: which places take part.
-      scale: what products are multiplied by; ``1 / sqrt(features)`` by default.
-      is_causal: whether each place looks at none after it.
-      query_seq_lengths, key_value_seq_lengths: how many places of each row of the batch count:
+      bias: added to the logits; broadcasts to (batch, heads, places, other places).
+      mask: bools of such a shape: the keys of each query.
+      scale: a factor of the products; ``1 / sqrt(features)`` by default.
+      is_causal: whether queries ignore the keys after their own place.
+      query_seq_lengths, key_value_seq_lengths: the lengths of the sequences of the batch:
         integers of shape (batch,).
-      local_window_size: how far each place looks to the left and to the right.
+      local_window_size: how many keys to the left and to the right of its place a query has.
       implementation: None or "xla"; there is one.
       return_residual: whether to return the logarithms of the sums too, (batch, places, heads).
 

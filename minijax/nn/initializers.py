@@ -1,4 +1,4 @@
-"""Initial weights: functions of (key, shape, dtype), and functions that make such functions.
+"""Initial weights: functions of (key, shape, dtype), and functions that return such functions.
 
 Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
 In JAX: `jax/_src/nn/initializers.py`.
@@ -70,7 +70,7 @@ def _scaled(draw: Callable[..., Array], scale: Any, dtype: Any) -> Initializer:
 
 
 def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
-    """Numbers spread evenly from 0 to `scale`.
+    """Uniform numbers from 0 to `scale`.
 
     >>> uniform()(random.key(0), (3,)).shape
     (3,)
@@ -186,9 +186,9 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
-    """A matrix whose rows or columns are orthonormal, all such equally likely.
+    """A matrix with orthonormal rows or columns, uniformly distributed.
 
-    The factor Q of a random matrix, with the signs that make the factor R positive.
+    The factor Q of a random matrix, with signs that make the diagonal of R positive.
     """
     q, r = jnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), dtype))
     q = q * jnp.sign(jnp.diagonal(r))
@@ -196,7 +196,7 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
 
 
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Weights that keep lengths: as a matrix with `column_axis` as columns, they are orthonormal.
+    """Weights that preserve norms: an orthonormal matrix, whose columns are `column_axis`.
 
     >>> orthogonal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -216,7 +216,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Weights of a convolution that keeps lengths: `orthogonal` in the middle, zero around it.
+    """Weights of a convolution that preserves norms: `orthogonal` in the middle, zeros around it.
 
     >>> delta_orthogonal()(random.key(0), (3, 2, 4)).shape
     (3, 2, 4)

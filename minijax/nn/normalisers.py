@@ -132,7 +132,7 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
-    """A row for each integer, with a one at that place; all zeros where there is no such place.
+    """A row for each integer, with a one at that index; all zeros if it is out of bounds.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

@@ -84,7 +84,7 @@ class BlockScaleConfig:
       block_size: how many numbers have a scale in common.
       data_type, scale_type: their dtypes.
       global_scale: what all are divided by before, an array of one float; or None.
-      infer_only: accepted for JAX's sake.
+      infer_only: accepted for compatibility.
     """
 
     mode: str
@@ -121,9 +121,9 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 def _power_of_two_above(x: Any, dtype: Any) -> Any:
     """The least power of two that is no less than `x`, in a dtype that has only exponents."""
     bits = lax.bitcast_convert_type(x.astype(np.float32), np.uint32)
-    exponent, rest = bits >> 23, bits & 0x7FFFFF
+    exponent, mantissa = bits >> 23, bits & 0x7FFFFF
     # the least power, 2**-127, is no normal float32; above the largest one there is no other
-    above = (rest > jnp.where(exponent == 0, 1 << 22, 0)) & (exponent != 254)
+    above = (mantissa > jnp.where(exponent == 0, 1 << 22, 0)) & (exponent != 254)
     return lax.bitcast_convert_type((exponent + above).astype(np.uint8), dtype)
 
 
@@ -152,10 +152,10 @@ def _quantized(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any
 # ── Products with quantisation ───────────────────────────────────────────────────────────────
 
 def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], dtype: Any,
-             *sides: Any) -> Any:
+             *operands: Any) -> Any:
     """The products of rows, of two stacks of matrices that are quantised first."""
     a, b = (_dequantized(*_quantized(x, c, s))
-            for x, c, s in zip(sides, configs, global_scales, strict=True))
+            for x, c, s in zip(operands, configs, global_scales, strict=True))
     out = lax.dot_general(a, b, STACKED)
     for scale in global_scales:
         out = out if scale is None else out * scale
@@ -167,19 +167,19 @@ def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, residuals: tuple,
     operand was beyond the range of the format.
     """
     lhs, rhs, scales = residuals
-    sides, out_cotangents = (lhs, rhs), (ct, ct.swapaxes(1, 2))
-    others = [x.swapaxes(1, 2) for x in (rhs, lhs)]
+    operands, out_cotangents = (lhs, rhs), (ct, ct.swapaxes(1, 2))
+    transposed = [x.swapaxes(1, 2) for x in (rhs, lhs)]
     if configs[2].mode == "nvfp4":
         cotangents = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
-                      for t, x in zip(out_cotangents, others, strict=True)]
+                      for t, x in zip(out_cotangents, transposed, strict=True)]
         limits = [math.prod(float(jnp.finfo(d).max) for d in (c.data_type, c.scale_type))
                   for c in configs[:2]]
         cotangents = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
-                      for x, s, limit, g in zip(sides, scales, limits, cotangents, strict=False)]
+                      for x, s, limit, g in zip(operands, scales, limits, cotangents, strict=False)]
     else:
         cotangents = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
-                      for i, t, x in zip((1, 0), out_cotangents, others, strict=True)]
-    return (*(g.astype(x.dtype) for g, x in zip(cotangents, sides, strict=True)),
+                      for i, t, x in zip((1, 0), out_cotangents, transposed, strict=True)]
+    return (*(g.astype(x.dtype) for g, x in zip(cotangents, operands, strict=True)),
             tree_util.tree_map(jnp.zeros_like, scales))
 
 
@@ -194,11 +194,11 @@ def _with_derivative(configs: Sequence[BlockScaleConfig], dtype: Any) -> Any:
 
 
 def _as_matrices(x: Any, contract: Axes, batch: Axes) -> tuple[Any, tuple, tuple]:
-    """As (batch, rest, contracted), and the sizes of which the first two consist."""
-    rest = tuple(d for d in range(x.ndim) if d not in contract + batch)
-    sizes = [tuple(x.shape[d] for d in axes) for axes in (batch, rest, contract)]
-    whole = x.transpose(batch + rest + contract).reshape(tuple(map(math.prod, sizes)))
-    return whole, sizes[0], sizes[1]
+    """The operand as (batch, free, contracted), and the sizes of its batch and free axes."""
+    free = tuple(d for d in range(x.ndim) if d not in contract + batch)
+    sizes = [tuple(x.shape[d] for d in axes) for axes in (batch, free, contract)]
+    matrices = x.transpose(batch + free + contract).reshape(tuple(map(math.prod, sizes)))
+    return matrices, sizes[0], sizes[1]
 
 
 def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
@@ -213,7 +213,7 @@ def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
       preferred_element_type: float32, bfloat16 or float16: the dtype of the result.
       configs: how lhs, rhs and the cotangent are quantised, from `get_scaled_dot_general_config`.
         None: this is `lax.dot_general`.
-      implementation: accepted for JAX's sake.
+      implementation: accepted for compatibility.
 
     Returns:
       An array whose axes are the batch, the remaining ones of lhs, and those of rhs.

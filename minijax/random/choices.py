@@ -33,7 +33,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
       shape: the shape of the result.
       minval, maxval: integers, or arrays that broadcast to `shape`.
       dtype: an integer dtype; None is the default one.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: for a dtype that is no integer.
@@ -98,14 +98,14 @@ def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
               out_sharding: Any = None) -> Array:
-    """Truth values that are true with probability p.
+    """Booleans that are true with probability p.
 
     Args:
       key: a key, typed or raw.
       p: a probability, or an array of them.
       shape: the shape of the result; None is that of p.
-      mode: "low", or "high" to tell very small probabilities apart.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      mode: "low", or "high" to distinguish very small probabilities.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: when p is no float.
@@ -142,7 +142,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: any dtype; None is the default integer dtype.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     >>> from minijax.random import key
     >>> rademacher(key(0), (3,))
@@ -164,9 +164,9 @@ def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
                 mode: str | None = None, *, out_sharding: Any = None) -> Array:
-    """Categories, by their numbers, chosen with the probabilities softmax(logits).
+    """Indices of categories, chosen with the probabilities softmax(logits).
 
-    A category wins when its logit plus Gumbel noise is the largest.
+    The category whose logit plus Gumbel noise is the largest is chosen.
 
     Args:
       key: a key, typed or raw.
@@ -175,7 +175,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
       shape: the shape of the result; its last axes are those of `logits` without `axis`.
       replace: whether one category may be drawn again for the leading axes of `shape`.
       mode: as for `gumbel`.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for shapes that do not fit, or more draws than categories without replacement.
@@ -190,9 +190,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     if not -logits.ndim <= axis < logits.ndim:
         raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
     axis %= logits.ndim
-    rest = logits.shape[:axis] + logits.shape[axis + 1:]
-    sizes = check_shape("categorical", shape, rest)
-    leading = sizes[:len(sizes) - len(rest)]
+    batch_shape = logits.shape[:axis] + logits.shape[axis + 1:]
+    sizes = check_shape("categorical", shape, batch_shape)
+    leading = sizes[:len(sizes) - len(batch_shape)]
     if replace:
         out_axis = len(leading) + axis
         noise_shape = (*sizes[:out_axis], logits.shape[axis], *sizes[out_axis:])
@@ -214,7 +214,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
 
     Args:
       key: a key, typed or raw.
-      a: an array, or an integer n that stands for 0 … n-1.
+      a: an array, or an integer n for 0 … n-1.
       shape: how many to choose.
       replace: whether one may be chosen again.
       p: the probability of each; None if all are equal.
@@ -283,10 +283,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
 
     Args:
       key: a key, typed or raw.
-      x: an array, or an integer n that stands for 0 … n-1.
+      x: an array, or an integer n for 0 … n-1.
       axis: the axis along which to shuffle.
       independent: whether each row along it is shuffled on its own.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: for a scalar that is no integer.
@@ -312,10 +312,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
 
 @compiled("axis")
 def _shuffle(key: Array, x: Array, axis: int) -> Array:
-    """Sort by random words, often enough that equal words hardly ever leave a trace.
+    """Sort by random words, in so many rounds that ties hardly ever bias the order.
 
-    With n elements, words of 32 bits and r rounds, the chance of a biased pair is about
-    n^2 / 2^(32 r); the rounds are as many as keep it below 1 / n.
+    With n elements, words of 32 bits and r rounds, the probability of a biased pair is about
+    n^2 / 2^(32 r); the number of rounds is the least that makes it smaller than 1 / n.
     """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):

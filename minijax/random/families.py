@@ -1,4 +1,4 @@
-"""Families of distributions with parameters: formulas over normal, uniform and gamma numbers.
+"""Distributions with parameters: formulas over normal, uniform and gamma numbers.
 
 Stands on `samplers`, `rejection`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.

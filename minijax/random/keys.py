@@ -1,4 +1,4 @@
-"""Keys as users hold them: typed arrays of keys, or raw words as `PRNGKey` gives them.
+"""Keys of users: typed arrays of keys, or raw words as `PRNGKey` returns them.
 
 Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
 """
@@ -25,11 +25,11 @@ ASSUMED_KEY = ("Raw arrays as random keys to jax.random functions are deprecated
 
 
 def resolve_impl(spec: Any) -> dtypes.KeyType:
-    """The keys of the generator that a name, a key dtype or None (the flag's) stands for.
+    """The key dtype of a generator: of its name, of a key dtype, or of the flag's name for None.
 
     Raises:
-      ValueError: for a name that no generator has.
-      TypeError: for what is no name.
+      ValueError: for an unknown name.
+      TypeError: for another type.
     """
     name = config.default_prng_impl.value if spec is None else getattr(spec, "impl", spec)
     if hasattr(name, "key_type"):  # a custom generator
@@ -133,10 +133,10 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 # ── Keys as arguments and as results ─────────────────────────────────────────────────────────
 
 def check_key(name: str, key: Any, allow_batched: bool = False) -> Array:
-    """The typed key for the argument of the function `name`, typed or raw words.
+    """The typed key of the argument of the function `name`, which is typed or raw words.
 
     Raises:
-      TypeError: for what is no key.
+      TypeError: for another type.
       ValueError: for several keys in place of one.
     """
     typed = key if is_typed(key) else _from_raw_words(key)
@@ -188,7 +188,7 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
 # ── Using keys ───────────────────────────────────────────────────────────────────────────────
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Array:
-    """New keys from one, which must not be used any more.
+    """New keys from a key, which must not be used again.
 
     Args:
       key: one key, typed or raw.
@@ -233,7 +233,7 @@ def _as_word(data: Any) -> Any:
 
 
 def clone(key: Any) -> Array:
-    """The same key, to be used again on purpose where a check looks for reuse.
+    """The same key, whose use is no reuse to `jax.debug_key_reuse`.
 
     >>> key_data(clone(key(3)))
     Array([0, 3], dtype=uint32)

@@ -1,4 +1,4 @@
-"""Numbers drawn until one is accepted: of gamma, Poisson and binomial distributions.
+"""Rejection sampling: gamma, Poisson, binomial and multinomial distributions.
 
 Stands on `samplers`, `while_loop`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -163,7 +163,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
       lam: the rate, or an array of rates.
       shape: the shape of the result; None is that of `lam`.
       dtype: an integer dtype; None is the default one.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     >>> from minijax.random import key
     >>> poisson(key(0), 4., (3,)).dtype
@@ -265,7 +265,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       key: a key, typed or raw.
       n, p: numbers or arrays.
       shape: the shape of the result; None is that of `n` and `p` together.
-      dtype: a float dtype, in which the numbers are counted.
+      dtype: the float dtype of the counts.
 
     >>> from minijax.random import key
     >>> binomial(key(0), 10., .5, (3,)).shape
@@ -289,8 +289,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
       n: how many trials; an array of any shape.
       p: the probabilities of the outcomes, along the last axis.
       shape: the shape of the result; None is that of `n` and `p` together.
-      dtype: a float dtype, in which the numbers are counted.
-      unroll: accepted for JAX's sake.
+      dtype: the float dtype of the counts.
+      unroll: accepted for compatibility.
 
     >>> from minijax.random import key
     >>> float(multinomial(key(0), 10., np.array([.2, .3, .5])).sum())

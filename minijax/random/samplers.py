@@ -1,4 +1,4 @@
-"""Numbers drawn from continuous distributions, each a formula over uniform random bits.
+"""Continuous distributions, each a formula over uniform random bits.
 
 Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -122,7 +122,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: uint8, uint16, uint32 or uint64; None is the default unsigned integer.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for another dtype.
@@ -144,7 +144,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
       shape: the shape of the result.
       dtype: a float dtype.
       minval, maxval: numbers, or arrays that broadcast to `shape`.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float.
@@ -184,7 +184,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype, or a complex one, whose two parts share the variance.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for another dtype.
@@ -231,7 +231,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
       lower, upper: the bounds, numbers or arrays that broadcast to `shape`.
       shape: the shape of the result; None is that of the bounds together.
       dtype: a float dtype.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float, or shapes that do not fit.
@@ -327,7 +327,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       dtype: a float dtype.
       mode: "low" (the default) draws one uniform number each; "high" draws two, for a finer
         upper tail.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float, or another mode.

@@ -208,13 +208,13 @@ def _above(name: str, steps: dict) -> set[str]:
 
 
 def _lowest(a: str, b: str, steps: dict) -> str | None:
-    """Where two meet; None where they share no place that is below all others."""
+    """The least upper bound of two elements; None where there is none."""
     common = _above(a, steps) & _above(b, steps)
     return next((name for name in common if common <= _above(name, steps)), None)
 
 
 def _generated(count: int = 30) -> list[dict[str, list[str]]]:
-    """Orders of a few names, the small ones first: each name with those just above it."""
+    """Partial orders of a few names, smaller names first: each name with those just above it."""
     random, orders = np.random.default_rng(0), []
     for k in range(count):
         names = "abcdefgh"[:3 + k // 6]

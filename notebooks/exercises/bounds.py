@@ -17,7 +17,7 @@ CHAPTER = "14_out_of_bounds"
 
 
 def quiet(f: Callable, *args: Any) -> bool:
-    """Whether nothing is found where `f` runs, compiled, with the check turned on."""
+    """Whether the compiled `f` has no findings with the check turned on."""
     with jax.checking_sharp_bits(False, collect=True) as result, jax.debug_out_of_bounds(True):
         jax.jit(f)(*args)
     return not result

@@ -20,7 +20,7 @@ def _random(seed: int, *shape: int) -> Any:
 
 
 def _uses(primitive: str, f: Callable, *args: Any) -> None:
-    """Go on if a function's program has this operation in it."""
+    """Check that a function's program has this operation."""
     result = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
     expect(primitive in result, f"the numbers are right. But among the {len(result)} equations of "
            f"your program there is no `{primitive}`")

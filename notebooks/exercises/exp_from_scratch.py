@@ -43,7 +43,7 @@ LOG = np.float32([0.33333331, -0.2500082, 0.20001227, -0.16623357, 0.14201759, -
 
 
 def ulps(result: Any, exact: Any) -> np.ndarray:
-    """How far results are from numbers, in gaps between float32s there; 0 where they are equal."""
+    """The errors of results in ulps of float32; 0 where they are equal."""
     with np.errstate(all="ignore"):
         gap = np.spacing(np.abs(exact).astype(np.float32)).astype(float)
         misses = np.abs(np.asarray(result, float) - exact) / gap
@@ -52,7 +52,7 @@ def ulps(result: Any, exact: Any) -> np.ndarray:
 
 
 def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
-    """An answer's result, if it is float32s, as many as were given; otherwise a hint."""
+    """An answer's result, if it is a float32 vector of this size; otherwise a hint."""
     array = np.asarray(numbers(result))
     expect(array.shape == (size,), f"for {inputs} {size} numbers are wanted, and yours is of shape "
            f"{array.shape}: compute with the array")
@@ -63,7 +63,7 @@ def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
 
 def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
                  hint: str) -> None:
-    """Go on if results miss by at most so many ulps; otherwise show the worst."""
+    """Check that the errors are at most so many ulps; otherwise show the largest."""
     with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
         result = function(x)
     array = float32s(result, f"x = {shown(x[:3])}, …", len(x))

@@ -113,7 +113,7 @@ def grade_turned(turned: Callable) -> None:
     accesses: list[tuple[str, int, int]] = []
 
     class Noting(mini.Memory):
-        """Knows besides who was where."""
+        """Memory that records which thread has accessed which index."""
 
         def touch(self, at: Any, stores: bool) -> None:
             super().touch(at, stores)

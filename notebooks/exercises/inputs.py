@@ -131,7 +131,7 @@ WHY = {
 
 
 def traced_calls() -> list[int]:
-    """Which of the calls trace the function, by running them."""
+    """The calls that trace the function, found by running them."""
     counted: list[int] = []
     runs: list[int] = []
     f = jax.jit(lambda tree: runs.append(1))
@@ -169,7 +169,7 @@ exercise(
 
 
 def _count(tree: Any, leaf: Callable[[Any], int]) -> int:
-    """A tree's leaves, counted by hand."""
+    """The number of leaves of a tree, by recursion."""
     if isinstance(tree, list | tuple | dict):
         return sum(_count(part, leaf) for part in (
             tree.values() if isinstance(tree, dict) else tree))

@@ -48,7 +48,7 @@ def grade_writings(writings: Callable) -> None:
 
 
 def _told(x: Any) -> str:
-    """An argument as a call has it."""
+    """An argument as it is written in a call."""
     return repr(x) if isinstance(x, int | float) else f"{x.dtype}{list(x.shape)}"
 
 
@@ -153,7 +153,7 @@ exercise(
 
 
 class _Elements(np.ndarray):
-    """An array of which only single elements can be computed with."""
+    """An array that refuses operations on more than one element."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, *_: Any, **__: Any) -> Any:
         raise Hint(f"`np.{ufunc.__name__}` is given a whole array: take x[i] and y[i] in a loop "

@@ -21,7 +21,7 @@ def _batches() -> list[list[float]]:
 
 
 def _primitives(f: Callable, x: Any, name: str) -> set[str]:
-    """The collectives in a function of one example, as it is before any `vmap`."""
+    """The collectives of a function of one example, before any `vmap`."""
     seen: set[str] = set()
 
     def look(x: Any) -> Any:
@@ -38,7 +38,7 @@ def _primitives(f: Callable, x: Any, name: str) -> set[str]:
 
 
 def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[str, Any]:
-    """What was given, in words, and what a function of one example gives for all of them."""
+    """The inputs in words, and the results of a function of one example for all examples."""
     inputs = f"the examples {xs}{also}"
     with instead_of(NameError, "unbound axis name", f"the axis is called {name!r} here, and your "
                     "answer asks for another"):

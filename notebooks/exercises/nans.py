@@ -193,7 +193,7 @@ def first_bad_step(step, w, steps):
 
 
 def _told(findings: Any) -> str:
-    """The first of what was found, on one line."""
+    """The first finding, on one line."""
     return findings[0].message.removeprefix("invalid value ") if findings else ""
 
 
@@ -464,7 +464,7 @@ holes = jnp.array([0.15, 0.1, 0.125, 0.3, 0.11, 0.12])
 
 
 def _levels() -> np.ndarray:
-    """The level of each tank at the begin of each second, and at the end."""
+    """The level of each tank at the start of each second, and at the end."""
     level, hole = (np.array(x, np.float32) for x in (
         [9.0, 4.0, 7.0, 8.0, 5.0, 6.0], [0.15, 0.1, 0.125, 0.3, 0.11, 0.12]))
     every = [level]

@@ -26,7 +26,7 @@ def _has_rule(f: Any, kind: type, needs: str) -> None:
 
 
 def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[Any, Any]:
-    """What jvp gives; a rule that returns something of the wrong form is told so."""
+    """The result of jvp; a hint where the rule returns something of the wrong form."""
     with (instead_of(TypeError, "<class 'tuple'>", "a rule is given two tuples, primals and "
                      "tangents, with one entry for each argument: yours computes with a whole "
                      "tuple"),
@@ -38,7 +38,7 @@ def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[A
 
 
 def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
-    """The value of fwd and the cotangents of bwd, where both return what they should."""
+    """The value of fwd and the cotangents of bwd; a hint where one returns the wrong form."""
     with instead_of(TypeError, "must produce a pair", f"for {inputs}, `fwd` is to return a pair: "
                     "the result, and what is saved for `bwd` (None, if nothing is)"):
         value, back = jax.vjp(f, *args)

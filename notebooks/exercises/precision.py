@@ -18,7 +18,7 @@ CHAPTER = "20_precision"
 
 
 def _agrees(right: Any, inputs: str, result: Any, expected: Any, hint: str) -> None:
-    """Like `agree`, where "near" is said by the caller."""
+    """`agree`, where the caller decides whether the result is right."""
     expect(right, f"for {inputs} the answer is {expected}, and yours is {result}\n{hint}")
 
 

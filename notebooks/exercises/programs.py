@@ -250,7 +250,7 @@ def _unread(x: Any) -> Any:
 
 
 def _some_function(seed: int) -> Callable:
-    """A function of a few operations, each on values that are there."""
+    """A function of a few random operations."""
     def f(x: Any) -> Any:
         random, values = np.random.default_rng(seed), [x]
         for _ in range(seed % 5 + 2):

@@ -17,7 +17,7 @@ CHAPTER = "12_pure_functions"
 
 
 def _stays_pure(f: Callable, *args: Any) -> None:
-    """A hint if an answer, traced once, does anything besides."""
+    """Raise a hint if an answer has side effects while it is traced."""
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(lambda *args: f(*args))(*args)
     for result in findings:
@@ -171,7 +171,7 @@ def talking(x):
 
 
 def _sorted_out(answer: Any, reasons: dict[str, tuple[bool, str]], is_so: str) -> None:
-    """Compare a reader's list of names with the functions of which something is so."""
+    """Compare a reader's list of names with those of the functions that have a property."""
     expect(isinstance(answer, list | tuple | set),
            f"a list of names is wanted, and yours is {answer!r}")
     for name in answer:
@@ -479,7 +479,7 @@ def grade_activations(activations: Callable) -> None:
 
 
 def _with_leaks(f: Callable, *args: Any) -> tuple[Any, bool]:
-    """What a function gives, and whether it left a tracer somewhere."""
+    """The result of a function, and whether it leaked a tracer."""
     try:
         with jax.checking_leaks():
             return f(*args), False

@@ -18,7 +18,7 @@ GIVEN = "from minijax import lax, random"
 
 
 def _without_reuse(inputs: str, fun: Callable, *args: Any) -> Any:
-    """What a function gives; its keys must not be consumed twice."""
+    """The result of a function; a hint where it uses a key twice."""
     try:
         with jax.debug_key_reuse(True):
             return fun(*args)

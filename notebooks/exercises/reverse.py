@@ -193,7 +193,7 @@ exercise(
 # -- impostor --------------------------------------------------------------------------------------
 
 def _pairs() -> dict[str, tuple[Callable, Callable]]:
-    """Linear functions of three numbers, and what is said to be their transposes."""
+    """Linear functions of three numbers, and candidates for their transposes."""
     return {"double": (lambda t: 2 * t, lambda c: 2 * c),
             "flip": (lambda t: t[::-1], lambda c: c[::-1]),
             "shift": (lambda t: np.roll(t, 1), lambda c: np.roll(c, 1)),

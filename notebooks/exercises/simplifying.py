@@ -102,7 +102,7 @@ exercise(
 # -- commuting_key ---------------------------------------------------------------------------------
 
 class _Key:
-    """A key as those of variables: it can be compared and hashed, and not sorted."""
+    """A key like those of variables: it can be compared and hashed, but not sorted."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -313,7 +313,7 @@ exercise(
 # -- needed_inputs ---------------------------------------------------------------------------------
 
 def _some_program(mini: Any, seed: int) -> Any:
-    """A program of a few operations, of which some are read by nobody."""
+    """A program of a few operations, some of which are dead."""
     random = np.random.default_rng(seed)
     aval = mini.get_aval(1.0)
     inputs = [mini.Var(aval) for _ in range(random.integers(1, 5))]

@@ -16,7 +16,7 @@ CHAPTER = "28_how_fast_is_fast"
 
 
 class _Machine:
-    """A machine with an exact clock: each call takes what it is told, times what the load is."""
+    """A machine with an exact clock: the time of each call is set, and multiplied by the load."""
 
     def __init__(self, load: Callable[[int], float]) -> None:
         self.now, self.calls, self.load = 0.0, 0, load

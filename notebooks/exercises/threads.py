@@ -205,7 +205,7 @@ class _Enough(Exception):
 
 
 class _Noting:
-    """In place of the matrix: notes the order in which it is read."""
+    """A stand-in for the matrix, which records the order in which it is read."""
 
     def __init__(self) -> None:
         self.indices: list[int] = []
@@ -251,7 +251,7 @@ def grade_columns_text(text: Any) -> None:
 
 
 def _why_not(mini: Any, text: str) -> str:
-    """What is wrong with a text that `in_parts` leaves whole."""
+    """The reason why `in_parts` does not split a text."""
     head, *statements, _ = re.split(r"\n(?=    \S)", text)
     names = mini.words(head + "".join(x for x in statements if " for " not in x))
     loops = [x for x in statements if re.match(r" *for v\d+ in range\(\d+\):", x)]
@@ -398,7 +398,7 @@ def grade_compiled_once(compiled_once: Callable) -> None:
     mini = _library()
 
     class Given:
-        """A text such as `Text` has it: two with equal words are two objects."""
+        """A text like that of `Text`: two equal texts are two objects."""
 
         def __init__(self, text: str, functions: dict | None = None) -> None:
             self.text, self.functions = text, functions or {}

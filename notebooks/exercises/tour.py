@@ -64,7 +64,7 @@ def bend(x):
 
 
 class _Deep:
-    """How deep an expression is, and how many operations it has."""
+    """The depth of an expression, and the number of its operations."""
 
     def __init__(self, depth: int):
         self.depth = depth

@@ -15,7 +15,7 @@ CHAPTER = "05_trees"
 
 
 def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
-    """Nests of dicts, lists and tuples, with such leaves."""
+    """Nested dicts, lists and tuples, with these leaves."""
     chance = random.Random(0)
 
     def nest(depth: int) -> Any:
@@ -28,12 +28,12 @@ def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
 
 
 def _shapes(tree: Any) -> str:
-    """A tree with the shape of each array in its place."""
+    """The tree of the shapes of a tree of arrays."""
     return str(jax.tree.map(jnp.shape, tree))
 
 
 def _same(inputs: str, result: Any, expected: Any, *hints: tuple[Any, str], what: str) -> None:
-    """Go on if an answer is equal to what is wanted; otherwise tell all three, and a hint."""
+    """Check that a result is as expected; otherwise say inputs, both results, and a hint."""
     why = next((f"\n{text}" for holds, text in hints if holds), "")
     expect(result == expected, f"for {inputs} {what} is {expected!r}, and yours is {result!r}{why}")
 

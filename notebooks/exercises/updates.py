@@ -29,7 +29,7 @@ _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in
 
 
 def _called(f: Callable, *args: Any, inputs: str, expected: Any) -> Any:
-    """What an answer gives; where it raises one of the usual errors, a hint that explains it."""
+    """The result of an answer; where it raises one of the usual errors, a hint for that."""
     try:
         return numbers(f(*args))
     except Exception as error:
@@ -357,7 +357,7 @@ def grade_last_seen(last_seen: Callable) -> None:
 
 
 def _sets_many(closed: Any) -> bool:
-    """Whether a program, or one in its equations, sets several elements at once."""
+    """Whether a program, or one inside it, sets several elements at once."""
     return any(eqn.primitive.name == "scatter" and eqn.invars[2].aval.size > 1
                or any(map(_sets_many, jaxpr.subjaxprs(eqn.params))) for eqn in closed.eqns)
 
@@ -458,7 +458,7 @@ def after(x):
 
 
 def _whole_copies(f: Callable) -> int:
-    """How many loops of the compiled function copy an array, and do no more."""
+    """The number of loops of the compiled function that only copy an array."""
     source = jax.jit(f).lower(jnp.ones(6)).as_text("source")
     return len(re.findall(r"^ +\w+\[i\] = \w+\[i\]$", source, re.MULTILINE))
 

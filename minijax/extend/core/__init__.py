@@ -88,7 +88,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of the tangents of numbers: the same, or `float0` where nothing can vary.
+    """The dtype of the tangents of a dtype: the same, or `float0` for integers and booleans.
 
     >>> primal_dtype_to_tangent_dtype("bfloat16"), primal_dtype_to_tangent_dtype("int32")
     (dtype(bfloat16), dtype([('float0', 'V')]))
