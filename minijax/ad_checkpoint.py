@@ -1,4 +1,4 @@
-"""Policies of checkpointing, names for what they keep, and a list of what a derivative keeps.
+"""Policies of checkpointing, names of values for them, and the residuals of a derivative.
 
 Stands on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
 """
@@ -22,7 +22,7 @@ __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_nam
 
 
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """The types of what the derivative of a function keeps for its backward pass, and their origin.
+    """The types of the residuals that a derivative saves for its backward pass, and their origins.
 
     >>> from minijax import numpy as jnp
     >>> ones = jnp.ones(3)
@@ -41,7 +41,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shaped
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print the types of what the derivative of a function keeps for its backward pass.
+    """Print the types of the residuals that a derivative saves for its backward pass.
 
     Args:
       f: a function of arrays and trees of arrays.
@@ -60,19 +60,19 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
 
 
 def _origins(jaxpr: Jaxpr, names: source_info.Names) -> list[tuple[ShapedArray, str]]:
-    """The types of a program's results, and where they come from, in its order."""
-    kept = set(jaxpr.outvars)
+    """The types of a program's outputs, and where they come from, in its order."""
+    outvars = set(jaxpr.outvars)
     return [*((x.aval, "from a literal") for x in jaxpr.outvars if isinstance(x, Literal)),
-            *((v.aval, "from a constant") for v in jaxpr.constvars if v in kept),
+            *((v.aval, "from a constant") for v in jaxpr.constvars if v in outvars),
             *((v.aval, f"from the argument {name}")
-              for v, name in zip(jaxpr.invars, names, strict=True) if v in kept),
-            *((v.aval, _maker(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars if v in kept)]
+              for v, name in zip(jaxpr.invars, names, strict=True) if v in outvars),
+            *((v.aval, _origin(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars if v in outvars)]
 
 
-def _maker(eqn: JaxprEqn) -> str:
+def _origin(eqn: JaxprEqn) -> str:
     """The operation that computed a value, and its line."""
     place = eqn.source_info.place if eqn.source_info else "unknown"
-    what = (f"named {eqn.params['name']!r}" if eqn.primitive is name_p else
-            f"output of jitted function {eqn.params['name']!r}" if eqn.primitive is jit_p else
-            f"output of {eqn.primitive}")
-    return f"{what} from {place}"
+    operation = (f"named {eqn.params['name']!r}" if eqn.primitive is name_p else
+                 f"output of jitted function {eqn.params['name']!r}" if eqn.primitive is jit_p else
+                 f"output of {eqn.primitive}")
+    return f"{operation} from {place}"

@@ -1,4 +1,4 @@
-"""Programs of several processes, as one process sees them: there is one.
+"""Programs of several processes, of which there is only one here.
 
 Stands on nothing.  In JAX: `jax/_src/distributed.py`.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 
 class State:
-    """What is known of the processes: ``jax._src.distributed.global_state`` to libraries."""
+    """The processes of the program: ``jax._src.distributed.global_state`` to libraries."""
 
     process_id, num_processes = 0, 1
-    service = client = preemption_sync_manager = partition_index = None  # nobody to talk to
+    service = client = preemption_sync_manager = partition_index = None
     coordinator_address: str | None = None
 
 
@@ -25,17 +25,17 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                process_id: int | None = None, local_device_ids: int | Sequence[int] | None = None,
                cluster_detection_method: str | None = None, initialization_timeout: int = 300,
                heartbeat_timeout_seconds: int = 100, **options: Any) -> None:
-    """Join the other processes of a program, of which there can be none.
+    """Join the other processes of a program; here there can be none.
 
     Args:
-      coordinator_address: where JAX's processes would meet, such as ``"localhost:1234"``.
-      num_processes: how many there are: 1.
-      process_id: which of them this is: 0.
+      coordinator_address: the address of the coordinator, such as ``"localhost:1234"``.
+      num_processes: the number of processes: 1.
+      process_id: the index of this process: 0.
       local_device_ids, cluster_detection_method, initialization_timeout,
-        heartbeat_timeout_seconds, options: accepted for JAX's sake.
+        heartbeat_timeout_seconds, options: accepted for compatibility.
 
     Raises:
-      ValueError: where one of the first three is not there, or is out of range.
+      ValueError: where one of the first three is missing or out of range.
       NotImplementedError: for several processes.
       RuntimeError: for the second call.
 

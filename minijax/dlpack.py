@@ -14,7 +14,7 @@ __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be handed over so.
+    """Whether arrays of a dtype can be exchanged by DLPack.
 
     Raises:
       TypeError: for None.

@@ -1,7 +1,7 @@
 """Dtypes: their kinds, promotion, the dtype of a value, and weak types.
 
-Stands on NumPy, ml_dtypes, `config` and `errors`; values are known by their ``aval`` or ``dtype``,
-so nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
+Stands on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
+``dtype``, so that nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: ``jax/_src/dtypes.py``.
 """
 
@@ -44,7 +44,7 @@ FLOATS = [*SMALL_FLOATS, BFLOAT16, *_dtypes("float16", "float32", "float64")]
 COMPLEX = _dtypes("complex64", "complex128")
 NUMERIC = SIGNED + UNSIGNED + FLOATS + COMPLEX
 
-# What is stored as it is, and computed in a wider dtype.
+# Narrow dtypes, and the dtypes in which they are computed.
 _WIDE = {**dict.fromkeys([*_dtypes("float16"), BFLOAT16, *SMALL_FLOATS], np.dtype("float32")),
          **dict.fromkeys(SMALL_SIGNED, np.dtype("int8")),
          **dict.fromkeys(SMALL_UNSIGNED, np.dtype("uint8"))}
@@ -347,20 +347,20 @@ _SMALL_FAMILIES = ((FLOAT8, "8-bit floats", "float32"), (FLOAT6, "6-bit floats",
 
 def _no_common_type(strict: bool, nodes: Iterable[Node]) -> str:
     nodes = sorted(nodes, key=str)
-    said = (f"Input dtypes {tuple(str(n) for n in nodes)} have no available implicit dtype "
-            "promotion path")
+    message = (f"Input dtypes {tuple(str(n) for n in nodes)} have no available implicit dtype "
+               "promotion path")
     if strict:
-        return (f"{said} when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to "
-                "the desired output type, or set jax_numpy_dtype_promotion=standard.")
+        return (f"{message} when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs "
+                "to the desired output type, or set jax_numpy_dtype_promotion=standard.")
     for family, words, instead in _SMALL_FAMILIES:
         if any(node in family for node in nodes):
-            return (f"{said}. To avoid unintended promotion, {words} do not support implicit "
+            return (f"{message}. To avoid unintended promotion, {words} do not support implicit "
                     "promotion. If you'd like your inputs to be promoted to another type, you can "
                     f"do so explicitly using e.g. x.astype('{instead}')")
-    return f"{said}. Try explicitly casting inputs to the desired output type."
+    return f"{message}. Try explicitly casting inputs to the desired output type."
 
 
-# -- how two dtypes meet -------------------------------------------------------------------------
+# -- promotion of two dtypes ---------------------------------------------------------------------
 
 
 def promote_types(a: Any, b: Any) -> Any:
@@ -386,7 +386,7 @@ def is_weak_node(x: Any) -> bool:
     return x is int or x is float or x is complex
 
 
-# -- cut to size ---------------------------------------------------------------------------------
+# -- canonical dtypes ----------------------------------------------------------------------------
 
 _NARROWER = {np.dtype(wide): np.dtype(narrow) for wide, narrow in (
     ("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"))}
@@ -546,7 +546,7 @@ def scalar_type_of(x: Any) -> type:
 # -- promotion of values: weak types -------------------------------------------------------------
 
 def is_weakly_typed(x: Any) -> bool:
-    """Return whether `x` adapts to the dtype of what it meets, as Python numbers do.
+    """Return whether `x` adapts to the dtype of other operands, as Python numbers do.
 
     >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
     (True, False, False)

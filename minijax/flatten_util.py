@@ -17,7 +17,7 @@ from minijax.core import Array, as_value
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
-    """A tree of arrays as one vector, and the function that makes such a tree of such a vector.
+    """A tree of arrays as one vector, and the function from such a vector to such a tree.
 
     Args:
       pytree: a tree of arrays and numbers.

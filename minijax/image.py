@@ -1,4 +1,4 @@
-"""`minijax.image`: images of another size, each pixel a weighted sum of pixels.
+"""`minijax.image`: resized images, each pixel of which is a weighted sum of pixels.
 
 Stands on `numpy`.  In JAX: `jax/_src/image/scale.py`.
 """
@@ -58,9 +58,9 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
 
     Args:
       image: an array.
-      shape: its new shape; where that is the old one, nothing happens along the axis.
-      method: how a pixel is made, or the name of that.
-      antialias: whether a pixel of a smaller image is made of all that it stands for.
+      shape: its new shape; axes of the same size are unchanged.
+      method: the interpolation, or its name.
+      antialias: whether a pixel of a smaller image is a mean of all pixels that it covers.
       precision: of the products.
 
     Raises:
@@ -79,7 +79,7 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
                         precision: Any = lax.Precision.HIGHEST) -> Array:
     """An image scaled and moved: what was at x is at ``x * scale + translation``.
 
-    A pixel's center is half a pixel from its begin. What comes from outside the image is 0.
+    The center of a pixel is half a pixel from its start. Outside the image everything is 0.
 
     >>> scale_and_translate(jnp.array([1., 2.]), (3,), (0,), jnp.ones(1), jnp.ones(1), "linear")
     Array([0., 1., 2.], dtype=float32)
@@ -87,10 +87,10 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
     Args:
       image: an array.
       shape: the shape of the result.
-      spatial_dims: k axes; along the others nothing happens.
-      scale, translation: (k,) floats, which may be traced and have derivatives.
-      method: how a pixel is made, or the name of that; not `NEAREST`.
-      antialias: whether a pixel of a smaller image is made of all that it stands for.
+      spatial_dims: k axes; the others are unchanged.
+      scale, translation: (k,) floats, which may be traced and differentiated.
+      method: the interpolation, or its name; not `NEAREST`.
+      antialias: whether a pixel of a smaller image is a mean of all pixels that it covers.
       precision: of the products.
 
     Raises:
@@ -119,9 +119,9 @@ def _as_method(method: str | ResizeMethod) -> ResizeMethod:
 def _nearest(image: Array, shape: Sequence[int], axes: Sequence[int]) -> Array:
     for d in axes:
         old, new = image.shape[d], shape[d]
-        places = np.floor((np.arange(new, dtype=np.float32) + np.float32(.5))
-                          * np.float32(old) / np.float32(new)).astype(np.int32)
-        image = jnp.take(image, places, axis=d)
+        indices = np.floor((np.arange(new, dtype=np.float32) + np.float32(.5))
+                           * np.float32(old) / np.float32(new)).astype(np.int32)
+        image = jnp.take(image, indices, axis=d)
     return image
 
 
@@ -137,7 +137,7 @@ def _resampled(image: Any, shape: Sequence[int], axes: Sequence[int], scale: Any
     return image
 
 
-# ── Weights of the old pixels ────────────────────────────────────────────────────────────────
+# ── Weights of the input pixels ──────────────────────────────────────────────────────────────
 
 def _weights(size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod,
              antialias: bool) -> Array:
@@ -146,22 +146,22 @@ def _weights(size: int, new_size: int, scale: Any, translation: Any, method: Res
     step: Any = 1. / scale
     starts = jnp.arange(new_size, dtype=dtype) * step - translation * step
     centers = (jnp.arange(new_size, dtype=dtype) + .5) * step - translation * step - .5
-    beyond = 2 if method is ResizeMethod.CUBIC_PYTORCH else 0  # its edges go on, as they end
-    places = jnp.arange(-beyond, size + beyond, dtype=dtype)[:, None]
+    padding = 2 if method is ResizeMethod.CUBIC_PYTORCH else 0  # by copies of the edges
+    pixels = jnp.arange(-padding, size + padding, dtype=dtype)[:, None]
     if method is ResizeMethod.AREA:
-        overlap = jnp.minimum(starts + step, places + 1.) - jnp.maximum(starts, places)
+        overlap = jnp.minimum(starts + step, pixels + 1.) - jnp.maximum(starts, pixels)
         weights = jnp.maximum(0., overlap)
     else:
         width = jnp.maximum(step, 1.) if antialias else 1.
-        weights = _KERNELS[method](abs(centers - places) / width)
-    if beyond:
-        nearest = np.clip(np.arange(-beyond, size + beyond), 0, size - 1)
+        weights = _KERNELS[method](abs(centers - pixels) / width)
+    if padding:
+        nearest = np.clip(np.arange(-padding, size + padding), 0, size - 1)
         weights = jnp.zeros((size, new_size), dtype).at[nearest].add(weights)
     total = jnp.sum(weights, axis=0)
-    enough = abs(total) > 1000. * float(np.finfo(np.float32).eps)
-    weights = jnp.where(enough, weights / jnp.where(total != 0, total, 1), 0)
-    inside = (centers >= -.5) & (centers <= size - .5)
-    return weights if beyond else jnp.where(inside, weights, 0)
+    is_nonzero = abs(total) > 1000. * float(np.finfo(np.float32).eps)
+    weights = jnp.where(is_nonzero, weights / jnp.where(total != 0, total, 1), 0)
+    is_inside = (centers >= -.5) & (centers <= size - .5)
+    return weights if padding else jnp.where(is_inside, weights, 0)
 
 
 def _triangle(x: Any) -> Any:
@@ -178,7 +178,7 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
 
 
 def _keys(a: float) -> Callable[[Any], Any]:
-    """The cubic kernels of Keys: the slope at 1 is a."""
+    """Keys' cubic kernels; a is the slope at 1."""
     def kernel(x: Any) -> Any:
         near = ((a + 2.) * x - (a + 3.)) * x * x + 1.
         far = ((a * x - 5. * a) * x + 8. * a) * x - 4. * a

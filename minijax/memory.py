@@ -1,4 +1,4 @@
-"""The memories that an array may lie in.
+"""The memory spaces of arrays.
 
 In JAX: `jax/memory.py`.
 """

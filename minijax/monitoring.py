@@ -1,4 +1,4 @@
-"""Events of a program, told to whoever listens; tracing and compilation are among them.
+"""Events of a program, such as tracing and compilation, sent to listeners.
 
 Stands on nothing.  In JAX: `jax/_src/monitoring.py`.
 """
@@ -16,7 +16,7 @@ _OF_SCALARS: list[Listener] = []
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Tell of something that has happened.
+    """Send an event to its listeners.
 
     Args:
       event: its name, such as ``"/training/checkpoint"``.
@@ -27,41 +27,42 @@ def record_event(event: str, **kwargs: str | int) -> None:
     /training/checkpoint
     >>> unregister_event_listener(print)
     """
-    _tell(_OF_EVENTS, event, **kwargs)
+    _send(_OF_EVENTS, event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tell how long something took.
+    """Send the duration of something.
 
     >>> record_event_duration_secs("/training/step", 0.25)
     """
-    _tell(_OF_DURATIONS, event, duration, **kwargs)
+    _send(_OF_DURATIONS, event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int
                            ) -> None:
-    """Tell when something began and ended.
+    """Send the time of the start and of the end of something.
 
     >>> record_event_time_span("/training/step", 1.0, 1.25)
     """
-    _tell(_OF_TIME_SPANS, event, start_time, end_time, **kwargs)
+    _send(_OF_TIME_SPANS, event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tell of a number.
+    """Send a number.
 
     >>> record_scalar("/training/loss", 0.5)
     """
-    _tell(_OF_SCALARS, event, value, **kwargs)
+    _send(_OF_SCALARS, event, value, **kwargs)
 
 
-def _tell(listeners: list[Listener], *facts: Any, **details: Any) -> None:
+def _send(listeners: list[Listener], *args: Any, **details: Any) -> None:
     for listener in listeners:
-        listener(*facts, **details)
+        listener(*args, **details)
 
 
-def _registers(listeners: list[Listener], told: str) -> tuple[Callable[[Listener], None],
-                                                              Callable[[Listener], None]]:
+def _registration(listeners: list[Listener], call: str
+                  ) -> tuple[Callable[[Listener], None], Callable[[Listener], None]]:
+    """The functions that add a listener to a list, and remove it."""
     def register(callback: Listener) -> None:
         listeners.append(callback)
 
@@ -69,23 +70,24 @@ def _registers(listeners: list[Listener], told: str) -> tuple[Callable[[Listener
         if callback not in listeners:
             raise AssertionError(f"{callback} does not listen: it was not registered")
         listeners.remove(callback)
-    register.__doc__ = f"Call a function ``{told}`` whenever a program tells of one."
-    unregister.__doc__ = "Call it no more.\n\nRaises:\n  AssertionError: if it does not listen."
+    register.__doc__ = f"Add a listener, called as ``callback{call}``."
+    unregister.__doc__ = ("Remove a listener.\n\nRaises:\n  AssertionError: where it was not "
+                          "registered.")
     return register, unregister
 
 
-register_event_listener, unregister_event_listener = _registers(
+register_event_listener, unregister_event_listener = _registration(
     _OF_EVENTS, "(event, **details)")
-register_event_duration_secs_listener, unregister_event_duration_listener = _registers(
+register_event_duration_secs_listener, unregister_event_duration_listener = _registration(
     _OF_DURATIONS, "(event, duration, **details)")
-register_event_time_span_listener, unregister_event_time_span_listener = _registers(
+register_event_time_span_listener, unregister_event_time_span_listener = _registration(
     _OF_TIME_SPANS, "(event, start_time, end_time, **details)")
-register_scalar_listener, unregister_scalar_listener = _registers(
+register_scalar_listener, unregister_scalar_listener = _registration(
     _OF_SCALARS, "(event, value, **details)")
 
 
 def clear_event_listeners() -> None:
-    """Forget all listeners but those of numbers, as JAX does.
+    """Remove all listeners but those of numbers, as JAX does.
 
     >>> clear_event_listeners()
     """

@@ -1,4 +1,4 @@
-"""Updates by functions, as programs wrote them before there was `x.at`; and sums over segments.
+"""Updates by functions, the predecessors of `x.at`; and reductions of segments.
 
 Stands on `numpy.indexing`.  Chapter 13, *In-place updates*.
 In JAX: `jax/ops/__init__.py`; the `index_` functions were removed from it in 0.3.2.
@@ -23,7 +23,7 @@ from minijax.util.tracebacks import export_all as _export_all
 index = np.s_  # writes an index as between brackets: `index[:, 1]`
 
 
-def _updating(name: str, method: str, summary: str, shows: str) -> Callable[..., Array]:
+def _update_function(name: str, method: str, summary: str, shows: str) -> Callable[..., Array]:
     def update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False,
                unique_indices: bool = False) -> Array:
         return getattr(jnp.asarray(x).at[idx], method)(
@@ -32,19 +32,19 @@ def _updating(name: str, method: str, summary: str, shows: str) -> Callable[...,
     return documented(update, name, f"`x` with {summary}: today `x.at[idx].{method}(y)`.", shows)
 
 
-index_update = _updating(
+index_update = _update_function(
     "index_update", "set", "`x[idx]` replaced by `y`",
     "index_update(jnp.zeros(3), index[1:], 7.) -> Array([0., 7., 7.], dtype=float32)")
-index_add = _updating(
+index_add = _update_function(
     "index_add", "add", "`y` added at `idx`, once for every mention",
     "index_add(jnp.zeros(3), jnp.array([0, 0, 2]), 1.) -> Array([2., 0., 1.], dtype=float32)")
-index_mul = _updating(
+index_mul = _update_function(
     "index_mul", "multiply", "`x[idx]` multiplied by `y`",
     "index_mul(jnp.arange(3.), index[-1], 10.) -> Array([ 0.,  1., 20.], dtype=float32)")
-index_min = _updating(
+index_min = _update_function(
     "index_min", "min", "the smaller of `x[idx]` and `y` at `idx`",
     "index_min(jnp.arange(3.), index[:], 1.) -> Array([0., 1., 1.], dtype=float32)")
-index_max = _updating(
+index_max = _update_function(
     "index_max", "max", "the larger of `x[idx]` and `y` at `idx`",
     "index_max(jnp.arange(3.), index[:], 1.) -> Array([1., 1., 2.], dtype=float32)")
 
@@ -54,43 +54,44 @@ index_max = _updating(
 _ARGUMENTS = """
 
     Args:
-      segment_ids: for each row of `data` its segment; rows of a segment outside are left out.
-      num_segments: how many there are; needed where the ids are traced.
+      segment_ids: the segment of each row of `data`; rows of segments out of bounds are dropped.
+      num_segments: the number of segments; required where the ids are traced.
       indices_are_sorted, unique_indices: promises of the caller.
-      bucket_size: rows are first combined in groups of so many, which loses fewer digits.
-      mode: what happens to a segment outside: see `x.at`.
-      out_sharding: accepted for JAX's sake; an array lies on one device."""
+      bucket_size: the size of groups of rows that are reduced first, which loses fewer digits.
+      mode: for segments out of bounds, as in `x.at`.
+      out_sharding: accepted for compatibility; the result is on one device."""
 
 
-def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
-                ) -> Callable[..., Array]:
-    """Rows combined by segment; an empty segment has the identity element."""
+def _segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
+             ) -> Callable[..., Array]:
+    """A reduction of the rows of each segment; that of an empty one is the identity element."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  bucket_size: int | None = None, mode: Mode = None,
                  out_sharding: Any = None) -> Array:
         data, ids = as_arrays(name, data, segment_ids)
         shape = (_segment_count(name, ids, num_segments), *data.shape[1:])
-        place: Any = ids
+        index: Any = ids
         if bucket_size is not None:
             shape = (-(-ids.size // bucket_size), *shape)
-            place = (np.arange(ids.size) // bucket_size, ids)
+            index = (np.arange(ids.size) // bucket_size, ids)
         empty = {"add": 0, "mul": 1}.get(method, extremum_of_nothing(method, data.dtype))
-        none: Any = jnp.full(shape, empty, data.dtype)
-        out = getattr(none.at[place], method)(
+        identities: Any = jnp.full(shape, empty, data.dtype)
+        out = getattr(identities.at[index], method)(
             data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,
-            # segments that are not there are dropped: that is documented, not an accident
+            # segments out of bounds are dropped on purpose: that is documented
             unique_indices=unique_indices, mode="drop" if mode is None else mode)
         return out if bucket_size is None else jnp.astype(combine(out, axis=0), data.dtype)
 
     return documented(combined, name, f"For each segment, the {summary} of its rows.{_ARGUMENTS}",
-                      f"{name}(jnp.array([1, 2, 3]), jnp.array([0, 1, 0])) -> {result}")
+                      f"{name}(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))"
+                      f" -> Array({result}, dtype=int32)")
 
 
-segment_sum = _by_segment("segment_sum", "add", jnp.sum, "sum", "Array([4, 2], dtype=int32)")
-segment_prod = _by_segment("segment_prod", "mul", jnp.prod, "product", "Array([3, 2], dtype=int32)")
-segment_max = _by_segment("segment_max", "max", jnp.max, "largest", "Array([3, 2], dtype=int32)")
-segment_min = _by_segment("segment_min", "min", jnp.min, "smallest", "Array([1, 2], dtype=int32)")
+segment_sum = _segment("segment_sum", "add", jnp.sum, "sum", "[4, 2]")
+segment_prod = _segment("segment_prod", "mul", jnp.prod, "product", "[3, 2]")
+segment_max = _segment("segment_max", "max", jnp.max, "largest", "[3, 2]")
+segment_min = _segment("segment_min", "min", jnp.min, "smallest", "[1, 2]")
 
 
 def _segment_count(name: str, ids: Array, num_segments: int | None) -> int:

@@ -1,8 +1,8 @@
-"""Profiles: what was traced, compiled and run, and when, in a file for https://ui.perfetto.dev.
+"""Profiles: when what was traced, compiled and evaluated, in a file for https://ui.perfetto.dev.
 
-Tracing and compilation tell of themselves; under the flag `profiling` evaluation tells of each
+Tracing and compilation record their own events; under the flag `profiling` evaluation records each
 operation, see `sharp_bits.checking`.  Stands on `config`.
-In JAX: `jax/_src/profiler.py`; there XLA watches threads and devices, too.
+In JAX: `jax/_src/profiler.py`; there XLA records threads and devices, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from minijax.util.tracebacks import wraps
 
 
 class _Profile(NamedTuple):
-    """A profile that is being written, and where it is to lie."""
+    """A profile in progress, and its files."""
 
     folder: pathlib.Path
     names: tuple[str, ...]
@@ -35,27 +35,27 @@ class _Profile(NamedTuple):
 _running: list[_Profile] = []  # one at most
 
 
-def told(what: str, start: float, **details: Any) -> None:
-    """Note what has ended now, and began at `start` by `time.perf_counter`."""
+def record(name: str, start: float, /, **details: Any) -> None:
+    """Record an event that ends now, and began at `start` by `time.perf_counter`."""
     for profile in _running:
         profile.events.append({
-            "name": what, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
+            "name": name, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
             "ts": (start - profile.began) * 1e6, "dur": (time.perf_counter() - start) * 1e6,
-            "args": {name: str(value) for name, value in details.items()}})
+            "args": {key: str(value) for key, value in details.items()}})
 
 
 def evaluated(evaluate: Callable[..., list], primitive: Any, args: Sequence[Any],
               params: dict[str, Any]) -> list:
-    """What an operation gives, and a note of it; of a compiled program its function's name."""
+    """Evaluate an operation, and record it; a compiled program has its function's name."""
     start = time.perf_counter()
     outs = evaluate(primitive, args, params)
-    told(str(params.get("name", primitive)), start,
+    record(str(params.get("name", primitive)), start,
          operands=", ".join(x.aval.str_short(True) for x in args))
     return outs
 
 
 class TraceAnnotation:
-    """A block that stands in profiles under this name, with these details.
+    """A block that profiles record under this name, with these details.
 
     >>> with TraceAnnotation("forward", layer=3):
     ...     pass
@@ -69,7 +69,7 @@ class TraceAnnotation:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        told(self._name, self._start, **self._details)
+        record(self._name, self._start, **self._details)
 
 
 class StepTraceAnnotation(TraceAnnotation):
@@ -82,7 +82,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
 def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any
                       ) -> Callable:
-    """The function, each of whose calls stands in profiles; under its name by default.
+    """The function, with all calls recorded in profiles, by default under its name.
 
     >>> annotate_function(abs, name="size")(-2)
     2
@@ -96,16 +96,16 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
 
 def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
                 create_perfetto_trace: bool = False, profiler_options: Any = None) -> None:
-    """Begin a profile, which `stop_trace` writes into a folder below `log_dir`.
+    """Start a profile, which `stop_trace` writes into a folder below `log_dir`.
 
     Args:
-      log_dir: is made, if there is none.
+      log_dir: a folder, which need not exist.
       create_perfetto_link: must be False.
       create_perfetto_trace: whether to write a copy as ``perfetto_trace.json.gz``.
       profiler_options: must be None.
 
     Raises:
-      RuntimeError: where there is one already.
+      RuntimeError: where one has been started already.
     """
     if _running:
         raise RuntimeError("Profile has already been started. Only one profile may be run at a "
@@ -113,18 +113,18 @@ def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
     if create_perfetto_link or profiler_options is not None:
         raise NotImplementedError("create_perfetto_link and profiler_options are XLA's: write the "
                                   "profile, and open its file in https://ui.perfetto.dev")
-    when = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
+    timestamp = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
     names = (platform.node(), "perfetto_trace")[:1 + create_perfetto_trace]
-    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / when,
+    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / timestamp,
                              names, time.perf_counter(), []))
     config.update("profiling", True)
 
 
 def stop_trace() -> None:
-    """End the profile, and write it.
+    """Stop the profile, and write it.
 
     Raises:
-      RuntimeError: where none has begun.
+      RuntimeError: where none has been started.
     """
     if not _running:
         raise RuntimeError("No profile started")

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from minijax import core, dtypes, tree_util, numpy as jnp
@@ -17,12 +16,10 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 Tolerance = float | Mapping[Any, float] | None
 STEP = 1e-4
-TOLERANCES = {np.dtype(ml_dtypes.bfloat16): 1e-1, np.dtype(np.float16): 1e-2,
-              np.dtype(np.float32): 2e-3, np.dtype(np.complex64): 1e-3,
-              np.dtype(np.float64): 1e-5, np.dtype(np.complex128): 1e-5}
-TOLERANCES_OF_VALUES = {
-    np.dtype(ml_dtypes.bfloat16): 1e-2, np.dtype(np.float16): 1e-3, np.dtype(np.float32): 1e-6,
-    np.dtype(np.complex64): 1e-6, np.dtype(np.float64): 1e-15, np.dtype(np.complex128): 1e-15}
+_DTYPES = [dtypes.BFLOAT16, *map(np.dtype, (
+    np.float16, np.float32, np.complex64, np.float64, np.complex128))]
+TOLERANCES = dict(zip(_DTYPES, (1e-1, 1e-2, 2e-3, 1e-3, 1e-5, 1e-5), strict=True))
+TOLERANCES_OF_VALUES = dict(zip(_DTYPES, (1e-2, 1e-3, 1e-6, 1e-6, 1e-15, 1e-15), strict=True))
 
 
 def check_jvp(f: Callable, f_jvp: Callable, args: Sequence[Any], atol: Tolerance = None,
@@ -35,7 +32,7 @@ def check_jvp(f: Callable, f_jvp: Callable, args: Sequence[Any], atol: Tolerance
       args: the point.
       atol, rtol: absolute and relative tolerance: a number, or one for each dtype.
       eps: the step of the differences.
-      err_msg: stands before the message of the error.
+      err_msg: a prefix of the error's message.
 
     Raises:
       AssertionError: when they differ.
@@ -97,7 +94,7 @@ def check_grads(f: Callable, args: Sequence[Any], order: int,
         result, slope = linearize(f, *primals)
         return result, slope(*tangents)
 
-    def pulled(f: Callable, *args: Any) -> Any:
+    def gradient(f: Callable, *args: Any) -> Any:
         result, pull = vjp(f, *args)
         return pull(result)
 
@@ -105,13 +102,13 @@ def check_grads(f: Callable, args: Sequence[Any], order: int,
         for mode, derive, name in (("fwd", jvp, "JVP"), ("lin", linearized, "LIN"),
                                    ("rev", vjp, "VJP")):
             if mode in modes:
-                said = f"{name} of {where}" if where else name
+                message = f"{name} of {where}" if where else name
                 is_reverse = mode == "rev"
                 compare = check_vjp if is_reverse else check_jvp
-                compare(f, functools.partial(derive, f), args, **options, err_msg=said)
+                compare(f, functools.partial(derive, f), args, **options, err_msg=message)
                 if order > 1:
-                    check(functools.partial(pulled if is_reverse else derive, f),
-                          args if is_reverse else (args, args), order - 1, said)
+                    check(functools.partial(gradient if is_reverse else derive, f),
+                          args if is_reverse else (args, args), order - 1, message)
     check(f, tuple(args), order, "")
 
 
@@ -136,33 +133,33 @@ def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None
 
 
 class _Random:
-    """Random arrays of the types of others, always the same ones."""
+    """Random arrays of the types of others, the same for each instance."""
 
     def __init__(self) -> None:
-        self.draw = np.random.RandomState(0)
+        self.generator = np.random.RandomState(0)
 
     def __call__(self, x: Any) -> Any:
         aval = core.get_aval(x).to_tangent_aval()
         if aval.dtype == dtypes.float0:
             return np.zeros(aval.shape, aval.dtype)
-        values = self.draw.randn(*aval.shape)
+        values = self.generator.randn(*aval.shape)
         if aval.dtype.kind == "c":
-            values = values + 1j * self.draw.randn(*aval.shape)
+            values = values + 1j * self.generator.randn(*aval.shape)
         return jnp.asarray(values, aval.dtype)
 
 
 def _difference(f: Callable, args: Sequence[Any], direction: tuple, eps: float) -> Any:
-    def moved(step: float) -> Any:
-        return f(*tree_util.tree_map(lambda x, t: _moved(x, t, step), tuple(args), direction))
+    def shifted(step: float) -> Any:
+        return f(*tree_util.tree_map(lambda x, t: _shifted(x, t, step), tuple(args), direction))
 
     def slope(above: Any, below: Any) -> Any:
         if not dtypes.issubdtype(np.result_type(above), np.inexact):
             return np.zeros(np.shape(above), dtypes.float0)
         return (above - below) * np.asarray(0.5 / eps, above.dtype)
-    return tree_util.tree_map(slope, moved(eps), moved(-eps))
+    return tree_util.tree_map(slope, shifted(eps), shifted(-eps))
 
 
-def _moved(x: Any, t: Any, step: float) -> Any:
+def _shifted(x: Any, t: Any, step: float) -> Any:
     return x if t.dtype == dtypes.float0 else x + t * jnp.asarray(step, t.dtype)
 
 
@@ -175,20 +172,20 @@ def _inner(xs: Any, ys: Any) -> Any:
     return sum(np.real(np.vdot(x, y)) for x, y in pairs if x.dtype != dtypes.float0)
 
 
-def _check(actual: Any, desired: Any, atol: Tolerance, rtol: Tolerance, said: str,
-           usual: Mapping[Any, float] = TOLERANCES) -> None:
+def _check(actual: Any, desired: Any, atol: Tolerance, rtol: Tolerance, err_msg: str,
+           defaults: Mapping[Any, float] = TOLERANCES) -> None:
     for x, y in zip(tree_util.tree_leaves(actual), tree_util.tree_leaves(desired), strict=True):
         x, y = np.asarray(x), np.asarray(y)
         if x.dtype != dtypes.float0:
-            limits = [max(_limit(x, tolerance, usual), _limit(y, tolerance, usual))
+            limits = [max(_limit(v, tolerance, defaults) for v in (x, y))
                       for tolerance in (atol, rtol)]
             wide = [np.asarray(v, complex if v.dtype.kind == "c" else float) for v in (x, y)]
             np.testing.assert_allclose(wide[0], wide[1], limits[1] * x.size, limits[0] * x.size,
-                                       err_msg=said.strip())
+                                       err_msg=err_msg.strip())
 
 
-def _limit(x: Any, tolerance: Tolerance, usual: Mapping[Any, float]) -> float:
+def _limit(x: Any, tolerance: Tolerance, defaults: Mapping[Any, float]) -> float:
     if isinstance(tolerance, Mapping):
-        chosen = {**usual, **{np.dtype(key): value for key, value in tolerance.items()}}
-        return chosen.get(x.dtype, 0.0)
-    return usual.get(x.dtype, 0.0) if tolerance is None else tolerance
+        by_dtype = {**defaults, **{np.dtype(key): value for key, value in tolerance.items()}}
+        return by_dtype.get(x.dtype, 0.0)
+    return defaults.get(x.dtype, 0.0) if tolerance is None else tolerance

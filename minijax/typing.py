@@ -1,4 +1,4 @@
-"""What annotations say of arguments: `ArrayLike`, `DTypeLike`.
+"""Types for annotations: `ArrayLike`, `DTypeLike`.
 
 In JAX: `jax/typing.py`.
 """
@@ -11,7 +11,7 @@ from minijax.core import Array
 
 
 class SupportsDType(Protocol):
-    """What has a dtype."""
+    """An object with a dtype."""
 
     @property
     def dtype(self) -> np.dtype: ...

@@ -1,4 +1,4 @@
-"""First-order optimizers: each is three functions, which begin, improve and give parameters.
+"""First-order optimizers: each is three functions, to initialize, update and read its state.
 
 Stands on `numpy`, `tree_util`.  Chapter 05, *Trees*, trains with one of them.
 In JAX: `jax/example_libraries/optimizers.py`.
@@ -6,6 +6,7 @@ In JAX: `jax/example_libraries/optimizers.py`.
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +22,9 @@ Schedule = Callable[[Step], Any]
 
 
 class OptimizerState(NamedTuple):
-    """What an optimizer remembers: for every array of the parameters the leaves of its state.
+    """The state of an optimizer: for every array of the parameters the leaves of its own state.
 
-    It is a tree, whose leaves are arrays; the two structures are static.
+    It is a tree of arrays; the two structures are static.
     """
 
     packed_state: Sequence[Sequence[Any]]
@@ -38,8 +39,8 @@ tree_util.register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """``init_fn(params)`` begins, ``update_fn(step, grads, state)`` improves, ``params_fn(state)``
-    gives the parameters.
+    """``init_fn(params)`` and ``update_fn(step, grads, state)`` return states, and
+    ``params_fn(state)`` the parameters.
 
     >>> init, update, get_params = sgd(0.5)
     >>> state = update(0, {"w": 2.0}, init({"w": jnp.array([3.0])}))
@@ -52,13 +53,13 @@ class Optimizer(NamedTuple):
     params_fn: Callable[[OptimizerState], Params]
 
 
-# What an optimizer is for one array: the same three functions, over a state of its own.
+# An optimizer of one array: the same three functions, over the state of that array.
 LeafOptimizer = tuple[Callable[[Any], State], Callable[[Step, Any, State], State],
                       Callable[[State], Any]]
 
 
 def optimizer(opt_maker: Callable[..., LeafOptimizer]) -> Callable[..., Optimizer]:
-    """Make an optimizer of trees out of one that is written for a single array.
+    """Make an optimizer of trees from an optimizer of one array.
 
     >>> @optimizer
     ... def sign_descent(step_size):
@@ -116,22 +117,17 @@ Update = Callable[..., State]  # (step, gradient, x, *others) -> (x, *others)
 
 
 def _of_update(make_update: Callable[..., Update]) -> Callable[..., Optimizer]:
-    """An optimizer from its update: the state is the array, and others that begin as zeros.
+    """An optimizer from its update: the state is the array, and others that are zero at first.
 
-    There are as many others as the update has further arguments; the function that makes it is
-    given the step size as a schedule.
+    These are the further parameters of the update; `make_update` gets the step size as a schedule.
     """
     @functools.wraps(make_update)
     def maker(step_size: Any, *args: Any, **kwargs: Any) -> LeafOptimizer:
         update = make_update(make_schedule(step_size), *args, **kwargs)
         others = len(inspect.signature(update).parameters) - 3  # besides step, gradient and x
         return (lambda x: (x, *[jnp.zeros_like(x)] * others),
-                lambda i, g, state: update(i, g, *state), _first)
+                lambda i, g, state: update(i, g, *state), operator.itemgetter(0))
     return optimizer(maker)
-
-
-def _first(state: State) -> Any:
-    return state[0]
 
 
 @optimizer
@@ -151,7 +147,7 @@ def sgd(step_size: Any) -> LeafOptimizer:
 
 @_of_update
 def momentum(step_size: Any, mass: float) -> Update:
-    """Descent along a sum of the gradients so far, in which old ones fade.
+    """Descent along a decaying sum of the gradients so far.
 
     >>> init, update, get_params = momentum(0.1, mass=0.5)
     >>> state = init(jnp.array([1.]))
@@ -168,7 +164,7 @@ def momentum(step_size: Any, mass: float) -> Update:
 
 @_of_update
 def nesterov(step_size: Any, mass: float) -> Update:
-    """`momentum`, with the gradient as if the velocity had been followed first.
+    """`momentum`, with the gradient added once more: Nesterov's look ahead.
 
     >>> init, update, get_params = nesterov(0.1, mass=0.5)
     >>> get_params(update(0, 1., init(jnp.array([1.]))))
@@ -199,7 +195,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Update:
 
 @_of_update
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Update:
-    """Steps divided by the root of a fading mean of squared gradients.
+    """Steps divided by the root of a decaying mean of squared gradients.
 
     >>> init, update, get_params = rmsprop(0.1, gamma=0.75)
     >>> get_params(update(0, 5., init(jnp.array([1.]))))
@@ -231,9 +227,9 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
 
 @_of_update
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
-    """A fading mean of gradients over the root of a fading mean of their squares.
+    """A decaying mean of gradients over the root of a decaying mean of their squares.
 
-    Both means start at zero; dividing by what their weights sum to takes that out again.
+    Both means start at zero; dividing them by the sum of their weights removes this bias.
 
     >>> init, update, get_params = adam(0.1)
     >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
@@ -251,7 +247,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 @_of_update
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
-    """`adam`, with the largest of the faded gradients in place of the mean of their squares.
+    """`adam`, with the largest decayed gradient in place of the root of a mean of squares.
 
     >>> init, update, get_params = adamax(0.1)
     >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
@@ -268,7 +264,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
-    """`adagrad`, which remembers one number for each row and column instead of each element.
+    """`adagrad` with one number for each row and column in its state, not one for each element.
 
     >>> init, update, get_params = sm3(0.1)
     >>> get_params(update(0, jnp.array([5.]), init(jnp.array([1.]))))
@@ -282,14 +278,14 @@ def sm3(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
     def update(i: Step, g: Any, state: State) -> State:
         x, velocity, bounds = state
         others = [[a for a in range(len(bounds)) if a != axis] for axis in range(len(bounds))]
-        spread = [jnp.expand_dims(bound, axes) for bound, axes in zip(bounds, others, strict=True)]
-        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
-        step: Any = jnp.reshape(g * _inverse_root(squares), x.shape)  # a scalar is taken as a row
+        least: Any = functools.reduce(jnp.minimum, map(jnp.expand_dims, bounds, others))
+        squares = least + jnp.square(g)
+        step: Any = jnp.reshape(g * _inverse_root(squares), x.shape)  # a scalar is treated as a row
         velocity = (1.0 - momentum) * step + momentum * velocity
         bounds = [jnp.max(squares, axis=axes) for axes in others]
         return x - size(i) * velocity, velocity, bounds
 
-    return init, update, _first
+    return init, update, operator.itemgetter(0)
 
 
 def _inverse_root(x: Any) -> Any:
@@ -334,7 +330,7 @@ def inverse_time_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate:
 
 def polynomial_decay(step_size: ArrayLike, decay_steps: ArrayLike, final_step_size: ArrayLike,
                      power: float = 1.0) -> Schedule:
-    """From the first size to the final one in `decay_steps` steps, along a power of what is left.
+    """From the first size to the final one in `decay_steps` steps, by a power of the steps left.
 
     >>> polynomial_decay(1.0, 10, 0.0)(5)
     Array(0.5, dtype=float32, weak_type=True)
@@ -361,7 +357,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is; a number as the schedule that always gives it.
+    """A schedule unchanged; a number as a constant schedule.
 
     >>> make_schedule(0.1)(7), make_schedule(lambda i: i + 1)(7)
     (0.1, 8)
@@ -376,7 +372,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # ── Gradients as a whole ─────────────────────────────────────────────────────────────────────
 
 def l2_norm(tree: Params) -> Array:
-    """The Euclidean length of all numbers of a tree together.
+    """The Euclidean norm of all numbers of a tree together.
 
     >>> l2_norm({"a": jnp.array([3.]), "b": jnp.array(4.)})
     Array(5., dtype=float32)
@@ -390,20 +386,20 @@ def clip_grads(grad_tree: Params, max_norm: ArrayLike) -> Params:
     >>> clip_grads([jnp.array([3.]), jnp.array([4.])], 1.0)
     [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]
     """
-    length = l2_norm(grad_tree)
+    norm = l2_norm(grad_tree)
     return tree_util.tree_map(
-        lambda g: jnp.where(length < max_norm, g, g * (max_norm / length)), grad_tree)
+        lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
 
 # ── States as trees, to be stored ────────────────────────────────────────────────────────────
 
 class JoinPoint:
-    """Marks where the tree of the parameters ends, and the state of one of its arrays begins."""
+    """A leaf in the place of an array of the parameters, with the state of that array."""
 
     def __init__(self, subtree: Any):
         self.subtree = subtree
 
-    def __iter__(self) -> Any:  # so that a library that stores trees goes on into the state
+    def __iter__(self) -> Any:  # so that libraries that store trees descend into the state
         yield self.subtree
 
 
@@ -418,7 +414,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The state that `unpack_optimizer_state` took apart.
+    """The inverse of `unpack_optimizer_state`.
 
     >>> init, _, get_params = momentum(0.1, 0.9)
     >>> stored = unpack_optimizer_state(init({"w": jnp.ones(1)}))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from minijax import lax, nn, numpy as jnp, random
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
+from minijax.numpy.arguments import documented
 
 glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
 
@@ -29,7 +30,7 @@ class Layer(NamedTuple):
 # ── Layers with parameters ───────────────────────────────────────────────────────────────────
 
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
-    """Every output a weighted sum of all inputs, and a bias.
+    """Each output is a weighted sum of all inputs, plus a bias.
 
     >>> init, apply = Dense(3)
     >>> shape, (w, b) = init(random.key(0), (-1, 2))
@@ -50,7 +51,7 @@ def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -
 
 def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True,
               scale: bool = True, beta_init: Any = zeros, gamma_init: Any = ones) -> Layer:
-    """Inputs shifted and scaled to mean 0 and variance 1 over the batch, then as learned.
+    """Inputs normalized to mean 0 and variance 1 over the batch, then scaled and shifted.
 
     >>> init, apply = BatchNorm(axis=0)
     >>> _, params = init(random.key(0), (-1, 1))
@@ -64,25 +65,25 @@ def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, cent
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        shape = tuple(n for place, n in enumerate(input_shape) if place not in axes)
+        shape = tuple(n for d, n in enumerate(input_shape) if d not in axes)
         beta_key, gamma_key = random.split(rng)
         return input_shape, (beta_init(beta_key, shape) if center else (),
                              gamma_init(gamma_key, shape) if scale else ())
 
     def apply(params: Params, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
-        spread = tuple(None if place in axes else slice(None) for place in range(x.ndim))
+        index = tuple(None if d in axes else slice(None) for d in range(x.ndim))
         x = nn.standardize(x, axes, epsilon=epsilon)
-        x = gamma[spread] * x if scale else x
-        return x + beta[spread] if center else x
+        x = gamma[index] * x if scale else x
+        return x + beta[index] if center else x
 
     return Layer(init, apply)
 
 
 # ── Layers without parameters ────────────────────────────────────────────────────────────────
 
-def _fixed(apply: Callable[[Any], Any], shape_of: Callable[[Shape], Shape]) -> Layer:
-    """A layer without parameters: how it changes its inputs, and their shape."""
+def _without_parameters(apply: Callable[[Any], Any], shape_of: Callable[[Shape], Shape]) -> Layer:
+    """A layer without parameters, from its function and the function of its output shape."""
     return Layer(lambda rng, input_shape: (shape_of(input_shape), ()),
                  lambda params, inputs, **kwargs: apply(inputs))
 
@@ -94,7 +95,7 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     >>> apply((), jnp.array([-1, 2]))
     Array([0, 2], dtype=int32)
     """
-    return _fixed(lambda x: fun(x, **fun_kwargs), lambda shape: shape)
+    return _without_parameters(lambda x: fun(x, **fun_kwargs), lambda shape: shape)
 
 
 Tanh = elementwise(jnp.tanh)
@@ -108,13 +109,13 @@ Elu = elementwise(nn.elu)
 LeakyRelu = elementwise(nn.leaky_relu)
 Selu = elementwise(nn.selu)
 Gelu = elementwise(nn.gelu)
-Identity = _fixed(lambda x: x, lambda shape: shape)
-Flatten = _fixed(lambda x: jnp.reshape(x, (x.shape[0], -1)),
-                 lambda shape: (shape[0], math.prod(shape[1:])))
+Identity = _without_parameters(lambda x: x, lambda shape: shape)
+Flatten = _without_parameters(lambda x: jnp.reshape(x, (x.shape[0], -1)),
+                              lambda shape: (shape[0], math.prod(shape[1:])))
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Each input kept with probability `rate` while training, and enlarged to make up for it.
+    """In training, inputs kept with probability `rate` and divided by it; the others are 0.
 
     >>> _, apply = Dropout(0.5)
     >>> apply((), jnp.ones(4), rng=random.key(0)).shape
@@ -146,24 +147,25 @@ def FanOut(num: int) -> Layer:
     >>> FanOut(2).apply((), 7)
     [7, 7]
     """
-    return _fixed(lambda x: [x] * num, lambda shape: [shape] * num)
+    return _without_parameters(lambda x: [x] * num, lambda shape: [shape] * num)
 
 
-FanInSum = _fixed(lambda inputs: functools.reduce(operator.add, inputs), lambda shapes: shapes[0])
+FanInSum = _without_parameters(lambda inputs: functools.reduce(operator.add, inputs),
+                               lambda shapes: shapes[0])
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """All inputs, one after the other along an axis.
+    """All inputs, concatenated along an axis.
 
     >>> FanInConcat().init(random.key(0), [(2, 3), (2, 4)])
     ((2, 7), ())
     """
-    def joined(shapes: Shape) -> Shape:
-        place = axis % len(shapes[0])
-        total = sum(shape[place] for shape in shapes)
-        return (*shapes[0][:place], total, *shapes[0][place + 1:])
+    def output_shape(shapes: Shape) -> Shape:
+        shape = list(shapes[0])
+        shape[axis] = sum(other[axis] for other in shapes)
+        return tuple(shape)
 
-    return _fixed(lambda inputs: jnp.concatenate(inputs, axis), joined)
+    return _without_parameters(lambda inputs: jnp.concatenate(inputs, axis), output_shape)
 
 
 # ── Layers of layers ─────────────────────────────────────────────────────────────────────────
@@ -220,7 +222,7 @@ def _keys(rng: Any, count: int) -> Any:
 
 
 def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
-    """A layer that is made anew for the shape of its inputs.
+    """A layer that `make_layer` makes for the shape of its inputs.
 
     >>> halve = shape_dependent(lambda shape: Dense(shape[-1] // 2))
     >>> halve.init(random.key(0), (-1, 6))[0]
@@ -236,8 +238,9 @@ def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
 _IMAGES, _ROWS = ("NHWC", "HWIO", "NHWC"), ("NHC", "HIO", "NHC")
 
 
-def _convolving(name: str, apply_to: Callable, shape_of: Callable, letters: Any = None) -> Callable:
-    """A layer of windows with weights, of a kind of convolution."""
+def _convolution(name: str, convolve: Callable, shape_of: Callable, numbers: Any = None
+                 ) -> Callable:
+    """The function that makes layers of a kind of convolution; `numbers`: of its dimensions."""
     def general(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
                 strides: Sequence[int] | None = None, padding: Any = "VALID", W_init: Any = None,
                 b_init: Any = normal(1e-6)) -> Layer:  # noqa: B008
@@ -256,42 +259,38 @@ def _convolving(name: str, apply_to: Callable, shape_of: Callable, letters: Any 
 
         def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
             weights, bias = params
-            return apply_to(inputs, weights, steps, padding,
+            return convolve(inputs, weights, steps, padding,
                             dimension_numbers=dimension_numbers) + bias
 
         return Layer(init, apply)
 
-    def usual(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+    def layer(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
               padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6)  # noqa: B008
               ) -> Layer:
-        return general(letters, out_chan, filter_shape, strides, padding, W_init, b_init)
+        return general(numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
-    layer = usual if letters else general
-    layer.__name__ = layer.__qualname__ = name
-    numbers = "" if letters else f"{_IMAGES}, "
-    rank = len(letters[0]) - 2 if letters else 2
+    rank = len(numbers[0]) - 2 if numbers else 2
     shape = (2, *(5,) * rank, 1)
-    layer.__doc__ = f"""Each output a weighted sum of a window and its features, and a bias.
-
-    >>> init, apply = {name}({numbers}4, {(3,) * rank})
+    return documented(
+        layer if numbers else general, name,
+        "Each output is a weighted sum of a window and its features, plus a bias.",
+        f"""init, apply = {name}({"" if numbers else f"{_IMAGES}, "}4, {(3,) * rank})
     >>> shape, params = init(random.key(0), {shape})
-    >>> apply(params, jnp.ones({shape})).shape == shape
-    True
-    """
-    return layer
+    >>> apply(params, jnp.ones({shape})).shape == shape -> True""")
 
 
-_PLAIN = lax.conv_general_dilated, lax.conv_general_shape_tuple
-_BACK = lax.conv_transpose, lax.conv_transpose_shape_tuple
-GeneralConv = _convolving("GeneralConv", *_PLAIN)
-Conv = _convolving("Conv", *_PLAIN, _IMAGES)
-GeneralConvTranspose = _convolving("GeneralConvTranspose", *_BACK)
-Conv1DTranspose = _convolving("Conv1DTranspose", *_BACK, _ROWS)
-ConvTranspose = _convolving("ConvTranspose", *_BACK, _IMAGES)
+_FORWARD = lax.conv_general_dilated, lax.conv_general_shape_tuple
+_TRANSPOSE = lax.conv_transpose, lax.conv_transpose_shape_tuple
+GeneralConv = _convolution("GeneralConv", *_FORWARD)
+Conv = _convolution("Conv", *_FORWARD, _IMAGES)
+GeneralConvTranspose = _convolution("GeneralConvTranspose", *_TRANSPOSE)
+Conv1DTranspose = _convolution("Conv1DTranspose", *_TRANSPOSE, _ROWS)
+ConvTranspose = _convolution("ConvTranspose", *_TRANSPOSE, _IMAGES)
 
 
-def _pooling(name: str, join: Callable, start: float, meaning: str, mean: bool = False) -> Callable:
-    """A layer that joins the elements of each window."""
+def _pooling(name: str, combine: Callable, initial: float, meaning: str, mean: bool = False
+             ) -> Callable:
+    """The function that makes layers of a reduction of windows."""
     def pool(window_shape: Sequence[int], strides: Sequence[int] | None = None,
              padding: Any = "VALID", spec: str | None = None) -> Layer:
         spec = spec or f"N{'x' * len(window_shape)}C"
@@ -308,23 +307,17 @@ def _pooling(name: str, join: Callable, start: float, meaning: str, mean: bool =
             return lax.reduce_window_shape_tuple(input_shape, sizes, steps, pads), ()
 
         def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
-            out = lax.reduce_window(inputs, start, join, sizes, steps, padding)
+            out = lax.reduce_window(inputs, initial, combine, sizes, steps, padding)
             if not mean:
                 return out
             ones = jnp.ones([1 if c in "NC" else n for c, n in zip(
                 spec, inputs.shape, strict=True)], inputs.dtype)
-            return out / lax.reduce_window(ones, start, join, sizes, steps, padding)
+            return out / lax.reduce_window(ones, initial, combine, sizes, steps, padding)
 
         return Layer(init, apply)
 
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = f"""{meaning} of each window.
-
-    >>> init, apply = {name}((2, 2))
-    >>> apply((), jnp.ones((1, 4, 4, 3))).shape
-    (1, 3, 3, 3)
-    """
-    return pool
+    return documented(pool, name, f"{meaning} of each window.", f"""init, apply = {name}((2, 2))
+    >>> apply((), jnp.ones((1, 4, 4, 3))).shape -> (1, 3, 3, 3)""")
 
 
 MaxPool = _pooling("MaxPool", lax.max, -math.inf, "The largest element")

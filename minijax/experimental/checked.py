@@ -1,6 +1,6 @@
-"""A program with checks as one without, which returns of each kind of failure the first.
+"""Turns a program with checks into one without, which also returns its failures.
 
-The first in time within a kind; of several kinds, the one whose check stands first.
+Of each kind of failure it returns the first in time; of several kinds the first check counts.
 Stands on `transforms`, `primitives/checks.py`; `checkify` is what users call.  Chapter 14.
 In JAX: `jax/_src/checkify.py`.
 """
@@ -44,7 +44,7 @@ class DivisionByZeroError(JaxException):
 
 
 class NaNError(JaxException):
-    """An operation had a nan among its results."""
+    """An operation had a nan among its outputs."""
 
     def __init__(self, primitive: str):
         self.prim = primitive
@@ -56,17 +56,17 @@ class NaNError(JaxException):
 class OOBError(JaxException):
     """An index was outside of its array."""
 
-    def __init__(self, shape: Sequence[int], place: Any):
-        self.operand_shape, self.place = tuple(shape), place
+    def __init__(self, shape: Sequence[int], index_axis_size: Any):
+        self.operand_shape, self.index_axis_size = tuple(shape), index_axis_size
 
     def __str__(self) -> str:
-        index, axis, size = np.asarray(self.place).tolist()
+        index, axis, size = np.asarray(self.index_axis_size).tolist()
         return (f"out-of-bounds indexing for array of shape {self.operand_shape}: index {index} is "
                 f"out of bounds for axis {axis} with size {size}. ")
 
 
 class FailedCheckError(JaxException):
-    """A check of the user's own did not hold."""
+    """A call of `check` failed."""
 
     def __init__(self, fmt_string: str, *args: Any, **kwargs: Any):
         self.fmt_string, self.args, self.kwargs = fmt_string, args, kwargs
@@ -80,7 +80,7 @@ class JaxRuntimeError(ValueError):
 
 
 class NotFunctionalizedError(ValueError, NotImplementedError):
-    """A check is in compiled code, which returns no failures and does not raise."""
+    """A check is in compiled code, which can neither return failures nor raise."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -95,15 +95,15 @@ ErrorCategory = type[JaxException]
 # ── Checks and failures ──────────────────────────────────────────────────────────────────────
 
 class Site(NamedTuple):
-    """One check: its error, of static arguments and of a tree of traced facts; the user's line."""
+    """One check: its error, made of static arguments and a tree of traced ones; its line."""
 
     error: ErrorCategory
     static_args: tuple = ()
     tree: Any = tree_util.tree_structure(((), {}))
     source: source_info.SourceInfo | None = None
 
-    def exception(self, facts: Sequence[Any]) -> JaxException:
-        args, kwargs = tree_util.tree_unflatten(self.tree, facts)
+    def exception(self, traced_args: Sequence[Any]) -> JaxException:
+        args, kwargs = tree_util.tree_unflatten(self.tree, traced_args)
         error = self.error(*self.static_args, *args, **kwargs)
         if self.source is not None:
             source_info.add_user_note(error, self.source)
@@ -111,28 +111,28 @@ class Site(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Failures of which the first is kept: those of one class, whose facts have the same types."""
+    """Failures of which the first is returned: of one class, with arguments of the same types."""
 
     error: ErrorCategory
     avals: tuple[ShapedArray, ...]
 
     @staticmethod
-    def of(error: ErrorCategory, facts: Sequence[Any]) -> "Kind":
-        return Kind(error, tuple(core.get_aval(x).strip_weak_type() for x in facts))
+    def of(error: ErrorCategory, args: Sequence[Any]) -> "Kind":
+        return Kind(error, tuple(core.get_aval(x).strip_weak_type() for x in args))
 
 
 CODE = ShapedArray((), np.int32)
 INT = CODE.dtype
-Failure = list[Any]  # [the number of the check that failed, from 1, or 0 if none did; its facts]
+Failure = list[Any]  # [code, *args]: the number of the failed check, from 1, or 0; its arguments
 
 
 @dataclass(frozen=True)
 class Failed(Report):
-    """A failure, raised where no `checkify` is around; if it is for debugging, ignored there.
+    """A failure, raised outside of `checkify`; if it is for debugging, ignored there.
 
     Args:
-      sites: the checks that its number counts.
-      error: the class of those that it may be of.
+      sites: the checks that its code counts.
+      error: the class of its error.
     """
 
     sites: tuple[Site, ...]
@@ -140,9 +140,9 @@ class Failed(Report):
     debug: bool = False
     which = -1
 
-    def __call__(self, code: Any, *facts: Any) -> None:
+    def __call__(self, code: Any, *args: Any) -> None:
         if not self.debug:
-            exception = self.sites[int(code) - 1].exception(list(map(core.as_value, facts)))
+            exception = self.sites[int(code) - 1].exception(list(map(core.as_value, args)))
             raise JaxRuntimeError(str(exception)) from exception
 
     def is_compiled(self) -> bool:
@@ -150,43 +150,42 @@ class Failed(Report):
             raise NotFunctionalizedError
         return not self.debug
 
-    def bind(self, code: Any, facts: Sequence[Any]) -> None:
-        check_p.bind(code, *facts, low=0, high=0, finite=True, report=self)
+    def bind(self, code: Any, args: Sequence[Any]) -> None:
+        check_p.bind(code, *args, low=0, high=0, finite=True, report=self)
 
 
-def one_of(flags: Any, values: Sequence[Any], which: int) -> list:
-    """Of values, one for each flag, those at the first flag that is set, or (`which` -1) the last.
-    """
+def values_at_failure(flags: Any, values: Sequence[Any], which: int) -> list:
+    """The rows of values at the first flag that is set, or (for `which` -1) at the last."""
     if not flags.ndim:
         return list(values)
     flat = jnp.reshape(flags, flags.size)
-    place = jnp.argmax(flat) if which == 0 else flat.size - 1 - jnp.argmax(flat[::-1])
+    index = jnp.argmax(flat) if which == 0 else flat.size - 1 - jnp.argmax(flat[::-1])
 
-    def chosen(x: Any) -> Any:
+    def row_at_index(x: Any) -> Any:
         shape = x.shape[flags.ndim:]
         rows = reshaped(x, (flat.size, *shape))
-        starts = [converted(place, INT), *[np.int32(0)] * len(shape)]
+        starts = [converted(index, INT), *[np.int32(0)] * len(shape)]
         row = dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *shape))
         return reshaped(row, shape)
-    return [chosen(x) for x in values]
+    return list(map(row_at_index, values))
 
 
-def _first_of(before: Failure, after: Failure) -> Failure:
+def _merge_failures(before: Failure, after: Failure) -> Failure:
     failed = before[0] != 0
     return [select_n_p.bind(failed, new, old) for old, new in zip(before, after, strict=True)]
 
 
-def _leaves(kinds: Iterable[Kind]) -> list[ShapedArray]:
+def _avals_of(kinds: Iterable[Kind]) -> list[ShapedArray]:
     return [aval for kind in kinds for aval in (CODE, *kind.avals)]
 
 
-# ── A run that keeps what fails ──────────────────────────────────────────────────────────────
+# ── Evaluation that records failures ─────────────────────────────────────────────────────────
 
 class Checking(Environment):
     """The values of a program's variables, and the failures so far.
 
     Args:
-      enabled: the classes of errors that are kept.
+      enabled: the classes of errors that are recorded.
       base: the number of checks before those of this program.
     """
 
@@ -208,31 +207,37 @@ class Checking(Environment):
     def run(self, eqn: JaxprEqn) -> None:
         core.current_source.set(eqn.source_info)
         args = [self[atom] for atom in eqn.invars]
-        concerned = check_effect in eqn.effects or not self.enabled.isdisjoint(AUTOMATIC)
-        rule = RULES.get(eqn.primitive) if concerned else None
+        may_fail = check_effect in eqn.effects or not self.enabled.isdisjoint(OPERATION_CHECKS)
+        rule = RULES.get(eqn.primitive) if may_fail else None
         outs = rule(self, eqn, args) if rule else eqn.primitive.bind_list(*args, **eqn.params)
-        if concerned and not rule:
-            for error, look in AUTOMATIC.items():
-                if error in self.enabled:
-                    look(self, eqn, args, outs)
+        if may_fail and not rule:
+            self.check_operation(eqn, args, outs)
         self.update(zip(eqn.outvars, outs, strict=True))
 
-    def note(self, error: ErrorCategory, code: Any, facts: Sequence[Any], sites: Sequence[Site]
-             ) -> None:
-        """A check of this program, which fails where its number is not 0."""
-        kind = Kind.of(error, facts)
-        leaves = [code, *(converted(x, a.dtype) for x, a in zip(facts, kind.avals, strict=True))]
+    def check_operation(self, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
+        name = eqn.primitive.name
+        for error, flags_of in OPERATION_CHECKS.items():
+            if error in self.enabled and (flags := flags_of(name, args, outs)):
+                failed = jnp.any(jnp.stack([jnp.any(x) for x in flags]))
+                static_args = (name,) if error is NaNError else ()
+                self.record(error, failed, (), [Site(error, static_args, source=eqn.source_info)])
+
+    def record(self, error: ErrorCategory, code: Any, args: Sequence[Any], sites: Sequence[Site]
+               ) -> None:
+        """Record a check of this program, which fails where its code is not 0."""
+        kind = Kind.of(error, args)
+        leaves = [code, *(converted(x, a.dtype) for x, a in zip(args, kind.avals, strict=True))]
         self.receive((kind,), sites, leaves)
 
     def receive(self, kinds: Sequence[Kind], sites: Sequence[Site], leaves: Sequence[Any]) -> list:
-        """Note the failures among the outputs of a program inside; return the other outputs."""
+        """Record the failures among the outputs of an inner program; return the other outputs."""
         base = self.base + len(self.sites)
         self.sites += sites
         for kind in kinds:
-            [code, *facts], leaves = split_list(leaves, 1 + len(kind.avals))
+            [code, *args], leaves = split_list(leaves, 1 + len(kind.avals))
             code = jnp.where(code != 0, code + base, 0) if base else code
-            before, after = self.failures.get(kind), [converted(code, INT), *facts]
-            self.failures[kind] = after if before is None else _first_of(before, after)
+            before, after = self.failures.get(kind), [converted(code, INT), *args]
+            self.failures[kind] = after if before is None else _merge_failures(before, after)
         return list(leaves)
 
     def leaves(self, kinds: Iterable[Kind]) -> list:
@@ -242,7 +247,7 @@ class Checking(Environment):
 
 
 class Checked(NamedTuple):
-    """A program that returns [failures, outputs], the kinds of the failures, and all checks."""
+    """A program that returns [failures, outputs], the kinds of the failures, and its checks."""
 
     program: ClosedJaxpr
     kinds: tuple[Kind, ...]
@@ -252,56 +257,56 @@ class Checked(NamedTuple):
 @cached_on_jaxpr
 def checked(closed: ClosedJaxpr, enabled: frozenset[ErrorCategory], base: int = 0,
             kinds: tuple[Kind, ...] | None = None) -> Checked:
-    """The program without its checks; `kinds` are those that it must return, whatever it has."""
+    """The program without its checks, which returns the failures of `kinds`, or of those it has."""
     def run(*args: Any) -> tuple[list, Checked]:
         env = Checking(enabled, base)
         outs = env.outputs(closed, args)
         returned = tuple(env.failures) if kinds is None else kinds
         return [*env.leaves(returned), *outs], Checked(closed, returned, tuple(env.sites))
-    program, told = stage_with_aux(run, closed.in_avals, closed.jaxpr.debug_info)
-    return told._replace(program=program)
+    program, result = stage_with_aux(run, closed.in_avals, closed.jaxpr.debug_info)
+    return result._replace(program=program)
 
 
 # ── Rules ────────────────────────────────────────────────────────────────────────────────────
 
 def _check(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-    report, [x, *facts] = eqn.params["report"], args
+    report, [x, *_] = eqn.params["report"], args
     if isinstance(report, Failed):
         if x.size and report.error in env.enabled:
-            code, *facts = one_of(x != 0, args, report.which)
-            env.note(report.error, code, facts, report.sites)
+            code, *error_args = values_at_failure(x != 0, args, report.which)
+            env.record(report.error, code, error_args, report.sites)
     elif isinstance(report, Access) and OOBError in env.enabled:
         if x.size:
             outside = (x < eqn.params["low"]) | (x > eqn.params["high"])
-            failed, index = one_of(outside, [outside, x], report.which)
-            env.note(OOBError, failed, [_place(report, index)],
-                     [Site(OOBError, (report.shape,), _ONE, eqn.source_info)])
+            failed, index = values_at_failure(outside, [outside, x], report.which)
+            env.record(OOBError, failed, [_index_axis_size(report, index)],
+                       [Site(OOBError, (report.shape,), _ONE_ARGUMENT, eqn.source_info)])
     else:
         eqn.primitive.bind(*args, **eqn.params)
     return []
 
 
-_ONE = tree_util.tree_structure(((0,), {}))
+_ONE_ARGUMENT = tree_util.tree_structure(((0,), {}))
 
 
-def _place(access: Access, index: Any) -> Array:
-    """The index, counted from the front; its axis, and how long that is."""
+def _index_axis_size(access: Access, index: Any) -> Array:
+    """The index, counted from the front; its axis, and the size of the axis."""
     index = converted(index, INT)
     if access.wraps and not access.normalized:
         index = jnp.where(index < 0, index + access.size, index)
     return jnp.stack([index, np.int32(access.axis), np.int32(access.size)])
 
 
-def _one_of(field: str, leading: int = 0) -> Callable:
-    """The rule of what runs one of the programs in a parameter."""
+def _program_rule(field: str) -> Callable:
+    """The rule of a primitive that runs one of the programs in a parameter."""
     def rule(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
         value = eqn.params[field]
         programs = value if isinstance(value, tuple) else (value,)
-        made = [checked(program, env.enabled) for program in programs]
-        kinds = tuple(dict.fromkeys(kind for each in made for kind in each.kinds))
+        separate = [checked(program, env.enabled) for program in programs]
+        kinds = tuple(dict.fromkeys(kind for each in separate for kind in each.kinds))
         sites: list[Site] = []
         new = []
-        for program, each in zip(programs, made, strict=True):
+        for program, each in zip(programs, separate, strict=True):
             new.append(checked(program, env.enabled, len(sites), kinds).program)
             sites += each.sites
         params = eqn.params | {field: tuple(new) if isinstance(value, tuple) else new[0]}
@@ -309,86 +314,88 @@ def _one_of(field: str, leading: int = 0) -> Callable:
     return rule
 
 
-def _custom(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
+def _custom_call(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
     """The rule of a function with a custom derivative: failures have zero tangents."""
-    made, rule = checked(eqn.params["call_jaxpr"], env.enabled), eqn.params["jvp"]
-    count = len(_leaves(made.kinds))
+    call, rule = checked(eqn.params["call_jaxpr"], env.enabled), eqn.params["jvp"]
+    count = len(_avals_of(call.kinds))
 
-    def with_failures(*both: Any) -> list:
-        outs = rule(*both)
-        failures = jaxpr_as_fun(made.program)(*both[:len(both) // 2])[:count]
-        none = [Zero(x.aval.to_tangent_aval()) for x in failures]
-        return [*failures, *outs[:len(outs) // 2], *none, *outs[len(outs) // 2:]]
+    def jvp_with_failures(*primals_and_tangents: Any) -> list:
+        outs = rule(*primals_and_tangents)
+        primals = primals_and_tangents[:len(primals_and_tangents) // 2]
+        failures = jaxpr_as_fun(call.program)(*primals)[:count]
+        tangents = [Zero(x.aval.to_tangent_aval()) for x in failures]
+        return [*failures, *outs[:len(outs) // 2], *tangents, *outs[len(outs) // 2:]]
     outs = eqn.primitive.bind(*args, **eqn.params | {
-        "call_jaxpr": made.program, "jvp": rule.changed(with_failures)})
-    return env.receive(made.kinds, made.sites, outs)
+        "call_jaxpr": call.program, "jvp": rule.changed(jvp_with_failures)})
+    return env.receive(call.kinds, call.sites, outs)
 
 
 def _scan(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
     loop = Scan(**eqn.params)
-    return _looped(env, loop, loop.body, loop.kinds, args)
+    return _loop(env, loop, loop.body, loop.kinds, args)
 
 
 def _while(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-    """The condition is checked of the first state, and after each turn of the body."""
+    """The condition is checked for the first state, and after each iteration of the body."""
     condition, count = eqn.params["cond_jaxpr"], eqn.params["cond_nconsts"]
     loop = While(**eqn.params | {"cond_jaxpr": without_checks(condition)})
     consts, _, carry = split_list(args, count, loop.num_consts)
     first = checked(condition, env.enabled)
     env.receive(first.kinds, first.sites, jaxpr_as_fun(first.program)(*consts, *carry))
-    return _looped(env, loop, _then_tested(loop.body, condition, count),
+    return _loop(env, loop, _body_then_condition(loop.body, condition, count),
                    [*loop.tests, *[CONST] * count, *loop.kinds], [*consts, *args])
 
 
 @cached_on_jaxpr
-def _then_tested(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """A turn of a loop, and then its condition, whose constants come first."""
-    def turn(*args: Any) -> list:
+def _body_then_condition(body: ClosedJaxpr, condition: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """An iteration of a loop, and then its condition, whose constants come first."""
+    def iteration(*args: Any) -> list:
         consts, rest = split_list(args, count)
         outs = jaxpr_as_fun(body)(*rest)
         jaxpr_as_fun(condition)(*consts, *outs)
         return outs
-    return stage(turn, [*condition.in_avals[:count], *body.in_avals], body.jaxpr.debug_info)
+    return stage(iteration, [*condition.in_avals[:count], *body.in_avals], body.jaxpr.debug_info)
 
 
-def _looped(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
+def _loop(env: Checking, loop: Loop, body: ClosedJaxpr, kinds: list[int], args: Sequence[Any]
             ) -> list:
-    """A loop with another body, which carries the first failures along."""
-    program, made = _carrying(body, env.enabled)
-    avals = _leaves(made.kinds)
-    carried = [CARRY] * len(avals)
-    outs = loop.run(program, [*kinds, *carried], [*args, *map(zeros, avals)],
-                    [*loop.out_kinds, *carried])
-    own, failures = split_list(outs, len(loop.out_kinds))
-    env.receive(made.kinds, made.sites, failures)
-    return own
+    """A loop with another body, which has the first failures in its carry."""
+    program, separate = _body_with_failures(body, env.enabled)
+    avals = _avals_of(separate.kinds)
+    carry = [CARRY] * len(avals)
+    outs = loop.run(program, [*kinds, *carry], [*args, *map(zeros, avals)],
+                    [*loop.out_kinds, *carry])
+    loop_outs, failures = split_list(outs, len(loop.out_kinds))
+    env.receive(separate.kinds, separate.sites, failures)
+    return loop_outs
 
 
 @cached_on_jaxpr
-def _carrying(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]) -> tuple[ClosedJaxpr, Checked]:
-    """A turn of a loop: from inputs and failures before, to outputs and failures so far."""
-    made = checked(body, enabled)
-    avals = _leaves(made.kinds)
+def _body_with_failures(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]
+                        ) -> tuple[ClosedJaxpr, Checked]:
+    """An iteration of a loop: from inputs and failures before, to outputs and failures so far."""
+    separate = checked(body, enabled)
+    kinds, program = separate.kinds, jaxpr_as_fun(separate.program)
 
-    def turn(*args: Any) -> list:
-        inputs, before = split_list(args, len(body.in_avals))
+    def iteration(*args: Any) -> list:
+        inputs, failures = split_list(args, len(body.in_avals))
         env = Checking(enabled)
-        env.receive(made.kinds, (), before)
-        outs = env.receive(made.kinds, (), jaxpr_as_fun(made.program)(*inputs))
-        return [*outs, *env.leaves(made.kinds)]
-    return stage(turn, [*body.in_avals, *avals], body.jaxpr.debug_info), made
+        env.receive(kinds, (), failures)
+        outs = env.receive(kinds, (), program(*inputs))
+        return [*outs, *env.leaves(kinds)]
+    return stage(iteration, [*body.in_avals, *_avals_of(kinds)], body.jaxpr.debug_info), separate
 
 
 RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]] = {
-    check_p: _check, jit_p: _one_of("jaxpr"), checkpoint_p: _one_of("jaxpr"),
-    cond_p: _one_of("branches"), scan_p: _scan, while_p: _while,
-    custom_jvp_call_p: _custom, custom_vjp_call_p: _custom}
+    check_p: _check, jit_p: _program_rule("jaxpr"), checkpoint_p: _program_rule("jaxpr"),
+    cond_p: _program_rule("branches"), scan_p: _scan, while_p: _while,
+    custom_jvp_call_p: _custom_call, custom_vjp_call_p: _custom_call}
 
 
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
-# Those that compute numbers, and do not just hand them on or choose among them.
-MAY_MAKE_A_NAN = frozenset("""
+# Primitives that compute numbers; others move them, or select some.
+MAY_PRODUCE_NAN = frozenset("""
     acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cholesky
     conv_general_dilated cos cosh cummax cummin cumprod cumsum custom_linear_solve digamma div
     dot_general eigh erf erf_inv erfc exp exp2 expm1 fft fma igamma igamma_grad_a igammac
@@ -398,23 +405,15 @@ MAY_MAKE_A_NAN = frozenset("""
     triangular_solve zeta""".split())
 
 
-def _divisors(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
-    if eqn.primitive.name == "div":
-        _note_any(env, eqn, DivisionByZeroError, (), [args[1] == 0])
+def _zero_divisors(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
+    return [args[1] == 0] if name == "div" else []
 
 
-def _results(env: Checking, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
-    if (name := eqn.primitive.name) in MAY_MAKE_A_NAN:
-        bad = [jnp.isnan(x) for x in outs if dtypes.issubdtype(x.dtype, np.inexact)]
-        _note_any(env, eqn, NaNError, (name,), bad)
+def _nans(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
+    return [jnp.isnan(x) for x in outs
+            if name in MAY_PRODUCE_NAN and dtypes.issubdtype(x.dtype, np.inexact)]
 
 
-def _note_any(env: Checking, eqn: JaxprEqn, error: ErrorCategory, static_args: tuple,
-           bad: Sequence[Any]) -> None:
-    """Note an error if an element of these arrays is true."""
-    if bad:
-        failed = jnp.any(jnp.stack([jnp.any(x) for x in bad]))
-        env.note(error, failed, (), [Site(error, static_args, source=eqn.source_info)])
-
-
-AUTOMATIC: dict[ErrorCategory, Callable] = {DivisionByZeroError: _divisors, NaNError: _results}
+# Of each error the function from an operation to flags, one of which is set where it failed.
+OPERATION_CHECKS: dict[ErrorCategory, Callable[[str, Sequence[Any], Sequence[Any]], list]] = {
+    DivisionByZeroError: _zero_divisors, NaNError: _nans}

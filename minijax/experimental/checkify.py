@@ -1,4 +1,4 @@
-"""Checks at run time whose failures are values: `checkify`, `check`, and the error they give.
+"""Checks at run time whose failures are values: `checkify`, `check`, and their `Error`.
 
 Stands on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
 """
@@ -14,7 +14,7 @@ from minijax.util import source_info
 from minijax.core import Array
 from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
                                           FailedCheckError, Failure, JaxException, JaxRuntimeError,
-                                          Kind, NaNError, OOBError, Site, one_of)
+                                          Kind, NaNError, OOBError, Site, values_at_failure)
 from minijax.transforms.arguments import flattened
 from minijax.primitives.convert import converted
 from minijax.util.tracebacks import standing_for
@@ -41,8 +41,8 @@ class BatchedError(JaxException):
         self.error_mapping = error_mapping
 
     def __str__(self) -> str:
-        return "\n".join(f"at mapped index {', '.join(map(str, place))}: {error}"
-                         for place, error in self.error_mapping.items())
+        return "\n".join(f"at mapped index {', '.join(map(str, index))}: {error}"
+                         for index, error in self.error_mapping.items())
 
 
 @tree_util.register_pytree_node_class
@@ -66,29 +66,29 @@ class Error:
         return cls(dict(zip(aux_data[0], children, strict=True)), aux_data[1])
 
     def get(self) -> str | None:
-        """The message of what failed first; None if nothing did.  A batch has one for each."""
+        """The message of the first failure, or None; of a batch those of all examples."""
         error = self.get_exception()
         return None if error is None else str(error)
 
     def get_exception(self) -> JaxException | None:
-        """What failed first, as an exception that was not raised; None if nothing failed."""
+        """The first failure as an exception, or None."""
         shape = next((np.shape(code) for code, *_ in self._failures.values()), ())
         if not shape:
             return self._at(())
-        errors = {place: error for place in np.ndindex(*shape) if (error := self._at(place))}
+        errors = {index: error for index in np.ndindex(*shape) if (error := self._at(index))}
         return BatchedError(errors) if errors else None
 
-    def _at(self, place: tuple[int, ...]) -> JaxException | None:
-        failed = [(int(np.asarray(code)[place]), facts) for code, *facts in self._failures.values()]
-        code, facts = min((each for each in failed if each[0]), key=lambda each: each[0],
-                          default=(0, []))
-        return self._sites[code - 1].exception([x[place] for x in facts]) if code else None
+    def _at(self, index: tuple[int, ...]) -> JaxException | None:
+        failures = [(int(np.asarray(code)[index]), args) for code, *args in self._failures.values()]
+        code, args = min((each for each in failures if each[0]), key=lambda each: each[0],
+                         default=(0, []))
+        return self._sites[code - 1].exception([x[index] for x in args]) if code else None
 
     def throw(self) -> None:
-        """Raise what failed first, of a batch in its last example that failed; see `check_error`.
+        """Raise the first failure, of a batch that of the last example; see `check_error`.
 
         Raises:
-          JaxRuntimeError: if something failed.
+          JaxRuntimeError: if a check failed.
         """
         check_error(self)
 
@@ -105,13 +105,13 @@ init_error = Error({}, ())
 
 def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_checks
              ) -> Callable[..., tuple[Error, Out]]:
-    """A function that also returns what failed of its checks, and does nothing about it.
+    """A function that also returns which of its checks failed, and does not raise.
 
-    It may be compiled, batched and differentiated, and may call such functions.
+    It may be compiled, batched and differentiated, and may call other checked functions.
 
     Args:
       f: a function of arrays and trees of arrays.
-      errors: what is looked for: `user_checks` (calls of `check`), `nan_checks`, `div_checks`,
+      errors: the failures to return: `user_checks` (calls of `check`), `nan_checks`, `div_checks`,
         `index_checks`, or several, joined by ``|``.
 
     Returns:
@@ -136,14 +136,14 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Let a condition be checked: inside of `checkify` for its error, else at once.
+    """Check a condition: inside of `checkify` for the error that it returns, else at once.
 
-    Compiled code cannot raise, so that a function with checks goes to `checkify` before `jit`.
+    Compiled code cannot raise: transform a function with checks by `checkify` before `jit`.
 
     Args:
       pred: a boolean scalar, which should be true.
-      msg: what to say if it is not, to be formatted.
-      fmt_args, fmt_kwargs: trees of arrays that the message speaks of.
+      msg: the message if it is false, with fields for `str.format`.
+      fmt_args, fmt_kwargs: trees of arrays, the values of the fields.
       debug: do nothing outside of `checkify`.
 
     Raises:
@@ -157,18 +157,18 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not isinstance(pred, bool) and not is_array:
         name = "debug_check" if debug else "check"
         raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
-    facts, tree = tree_util.tree_flatten((fmt_args, fmt_kwargs))
-    for x in facts:
+    leaves, tree = tree_util.tree_flatten((fmt_args, fmt_kwargs))
+    for x in leaves:
         if not isinstance(x, Array | np.ndarray):
             raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, "
                             f"but got {x!r} of type {type(x)}.")
     site = Site(FailedCheckError, (msg,), tree, source_info.user_frame())
     failed = converted(jnp.logical_not(pred), INT)
-    Failed((site,), FailedCheckError, debug).bind(failed, facts)
+    Failed((site,), FailedCheckError, debug).bind(failed, leaves)
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check`, which does nothing outside of `checkify`, and takes no time there.
+    """`check` that does nothing outside of `checkify`.
 
     >>> debug_check(False, "is {}", np.float32([1, 2]))
     """
@@ -176,7 +176,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 def check_error(error: Error) -> None:
-    """Let an error be raised if something failed: the opposite of `checkify`, as `check` is.
+    """Raise an error if a check failed; inside of `checkify` it becomes a check again.
 
     Args:
       error: the error that a checked function returned.
@@ -191,9 +191,10 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise TypeError("check_error takes an Error as argument, got type "
                         f"{type(error)} instead.")
-    failures = [(kind, one_of(core.as_value(leaves[0]) != 0, [*map(core.as_value, leaves)], -1))
-                for kind, leaves in error._failures.items()]
+    arrays = [(kind, list(map(core.as_value, leaves))) for kind, leaves in error._failures.items()]
+    failures = [(kind, values_at_failure(code != 0, [code, *args], -1))
+                for kind, (code, *args) in arrays]
     if all(core.is_concrete(code) for _, (code, *_) in failures):  # the first raises
         failures.sort(key=lambda each: int(each[1][0]))
-    for kind, (code, *facts) in failures:
-        Failed(error._sites, kind.error).bind(code, facts)
+    for kind, (code, *args) in failures:
+        Failed(error._sites, kind.error).bind(code, args)

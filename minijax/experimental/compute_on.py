@@ -1,4 +1,4 @@
-"""Where XLA is to compute something: accepted, as here everything is computed on the host.
+"""Where XLA computes something: accepted without effect, as everything is computed on the host.
 
 Stands on nothing.  In JAX: `jax/_src/compute_on.py`.
 """
@@ -39,7 +39,7 @@ def compute_on2(f: Callable | None = None, *, compute_type: str, out_memory_spac
     Args:
       f: a function.
       compute_type: as for `compute_on`.
-      out_memory_spaces, compiler_options: accepted for JAX's sake.
+      out_memory_spaces, compiler_options: accepted for compatibility.
 
     Raises:
       TypeError, ValueError: as `compute_on`.

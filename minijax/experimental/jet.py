@@ -1,7 +1,7 @@
 """Taylor mode: the derivatives of a function along a curve, to any order.
 
-``y = f(x)`` has the slope ``y' = Df(x) x'``, which is a function of two curves: from this, every
-primitive that has a derivative has all of them.  The rules in `RULES` are quicker.
+``y = f(x)`` has the slope ``y' = Df(x) x'``, a function of two curves, so that the JVP rule of a
+primitive gives its derivatives of all orders.  The rules in `RULES` are faster.
 Stands on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,8 +44,8 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
       fun: a function of arrays, which may return a tree of them.
       primals: the point: an array of floats for each argument.
       series: for each argument, the first, second, … derivative of the curve, of its shape.
-      factorial_scaled: whether `series`, given and returned, are derivatives; otherwise they are
-        the coefficients of a Taylor series, the n-th derivatives divided by ``n!``.
+      factorial_scaled: whether the terms of `series` and of the result are derivatives; otherwise
+        they are Taylor coefficients, the n-th derivatives divided by ``n!``.
 
     Returns:
       The function's value, and in the same tree the list of its derivatives.
@@ -63,7 +64,7 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
     flat, leaves = flattened(fun, tuple(primals), "jet")
     values = [check_arg(x) for x in leaves]
     factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
-    input_derivatives = [[_like(value, t) * f for t, f in zip(terms, factors, strict=True)]
+    input_derivatives = [[_as_derivative(value, t) * f for t, f in zip(terms, factors, strict=True)]
                          for value, terms in zip(values, series, strict=False)]
     outs, derivatives = core.leaving_no_tracer(jet_flat)(
         flat, values, input_derivatives, order, flat.debug_info)
@@ -85,8 +86,8 @@ def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
                         f"{core.get_aval(x).dtype}. Convert it, or close over it.")
 
 
-def _like(value: Array, term: Any) -> Array:
-    """A derivative as an array of the type of the curve's points."""
+def _as_derivative(value: Array, term: Any) -> Array:
+    """A term of a series as an array of the value's dtype."""
     if jnp.shape(term) != value.shape:
         raise ValueError(f"a term of the shape {jnp.shape(term)} is given for an argument of the "
                          f"shape {value.shape}; they must be equal.")
@@ -135,7 +136,7 @@ class JetTracer(Tracer):
 
 
 class JetTrace(RuleTrace):
-    """Runs operations on curves. `order`: how many derivatives programs inside must compute."""
+    """Runs operations on curves. `order`: of the derivatives that inner programs compute."""
 
     def __init__(self, parent: Trace, order: int, debug_info: source_info.DebugInfo | None = None):
         super().__init__(Level(parent, debug_info), parent)
@@ -152,7 +153,7 @@ class JetTrace(RuleTrace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
-        rule = RULES.get(primitive, by_derivative)
+        rule = RULES.get(primitive, jvp_rule)
         return rule(self, primitive, args, params)
 
 
@@ -164,12 +165,11 @@ def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
     args = [x if terms is None else trace.join(_curve(x, terms))
             for x, terms in zip(values, series, strict=True)]
     curves = list(map(trace.split, run_flat(trace, fun, args)))
-    return [c[0] for c in curves], [
-        [_term(c, n + 1) for n in range(order)] for c in curves]
+    return [c[0] for c in curves], [[_term(c, n + 1) for n in range(order)] for c in curves]
 
 
 def _curve(value: Array, terms: Sequence[Any]) -> Curve:
-    # Rules may read derivatives of a higher order, but no result depends on them.
+    # rules may read derivatives of a higher order, on which no result depends
     zero = Zero(value.aval.to_tangent_aval())
     return Curve(value, lambda n: terms[n - 1] if n <= len(terms) else zero)
 
@@ -180,14 +180,14 @@ def _term(curve: Curve, n: int) -> Array:
     return jnp.zeros(curve[0].shape)
 
 
-# ── Rules: how outputs are curves ────────────────────────────────────────────────────────────
+# ── Rules: from curves to curves ─────────────────────────────────────────────────────────────
 
-def by_derivative(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
                   params: dict[str, Any]) -> list[Array]:
-    """The slope of an output is what the derivative rule makes of the slopes of the inputs."""
+    """The slope of an output is the tangent of it, for the slopes of the inputs as tangents."""
     curves = [trace.split(x) for x in args]
     outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
-    jvp = primitive.rule("jvp")  # refused here, at the user's line
+    jvp = primitive.rule("jvp")  # where there is none, the error has the user's line
 
     @functools.cache
     def slopes() -> list[Curve]:
@@ -202,13 +202,13 @@ def by_derivative(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
 
 
 def _sum(terms: Sequence[Any], zero: Zero) -> Any:
-    """Of (factor, array) those that are there, added up."""
+    """The sum of factors times arrays; None is zero."""
     arrays = [x if factor == 1 else factor * x for factor, x in terms if x is not None]
-    return functools.reduce(lambda a, b: a + b, arrays) if arrays else zero
+    return functools.reduce(operator.add, arrays) if arrays else zero
 
 
-def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
-            ) -> list[Array]:
+def bilinear_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+                  params: dict[str, Any]) -> list[Array]:
     """The rule of bilinear operations: Leibniz's rule."""
     x, y = map(trace.split, args)
 
@@ -222,7 +222,7 @@ def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params
     return [trace.join(Curve(out, lambda n: trace.below(derivative, n)))]
 
 
-def quotient(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
+def div_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
              ) -> list[Array]:
     """The rule of ``z = x / y``: Leibniz's rule of ``x = z y``, solved for z."""
     x, y = map(trace.split, args)
@@ -230,22 +230,21 @@ def quotient(trace: JetTrace, primitive: Primitive, args: Sequence[Array], param
     def derivative(n: int) -> Any:
         terms = [(-math.comb(n, i), None if isinstance(y[i], Zero) else z[n - i] * y[i])
                  for i in range(1, n + 1) if not isinstance(z[n - i], Zero)]
-        own = None if isinstance(x[n], Zero) else x[n]
-        rest = _sum([(1, own), *terms], Zero(z[0].aval.to_tangent_aval()))
-        return rest if isinstance(rest, Zero) else rest / y[0]
+        first = (1, None if isinstance(x[n], Zero) else x[n])
+        total = _sum([first, *terms], Zero(z[0].aval.to_tangent_aval()))
+        return total if isinstance(total, Zero) else total / y[0]
     out = trace.below(primitive.bind, x[0], y[0], **params)
     z = Curve(out, lambda n: trace.below(derivative, n))
     return [trace.join(z)]
 
 
-def ignoring_its_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+def custom_vjp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
                       params: dict[str, Any]) -> list[Array]:
-    """A function with a reverse derivative of its own, which says nothing of this direction."""
-    outs: list[Array] = core.run_with(trace, jaxpr_as_fun(params["call_jaxpr"]), *args)
-    return outs
+    """A function with a VJP rule, which is of no use here: its program has the derivatives."""
+    return core.run_with(trace, jaxpr_as_fun(params["call_jaxpr"]), *args)
 
 
-# ── Programs inside: each float is followed by its derivatives ───────────────────────────────
+# ── Inner programs: derivatives follow all values ────────────────────────────────────────────
 
 @cached_on_jaxpr
 def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
@@ -264,14 +263,14 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
                  closed.jaxpr.debug_info)
 
 
-def _operands(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[Array]:
+def _operands_of(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[Array]:
     curves = [trace.split(x) for x in args]
     return [*(c[0] for c in curves), *(
         instantiate(c[n + 1]) for c in curves[leading:] if has_derivatives(c[0].aval)
         for n in range(trace.order))]
 
 
-def _results(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
+def _curves_of(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
     """Curves of the first outputs, whose derivatives come after them."""
     values, derivatives = split_list(outs, count)
     terms = iter(derivatives)
@@ -279,38 +278,38 @@ def _results(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
             if has_derivatives(x.aval) else x for x in values]
 
 
-def running_one_of(field: str) -> Callable[..., list[Array]]:
-    """The rule of what runs one of the programs in a parameter."""
+def program_rule(field: str) -> Callable[..., list[Array]]:
+    """The rule of a primitive that runs one of the programs in a parameter."""
     def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
              params: dict[str, Any]) -> list[Array]:
         value = params[field]
         programs = value if isinstance(value, tuple) else (value,)
         new = tuple(jet_jaxpr(program, trace.order) for program in programs)
         changed = new if isinstance(value, tuple) else new[0]
-        operands = _operands(trace, args, len(args) - len(programs[0].in_avals))
+        operands = _operands_of(trace, args, len(args) - len(programs[0].in_avals))
         outs = trace.below(primitive.bind_list, *operands, **params | {field: changed})
-        return _results(trace, outs, len(programs[0].out_avals))
+        return _curves_of(trace, outs, len(programs[0].out_avals))
     return rule
 
 
-def looped(view: type[Any]) -> Callable[..., list[Array]]:
-    """The rule of a loop, which carries derivatives along."""
+def loop_rule(view: type[Any]) -> Callable[..., list[Array]]:
+    """The rule of a loop, which has the derivatives in its carry."""
     def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
              params: dict[str, Any]) -> list[Array]:
         loop: Loop = view(**params)
         kinds, out_kinds = (
-            [*own, *(kind for kind, aval in zip(own, avals, strict=True) if has_derivatives(aval)
-                     for _ in range(trace.order))]
-            for own, avals in ((loop.kinds, loop.body.in_avals),
-                               (loop.out_kinds, loop.body.out_avals)))
+            [*values, *(kind for kind, aval in zip(values, avals, strict=True)
+                        if has_derivatives(aval) for _ in range(trace.order))]
+            for values, avals in ((loop.kinds, loop.body.in_avals),
+                                  (loop.out_kinds, loop.body.out_avals)))
         outs = trace.below(loop.run, jet_jaxpr(loop.body, trace.order), [*loop.tests, *kinds],
-                           _operands(trace, args, len(loop.tests)), out_kinds)
-        return _results(trace, outs, len(loop.out_kinds))
+                           _operands_of(trace, args, len(loop.tests)), out_kinds)
+        return _curves_of(trace, outs, len(loop.out_kinds))
     return rule
 
 
 RULES: dict[Primitive, Callable[..., list[Array]]] = {
-    mul_p: product, dot_general_p: product, conv_general_dilated_p: product, div_p: quotient,
-    jit_p: running_one_of("jaxpr"), checkpoint_p: running_one_of("jaxpr"),
-    cond_p: running_one_of("branches"), scan_p: looped(Scan), while_p: looped(While),
-    custom_vjp_call_p: ignoring_its_rule}
+    mul_p: bilinear_rule, dot_general_p: bilinear_rule, conv_general_dilated_p: bilinear_rule,
+    div_p: div_rule, jit_p: program_rule("jaxpr"), checkpoint_p: program_rule("jaxpr"),
+    cond_p: program_rule("branches"), scan_p: loop_rule(Scan), while_p: loop_rule(While),
+    custom_vjp_call_p: custom_vjp_rule}

@@ -1,4 +1,4 @@
-"""In which order an array lies in memory, and where: `Layout`, `Format`.
+"""The order of an array in memory, and its device: `Layout`, `Format`.
 
 Stands on `placement.named_sharding`.  In JAX: `jax/_src/layout.py`.
 """
@@ -11,7 +11,7 @@ __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """`x` itself: an order in memory changes no value, and here arrays lie row by row.
+    """`x` itself: a layout changes no value, and all arrays here are row-major.
 
     Args:
       x: a tree of arrays.

@@ -1,4 +1,4 @@
-"""Devices in the order of a mesh: here the one they have.
+"""Devices in the order of a mesh: here the order that they have.
 
 Stands on `placement.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """
@@ -19,11 +19,11 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     Args:
       mesh_shape: the size of each axis.
       devices: the devices; those of the platform in use, if None.
-      contiguous_submeshes, allow_split_physical_axes: of wires between devices, which those of
-        one processor do without.
+      contiguous_submeshes, allow_split_physical_axes: accepted for compatibility; they concern
+        the connections between TPUs.
 
     Raises:
-      ValueError: when they are not as many as the axes ask for.
+      ValueError: when the number of devices is not the product of the sizes.
 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)

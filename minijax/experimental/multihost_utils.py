@@ -1,4 +1,4 @@
-"""What the processes of a program do together: here there is one, which does it alone.
+"""Collective operations of the processes of a program: here there is one process.
 
 Stands on `device_put`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
@@ -48,10 +48,10 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that all processes have the same tree of values: only nan is not the same as itself.
+    """Check that all processes have equal trees; here only nan differs, from itself.
 
     Raises:
-      AssertionError: with the message, if they have not.
+      AssertionError: with the message, if they differ.
 
     >>> assert_equal({"step": 3})
     """
@@ -61,7 +61,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether a scheduler is about to take the machines away: none tells us.
+    """Whether a scheduler is about to stop the program: here it never is.
 
     >>> reached_preemption_sync_point(3)
     False
@@ -70,12 +70,12 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Each process's arrays as parts of larger ones: here they are all there is.
+    """The arrays of each process as parts of global arrays: here each is the whole array.
 
     Args:
       local_inputs: a tree of arrays.
       global_mesh: a `Mesh`.
-      pspecs: how they lie on it: a tree of `PartitionSpec`, or a prefix of one.
+      pspecs: their shardings: a tree of `PartitionSpec`, or a prefix of one.
 
     Raises:
       ValueError: for None instead of a spec.
@@ -85,11 +85,11 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> host_local_array_to_global_array(np.arange(2), mesh, P("x"))
     Array([0, 1], dtype=int32)
     """
-    return _laid("input", local_inputs, global_mesh, pspecs)
+    return _with_specs("input", local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The part of larger arrays that is this process's: all of them.
+    """The part of global arrays that belongs to this process: the whole array.
 
     Args, raises: as of `host_local_array_to_global_array`.
 
@@ -99,16 +99,16 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     >>> global_array_to_host_local_array(x, mesh, P("x")) is x
     True
     """
-    return _laid("output", global_inputs, global_mesh, pspecs)
+    return _with_specs("output", global_inputs, global_mesh, pspecs)
 
 
-def _laid(what: str, arrays: Any, mesh: Any, pspecs: Any) -> Any:
+def _with_specs(direction: str, arrays: Any, mesh: Any, pspecs: Any) -> Any:
     leaves, tree = tree_util.tree_flatten(arrays)
-    specs = tree_util.flatten_axes(f"{what} pspecs", tree, pspecs)
+    specs = tree_util.flatten_axes(f"{direction} pspecs", tree, pspecs)
     if None in specs:
         raise ValueError("`None` is not a valid input to the pspecs argument. Please use "
                          "jax.sharding.PartitionSpec() if you wanted to replicate your input.")
-    if what == "input":
+    if direction == "input":
         leaves = [device_put.device_put(x, NamedSharding(mesh, spec))
                   for x, spec in zip(leaves, specs, strict=True)]
     return tree_util.tree_unflatten(tree, leaves)

@@ -1,6 +1,6 @@
-"""Ordinary differential equations, by steps of Dormand and Prince whose length follows the error.
+"""Ordinary differential equations, by the Dormand-Prince method with adaptive steps.
 
-The derivative goes back in time along the adjoint equation, and keeps no step.
+The derivative solves the adjoint equation backwards in time, and saves no step.
 Stands on `numpy`, `lax`, `custom`.  In JAX: `jax/experimental/ode.py`.
 """
 
@@ -17,8 +17,8 @@ from minijax.custom_derivatives import closure_convert, custom_vjp
 from minijax.transforms.derivatives import vjp
 from minijax.flatten_util import ravel_pytree
 
-# A step asks for the slope at seven stages: at these fractions of it, and from a sum of the slopes
-# before with these weights.  The last stage is the end of the step, of the fifth order.
+# A step computes the slope at seven stages: at these fractions of the step, from sums of earlier
+# slopes with these weights.  The last stage is the end of the step, of fifth order.
 TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
 WEIGHTS = np.array([
     [1 / 5, 0, 0, 0, 0, 0, 0],
@@ -27,13 +27,13 @@ WEIGHTS = np.array([
     [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
     [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
     [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0]])
-# What the end is minus the end of fourth order from the same stages, and the middle of the step.
+# Weights of the error, the end minus the end of fourth order, and of the middle of the step.
 ERROR = WEIGHTS[-1] - np.array([
     1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
 MIDDLE = np.array([
     6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
     187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
-# The polynomial of fourth order through h·slope at both ends, and the two ends and the middle.
+# The polynomial of fourth order with the slopes at both ends, through both ends and the middle.
 QUARTIC = np.array([
     [-2, 2, -8, -8, 16], [5, -3, 18, 14, -32], [-4, 1, -11, -5, 16], [1, 0, 0, 0, 0],
     [0, 0, 1, 0, 0]])
@@ -52,9 +52,9 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
       y0: an array, or a tree of arrays.
       t: (n,) floats that grow: the times of the solution.
       args: arrays and trees of arrays; derivatives by them, `y0` and `t` are reverse ones.
-      rtol, atol: how large the error of a step may be, for each unit of y and at least.
-      mxstep: how many steps may lead from one of the times to the next.
-      hmax: how long a step may be.
+      rtol, atol: the relative and the absolute tolerance of the error of a step.
+      mxstep: the largest number of steps from one of the times to the next.
+      hmax: the largest length of a step.
 
     Returns:
       The tree of `y0`, whose arrays have a new leading axis of size n.
@@ -71,7 +71,7 @@ def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     converted, consts = closure_convert(func, y0, t[0], *args)
-    return _of_trees(converted, Limits(rtol, atol, mxstep, hmax), y0, t, *args, *consts)
+    return _odeint(converted, Limits(rtol, atol, mxstep, hmax), y0, t, *args, *consts)
 
 
 class Limits(NamedTuple):
@@ -96,7 +96,7 @@ class State(NamedTuple):
 
 
 @functools.partial(jit, static_argnums=(0, 1))
-def _of_trees(func: Callable, limits: Limits, y0: Any, ts: Array, *args: Any) -> Any:
+def _odeint(func: Callable, limits: Limits, y0: Any, ts: Array, *args: Any) -> Any:
     flat, unravel = ravel_pytree(y0)
 
     def slope(y: Array, t: Array, *args: Any) -> Array:
@@ -113,21 +113,21 @@ def _solution(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) 
     def slope(y: Any, t: Any) -> Any:
         return func(y, t, *args)
 
-    def reach(state: State, target: Any) -> tuple[State, Any]:
+    def advance_to(state: State, target: Any) -> tuple[State, Any]:
         state = lax.while_loop(
             lambda s: (s.t < target) & (s.count < limits.mxstep) & (s.step > 0),
-            lambda s: _advanced(slope, limits, s), state._replace(count=0))
+            lambda s: _dormand_prince_step(slope, limits, s), state._replace(count=0))
         fraction = (target - state.last_t) / (state.t - state.last_t)
         return state, jnp.polyval(state.quartic, fraction.astype(y0.dtype))
     first = slope(y0, ts[0])
-    step: Any = jnp.clip(_first_step(slope, limits, ts[0], y0, first), 0., limits.hmax)
+    step: Any = jnp.clip(_initial_step_size(slope, limits, ts[0], y0, first), 0., limits.hmax)
     state = State(0, y0, first, ts[0], step, ts[0], jnp.stack([y0] * 5))
-    _, ys = lax.scan(reach, state, ts[1:])
+    _, ys = lax.scan(advance_to, state, ts[1:])
     return jnp.concatenate([y0[None], ys])
 
 
-def _advanced(slope: Callable, limits: Limits, s: State) -> State:
-    """The state after a step, or with a shorter one to try where the error is too large."""
+def _dormand_prince_step(slope: Callable, limits: Limits, s: State) -> State:
+    """The state after a step, or that before with a shorter next step if the error is too large."""
     dtype, step = s.y.dtype, s.step.astype(s.y.dtype)
     stages, end = [s.slope], s.y
     for time, weights in zip(TIMES, WEIGHTS, strict=True):
@@ -136,38 +136,37 @@ def _advanced(slope: Callable, limits: Limits, s: State) -> State:
         stages.append(slope(end, s.t + s.step * jnp.array(time, s.step.dtype)))
     k = jnp.stack(stages)
     error, middle = (step * jnp.dot(jnp.array(w, dtype), k) for w in (ERROR, MIDDLE))
-    allowed: Any = limits.atol + limits.rtol * jnp.maximum(abs(s.y), abs(end))
-    ratio = jnp.sqrt(jnp.mean(_squared(error / allowed.astype(dtype))))
+    tolerance: Any = limits.atol + limits.rtol * jnp.maximum(abs(s.y), abs(end))
+    ratio = jnp.sqrt(jnp.mean(_abs_squared(error / tolerance.astype(dtype))))
     ends = jnp.stack([step * k[0], step * k[-1], s.y, end, s.y + middle])
     quartic = jnp.dot(jnp.array(QUARTIC, dtype), ends)
-    following = jnp.clip(_next_step(s.step, ratio), 0., limits.hmax)
+    following = jnp.clip(_next_step_size(s.step, ratio), 0., limits.hmax)
     after = State(s.count + 1, end, k[-1], s.t + s.step, following, s.t, quartic)
     before = s._replace(count=s.count + 1, step=following)
-    return State(*(jnp.where(ratio <= 1, new, old)
-                   for new, old in zip(after, before, strict=True)))
+    return tree_util.tree_map(functools.partial(jnp.where, ratio <= 1), after, before)
 
 
-def _squared(x: Array) -> Array:
+def _abs_squared(x: Array) -> Array:
     return jnp.real(x * jnp.conj(x))
 
 
-def _next_step(step: Array, ratio: Array) -> Array:
-    """A step whose error would be just small enough, of fifth order; no sudden change."""
+def _next_step_size(step: Array, ratio: Array) -> Array:
+    """The step whose error of fifth order would just be within the tolerance; bounded changes."""
     least = jnp.where(ratio < 1, 1., 0.2)
     factor = jnp.minimum(10., jnp.maximum(ratio ** -0.2 * 0.9, least))
     return jnp.where(ratio == 0, step * 10., step * factor)
 
 
-def _first_step(slope: Callable, limits: Limits, t0: Array, y0: Array, first: Array) -> Array:
-    """A length for which the error should be small, as Hairer, Nørsett and Wanner guess it (II.4).
-    """
+def _initial_step_size(slope: Callable, limits: Limits, t0: Array, y0: Array, first: Array
+                       ) -> Array:
+    """A first guess of the step, by Hairer, Nørsett and Wanner, *Solving ODEs I*, II.4."""
     scale = (limits.atol + abs(y0) * limits.rtol).astype(y0.dtype)
-    size, speed = jnp.linalg.norm(y0 / scale), jnp.linalg.norm(first / scale)
-    trial = jnp.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
+    y_norm, slope_norm = jnp.linalg.norm(y0 / scale), jnp.linalg.norm(first / scale)
+    trial = jnp.where((y_norm < 1e-5) | (slope_norm < 1e-5), 1e-6, 0.01 * y_norm / slope_norm)
     later = slope(y0 + trial.astype(y0.dtype) * first, t0 + trial)
-    bend = jnp.linalg.norm((later - first) / scale) / trial
-    step = jnp.where((speed <= 1e-15) & (bend <= 1e-15), jnp.maximum(1e-6, trial * 1e-3),
-                     (0.01 / jnp.maximum(speed, bend)) ** 0.2)
+    curvature = jnp.linalg.norm((later - first) / scale) / trial
+    step = jnp.where((slope_norm <= 1e-15) & (curvature <= 1e-15), jnp.maximum(1e-6, trial * 1e-3),
+                     (0.01 / jnp.maximum(slope_norm, curvature)) ** 0.2)
     return jnp.minimum(100. * trial, step)
 
 
@@ -179,7 +178,7 @@ def _forward(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) -
 
 
 def _backward(func: Callable, limits: Limits, residuals: tuple, g: Array) -> tuple:
-    """The adjoint equation: the solution and the cotangents, backwards from the last time."""
+    """Solve the adjoint equation: the solution and the cotangents, backwards from the last time."""
     ys, ts, args = residuals
 
     def reversed_slope(state: tuple, minus_t: Array, *args: Any) -> tuple:

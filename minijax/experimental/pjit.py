@@ -1,4 +1,4 @@
-"""What `jax.jit` was called for arrays on several devices.
+"""The deprecated name of `jax.jit` for arrays on several devices.
 
 Stands on `transforms.jit`.  In JAX: `jax/experimental/pjit.py`.
 """

@@ -1,7 +1,7 @@
 """Long short-term memory: `lstm`, with the weights in the order of cuDNN.
 
 Stands on `numpy`, `lax`.  In JAX: `jax/experimental/rnn.py`, whose `lstm` is cuDNN's and needs a
-GPU; its `lstm_ref` says what that computes.
+GPU; its `lstm_ref` is the definition.
 Source: Hochreiter and Schmidhuber, *Long Short-Term Memory*, 1997.
 """
 
@@ -19,7 +19,7 @@ from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.nn import sigmoid
 
-Weights = dict[int, Array]  # of each layer; with two directions the layers are twice as many
+Weights = dict[int, Array]  # by layer; for two directions there are twice as many layers
 
 
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
@@ -67,7 +67,7 @@ def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_l
                         bidirectional: bool) -> tuple[Weights, Weights, Weights, Weights]:
     """The weights of each layer: for inputs, for states, and the biases of both.
 
-    Each holds one under the other what the gates take: input, forget, cell, output.
+    The rows of each are those of the input, forget, cell and output gates, in this order.
     """
     parts = _matrices(weights, _shapes(input_size, hidden_size, num_layers, bidirectional))
     half = len(parts) // 2
@@ -79,11 +79,7 @@ def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_l
 
 def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers: int,
                     bidirectional: bool) -> Array:
-    """The weights with those of the cell and the output gate changed about, as JAX does it.
-
-    It takes the first four arrays of each layer and direction as they lie, so that all of them
-    are changed only once.
-    """
+    """The weights with those of the cell gate and of the output gate swapped, as in JAX."""
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     parts = [jnp.split(part, 4) for part in _matrices(jnp.asarray(weights), shapes)]
     return jnp.concatenate([jnp.ravel(gate) for i, f, g, o in parts for gate in (i, f, o, g)])
@@ -101,7 +97,7 @@ def lstm(x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size:
       seq_lengths: how many steps each of the batch has, as int32.
       input_size, hidden_size, num_layers, bidirectional: the sizes.
       dropout: 0.
-      precision: accepted for JAX's sake; all are full on the CPU.
+      precision: accepted for compatibility; all are full on the CPU.
 
     Raises:
       NotImplementedError: for another dropout, and for lengths of another dtype.
@@ -129,19 +125,19 @@ def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: Weights, W_hh: Weights, b_i
         outs = []
         for direction in range(directions):
             i = layer * directions + direction
-            steps = _turned(sequence, seq_lengths) if direction else sequence
-            out, h, c = _one_layer(steps, h_0[i], c_0[i], W_ih[i], W_hh[i], b_ih[i], b_hh[i],
+            steps = _reversed(sequence, seq_lengths) if direction else sequence
+            out, h, c = _layer(steps, h_0[i], c_0[i], W_ih[i], W_hh[i], b_ih[i], b_hh[i],
                                    seq_lengths)
-            outs.append(_turned(out, seq_lengths) if direction else out)
+            outs.append(_reversed(out, seq_lengths) if direction else out)
             states.append(h)
             cells.append(c)
         sequence = jnp.concatenate(outs, axis=-1)
     return sequence.transpose(1, 0, 2), jnp.stack(states), jnp.stack(cells)
 
 
-def _one_layer(sequence: Array, h: Array, c: Array, w_input: Array, w_state: Array, b_input: Array,
+def _layer(sequence: Array, h: Array, c: Array, w_input: Array, w_state: Array, b_input: Array,
                b_state: Array, lengths: Array) -> tuple[Array, Array, Array]:
-    """The states of all steps, zero after the last of each, and the last state and cell."""
+    """The states of all steps, zero after the length of each sequence; the last state and cell."""
     gates = [jnp.split(w, 4) for w in (w_input, w_state, b_input, b_state)]
 
     def step(carry: tuple, x: Array) -> tuple:
@@ -153,11 +149,11 @@ def _one_layer(sequence: Array, h: Array, c: Array, w_input: Array, w_state: Arr
         return (h, c), (h, c)
     _, (hs, cs) = lax.scan(step, (h, c), sequence)
     last = (lengths - 1, jnp.arange(hs.shape[1]))
-    is_there = lengths[None] > jnp.arange(hs.shape[0], dtype=np.int32)[:, None]
-    return jnp.where(is_there[..., None], hs, 0), hs[last], cs[last]
+    is_valid = lengths[None] > jnp.arange(hs.shape[0], dtype=np.int32)[:, None]
+    return jnp.where(is_valid[..., None], hs, 0), hs[last], cs[last]
 
 
-def _turned(sequence: Array, lengths: Array) -> Array:
+def _reversed(sequence: Array, lengths: Array) -> Array:
     """Each sequence of the batch reversed; the padding after its last step stays there."""
     roll = vmap(functools.partial(jnp.roll, axis=0), in_axes=(1, 0), out_axes=1)
     return roll(sequence, sequence.shape[0] - lengths)[::-1]

@@ -1,4 +1,4 @@
-"""What `jax.shard_map` was called before.
+"""The deprecated name of `jax.shard_map`.
 
 Stands on `shard_map`.  In JAX: `jax/experimental/shard_map.py`.
 """
@@ -13,7 +13,7 @@ from minijax import errors, shard_map as of_meshes
 
 def _shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
                ) -> Callable:
-    """The same as `jax.shard_map`, to be called instead; `check_rep` is its `check_vma`."""
+    """`jax.shard_map`, with its former parameters: `check_rep` is `check_vma`."""
     return of_meshes(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 

@@ -1,4 +1,4 @@
-"""Notes for XLA beside operations, which change no number: accepted, as there is no XLA here.
+"""Metadata of operations for XLA, which changes no number: accepted without effect.
 
 Stands on nothing.  In JAX: `jax/_src/xla_metadata.py`.
 """
@@ -20,11 +20,11 @@ class _Metadata(contextlib.nullcontext):
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Notes for a tree of arrays, which is returned; without one, for a block or a function.
+    """Metadata of a tree of arrays, which is returned; without one, of a block or a function.
 
     Args:
       x: a tree of arrays.
-      kwargs: the notes.
+      kwargs: the metadata.
 
     >>> with set_xla_metadata(scheduling="late"):
     ...     set_xla_metadata(1.5, note="a number")

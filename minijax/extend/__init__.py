@@ -1,4 +1,4 @@
-"""For extensions of the library: `extend.core` has what interpreters and primitives need.
+"""For extensions of the library: `extend.core` has the types of interpreters and primitives.
 
 In JAX: `jax/extend/`.
 """

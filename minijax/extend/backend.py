@@ -1,4 +1,4 @@
-"""Backends: the platforms of `devices`, in the form of the clients of XLA.
+"""Backends: the platforms of devices, with the interface of XLA's clients.
 
 Stands on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 """
@@ -63,7 +63,7 @@ def backends() -> dict[str, Backend]:
 
 
 def backend_xla_version(platform: str | None = None) -> None:
-    """The version of XLA, which nothing here has: None, as JAX answers where it is not known."""
+    """The version of XLA: None, as in JAX for a platform without one."""
 
 
 def clear_backends() -> None:

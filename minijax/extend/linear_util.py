@@ -1,7 +1,7 @@
-"""Functions with transformations around them, one after another: `wrap_init`, `transformation`.
+"""Functions with transformations applied to them: `wrap_init`, `transformation`.
 
-Stands on `config`.  JAX passes functions on in this form; here they are passed as they are,
-and a function in this form can be called, too.  In JAX: `jax/_src/linear_util.py`.
+Stands on `config`.  JAX passes functions in this form; minijax passes them unchanged, and accepts
+those of this form too, as they can be called.  In JAX: `jax/_src/linear_util.py`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EqualStore(Store):
 
 @dataclass(frozen=True, repr=False)
 class WrappedFun:
-    """A function `f` and the transformations around it."""
+    """A function `f`, and the transformations applied to it."""
 
     f: Callable
     f_transformed: Callable = field(compare=False)
@@ -76,9 +76,9 @@ class WrappedFun:
         return source_info.function_name(self.f)
 
     def wrap(self, gen: Callable, gen_static_args: tuple, out_store: Store | None) -> WrappedFun:
-        """Put one more transformation around it: ``gen(f, [store,] *static_args, *args)``."""
-        first = gen_static_args if out_store is None else (out_store, *gen_static_args)
-        return WrappedFun(self.f, functools.partial(gen, self.f_transformed, *first),
+        """Apply one more transformation: ``gen(f, [store,] *static_args, *args)``."""
+        leading = gen_static_args if out_store is None else (out_store, *gen_static_args)
+        return WrappedFun(self.f, functools.partial(gen, self.f_transformed, *leading),
                           ((gen, gen_static_args), *self.transforms), (out_store, *self.stores),
                           self.params, None, self.debug_info)
 
@@ -90,14 +90,14 @@ class WrappedFun:
 
     def populate_stores(self, stores: Sequence[Store | None]) -> None:
         """Copy the auxiliary outputs of an equal function that ran."""
-        for mine, theirs in zip(self.stores, stores, strict=False):
-            if mine is not None and theirs is not None:
-                mine.store(theirs.val)
+        for store, other in zip(self.stores, stores, strict=False):
+            if store is not None and other is not None:
+                store.store(other.val)
 
     def __repr__(self) -> str:
-        around = "\n".join(f"{i}   : {gen.__name__}   {args}"
-                           for i, (gen, args) in enumerate(self.transforms))
-        return f"Wrapped function:\n{around}\nCore: {self.__name__}\n"
+        lines = "\n".join(f"{i}   : {gen.__name__}   {args}"
+                          for i, (gen, args) in enumerate(self.transforms))
+        return f"Wrapped function:\n{lines}\nCore: {self.__name__}\n"
 
 
 def wrap_init(f: Callable, params: dict[str, Any] | None = None, *,
@@ -158,7 +158,7 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wra
     -3
     """
     def run(f: Callable, *args: Any, **kwargs: Any) -> Any:
-        return _sent(gen, f, args, kwargs)
+        return _run_generator(gen, f, args, kwargs)
     return fun.wrap(run, gen_static_args, None)
 
 
@@ -167,16 +167,16 @@ def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args: An
                             ) -> tuple[WrappedFun, Callable[[], Any]]:
     """The same for a generator that yields a pair of the result and an auxiliary output."""
     def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
-        result, aux = _sent(gen, f, args, kwargs)
+        result, aux = _run_generator(gen, f, args, kwargs)
         store.store(aux)
         return result
     return transformation_with_aux2(run, fun, *gen_static_args)()
 
 
-def _sent(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
-    running = gen(*args, **kwargs)
-    args, kwargs = next(running)
-    return running.send(f(*args, **kwargs))
+def _run_generator(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+    generator = gen(*args, **kwargs)
+    args, kwargs = next(generator)
+    return generator.send(f(*args, **kwargs))
 
 
 def cache(call: Callable) -> Callable:
@@ -184,14 +184,13 @@ def cache(call: Callable) -> Callable:
     results: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
 
     def memoized_fun(fun: WrappedFun, *args: Any) -> Any:
-        mine = results.setdefault(fun.f, {})
+        cached = results.setdefault(fun.f, {})
         key = (fun.transforms, fun.params, fun.in_type, args, config.trace_key())
-        if key in mine:
-            result, stores = mine[key]
-            fun.populate_stores(stores)
-            return result
-        mine[key] = call(fun, *args), fun.stores
-        return mine[key][0]
+        if key in cached:
+            fun.populate_stores(cached[key][1])
+        else:
+            cached[key] = call(fun, *args), fun.stores
+        return cached[key][0]
     memoized_fun.cache_clear = results.clear  # type: ignore[attr-defined]
     return memoized_fun
 
@@ -205,10 +204,10 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     >>> merge_linear_aux(lambda: 3, lambda: Store().val)
     (True, 3)
     """
-    told = []
+    results = []
     for is_first, aux in ((True, aux1), (False, aux2)):
         with contextlib.suppress(StoreException):
-            told.append((is_first, aux()))
-    if len(told) != 1:
-        raise StoreException("both stores occupied" if told else "neither store occupied")
-    return told[0]
+            results.append((is_first, aux()))
+    if len(results) != 1:
+        raise StoreException("both stores occupied" if results else "neither store occupied")
+    return results[0]

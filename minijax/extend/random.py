@@ -1,4 +1,4 @@
-"""Generators of random numbers of one's own: `define_prng_impl`; and Threefry.
+"""Custom generators of random numbers: `define_prng_impl`; and Threefry.
 
 Stands on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
@@ -19,12 +19,12 @@ threefry_prng_impl = dtypes.key_dtype("threefry2x32")
 
 
 class PRNGSpec:
-    """A generator: functions on words, under the names of the primitives that they stand for."""
+    """A generator: functions on words, with the names of the primitives that call them."""
 
     def __init__(self, name: str, tag: str, words: int, seed: Callable, **functions: Callable):
         self.name, self.tag, self.seed = name, tag, seed
         self.random_split, self.random_bits, self.random_fold_in = (
-            functions[which] for which in ("split", "random_bits", "fold_in"))
+            functions[key] for key in ("split", "random_bits", "fold_in"))
         self.key_type = dtypes.KeyType(self, tag, words)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
       name, tag: what it is called, and in types: ``key<tag>``.
 
     Raises:
-      ValueError: for words that do not stand in a row.
+      ValueError: for a key shape of another rank.
 
     >>> from minijax import random
     >>> counts = define_prng_impl(
@@ -62,7 +62,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     Array([3, 3], dtype=uint32)
     """
     if len(key_shape) != 1:
-        raise ValueError(f"the words of a key stand in a row here: key_shape is {key_shape}, not "
+        raise ValueError(f"the words of a key form a vector here: key_shape is {key_shape}, not "
                          "of one axis; reshape them in the functions")
     return PRNGSpec(name, tag, key_shape[0], seed, split=split, random_bits=random_bits,
                     fold_in=fold_in)
@@ -78,7 +78,7 @@ def random_seed(seeds: Any, impl: Any) -> Array:
 
 
 def seed_with_impl(impl: Any, seed: Any) -> Array:
-    """The same, with its arguments changed about.
+    """`random_seed` with its arguments swapped.
 
     >>> seed_with_impl(threefry_prng_impl, 3).dtype
     key<fry>

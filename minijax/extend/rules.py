@@ -1,4 +1,4 @@
-"""JAX's tables of rules as views on the slots of our primitives.
+"""JAX's tables of rules as views of the slots of primitives.
 
 Stands on `core`.  Chapter 02 has the slots.
 In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
@@ -20,7 +20,7 @@ Rule = Callable[..., Any]
 
 
 class Rules(MutableMapping[Primitive, Rule]):
-    """A table from primitives to rules of JAX's form, kept in a slot of each primitive.
+    """A table from primitives to rules of JAX's form, stored in a slot of each primitive.
 
     >>> from minijax import lax
     >>> primitive_jvps[lax.sin_p]([0.0], [1.0])
@@ -50,7 +50,7 @@ class Rules(MutableMapping[Primitive, Rule]):
         setattr(primitive, self.slot, None)
 
     def __iter__(self) -> Iterator[Primitive]:
-        return iter(self.jax_rules)  # those of the package fill their slots themselves
+        return iter(self.jax_rules)  # the package's primitives fill their slots themselves
 
     def __len__(self) -> int:
         return len(self.jax_rules)
@@ -59,14 +59,14 @@ class Rules(MutableMapping[Primitive, Rule]):
 class StandIns(MutableMapping[type, Any]):
     """JAX's table of functions that make arrays of values of other classes."""
 
-    def __setitem__(self, kind: type, stand_in: Callable[[Any], Any] | None) -> None:
-        core.stand_ins[kind] = stand_in or np.asarray
+    def __setitem__(self, cls: type, stand_in: Callable[[Any], Any] | None) -> None:
+        core.stand_ins[cls] = stand_in or np.asarray
 
-    def __getitem__(self, kind: type) -> Callable[[Any], Any]:
-        return core.stand_ins.get(kind, np.asarray)
+    def __getitem__(self, cls: type) -> Callable[[Any], Any]:
+        return core.stand_ins.get(cls, np.asarray)
 
-    def __delitem__(self, kind: type) -> None:
-        del core.stand_ins[kind]
+    def __delitem__(self, cls: type) -> None:
+        del core.stand_ins[cls]
 
     def __iter__(self) -> Iterator[type]:
         return iter(core.stand_ins)
@@ -78,28 +78,26 @@ class StandIns(MutableMapping[type, Any]):
 canonicalize_dtype_handlers = StandIns()
 
 
-def several(primitive: Primitive, result: Any) -> list:
-    """What a rule of JAX's form returned, as a list: one of a single result has it bare."""
+def as_list(primitive: Primitive, result: Any) -> list:
+    """What a rule of JAX's form returns, as a list: those of a single result return no list."""
     return list(result) if primitive.multiple_results else [result]
 
 
-def bare(primitive: Primitive, results: list) -> Any:
+def as_result(primitive: Primitive, results: list) -> Any:
     return results if primitive.multiple_results else results[0]
 
 
 def _pairs_to_ours(primitive: Primitive, rule: Rule) -> Rule:
-    """A jvp or batching rule: outputs, and what goes with each."""
+    """A JVP or batching rule, which returns outputs, and their tangents or batch dimensions."""
     def ours(*args: Any, **params: Any) -> tuple[list, list]:
-        outs, beside = rule(*args, **params)
-        return list(map(core.as_value, several(primitive, outs))), several(primitive, beside)
+        outs, others = rule(*args, **params)
+        return list(map(core.as_value, as_list(primitive, outs))), as_list(primitive, others)
     return ours
 
 
 def _pairs_to_jax(primitive: Primitive, rule: Rule) -> Rule:
-    def theirs(*args: Any, **params: Any) -> tuple:
-        outs, beside = rule(*args, **params)
-        return bare(primitive, outs), bare(primitive, beside)
-    return theirs
+    return lambda *args, **params: tuple(
+        as_result(primitive, results) for results in rule(*args, **params))
 
 
 def _jvp_to_jax(primitive: Primitive, rule: Rule) -> Rule:
@@ -111,15 +109,16 @@ def _jvp_to_jax(primitive: Primitive, rule: Rule) -> Rule:
 
 def _transpose_to_ours(primitive: Primitive, rule: Rule) -> Rule:
     def ours(cotangents: list, *args: Any, **params: Any) -> list:
-        cts_in = rule(bare(primitive, cotangents), *args, **params)
-        if cts_in is None or isinstance(cts_in, Zero):
-            cts_in = [None] * len(args)
-        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct) for ct in cts_in]
+        in_cotangents = rule(as_result(primitive, cotangents), *args, **params)
+        if in_cotangents is None or isinstance(in_cotangents, Zero):
+            in_cotangents = [None] * len(args)
+        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct)
+                for ct in in_cotangents]
     return ours
 
 
 def _transpose_to_jax(primitive: Primitive, rule: Rule) -> Rule:
-    return lambda ct, *args, **params: rule(several(primitive, ct), *args, **params)
+    return lambda ct, *args, **params: rule(as_list(primitive, ct), *args, **params)
 
 
 def _batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
@@ -148,7 +147,7 @@ axis_primitive_batchers = Rules("batch", _sized_batch_to_ours, _batch_to_jax)
 fancy_primitive_batchers = Rules("batch", _pairs_to_ours, _pairs_to_jax)
 
 
-# ── Ways to fill them ────────────────────────────────────────────────────────────────────────
+# ── Functions that set rules ─────────────────────────────────────────────────────────────────
 
 def _is_zero(t: Any) -> bool:
     return isinstance(t, Zero)
@@ -166,7 +165,7 @@ def defjvp(primitive: Primitive, *rules: Rule | None) -> None:
 
 
 def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
-    """The same for rules that are given the result, too: ``rule(tangent, ans, *primals, …)``."""
+    """`defjvp` for rules that take the result, too: ``rule(tangent, ans, *primals, …)``."""
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
         ans = primitive.bind(*primals, **params)
         terms = [rule(t, ans, *primals, **params)
@@ -177,7 +176,7 @@ def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose: Rule) -> None:
-    """A linear primitive: ``transpose(cotangent, *args, **params)`` gives a cotangent for each."""
+    """A linear primitive: ``transpose(cotangent, *args, **params)`` returns all cotangents."""
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
         return (primitive.bind(*primals, **params),
                 primitive.bind(*map(instantiate, tangents), **params))
@@ -186,7 +185,7 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
 
 
 def deflinear(primitive: Primitive, transpose: Rule) -> None:
-    """The same for a rule that does not ask for the arguments."""
+    """`deflinear2` for a rule that does not take the arguments."""
     deflinear2(primitive, lambda ct, *args, **params: transpose(ct, **params))
 
 
@@ -201,54 +200,54 @@ def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """For a primitive that works elementwise, all of whose arguments have one shape."""
+    """The batching rule of an elementwise primitive, all of whose arguments have one shape."""
     def batch(args: Any, dims: Any, **params: Any) -> tuple:
-        at = next(d for d in dims if d is not None)
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        return primitive.bind(*(batch_to(core.as_value(x), d, at, size)
-                                for x, d in zip(args, dims, strict=True)), **params), at
+        size, out_dim = next((x.shape[d], d) for x, d in zip(args, dims, strict=True)
+                             if d is not None)
+        return primitive.bind(*(batch_to(core.as_value(x), d, out_dim, size)
+                                for x, d in zip(args, dims, strict=True)), **params), out_dim
     primitive_batchers[primitive] = batch
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether `x` is an argument that a transpose rule is to give a cotangent for."""
+    """Whether `x` is an argument whose cotangent a transpose rule must return."""
     return isinstance(x, Undefined)
 
 
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
-class OfPrograms(NamedTuple):
-    """A lowering rule that says which other operations a primitive stands for."""
+class ProgramRule(NamedTuple):
+    """A lowering rule that replaces a primitive by other operations."""
 
     fun: Rule
     multiple_results: bool
 
 
-def lower_fun(fun: Rule, multiple_results: bool = True) -> OfPrograms:
+def lower_fun(fun: Rule, multiple_results: bool = True) -> ProgramRule:
     """A lowering rule from a function of traceable operations, for `register_lowering`."""
-    return OfPrograms(fun, multiple_results)
+    return ProgramRule(fun, multiple_results)
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
                       inline: bool = True, cacheable: bool = True) -> Any:
-    """Say how a primitive is compiled: by a rule that `lower_fun` made.
+    """Set how a primitive is compiled: by a rule from `lower_fun`.
 
-    One that writes MLIR is kept, and refused with this advice when the primitive is compiled.
+    A rule that writes MLIR is accepted; compiling the primitive raises an error with this advice.
     """
     def program(*args: Any, **params: Any) -> Any:
-        if not isinstance(rule, OfPrograms):
+        if not isinstance(rule, ProgramRule):
             raise NotImplementedError(
-                f"the lowering rule of {prim} writes MLIR, which minijax has not: give "
+                f"the lowering rule of {prim} writes MLIR, which minijax does not have: pass "
                 f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
                 "operations.")
         outs = rule.fun(*args, **params)
-        return several(prim, outs) if rule.multiple_results else outs
+        return as_list(prim, outs) if rule.multiple_results else outs
     prim.program = program
     return rule
 
 
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
-    """Run a primitive by compiling it: what ``def_impl`` is given for one that has a lowering."""
+    """Evaluate a primitive by compiling it, as the argument of ``def_impl``."""
     from minijax.transforms.jit import jit
     return jit(lambda *xs: primitive.bind(*xs, **params))(*args)
 

@@ -1,4 +1,4 @@
-"""Values that say themselves how `vmap` maps them: `register_vmappable`.
+"""Classes with functions of their own for `vmap`: `register_vmappable`.
 
 Stands on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
 """
@@ -14,13 +14,13 @@ from minijax.transforms import api
 from minijax import core, tree_util
 from minijax.core import Array
 
-# Class → the functions that take a value of it apart, and join it again.
+# Class → the functions that split a value of it into examples, and join examples.
 _vmappables: dict[type, tuple[Callable, Callable]] = {}
 
 
 def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable,
                        from_elt: Callable, make_iota: Callable | None) -> None:
-    """Let values of a class say themselves how `vmap` maps them.
+    """Set how `vmap` maps values of a class.
 
     Args:
       data_type: the class.
@@ -41,19 +41,19 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Accepted for JAX's sake, where it does nothing either."""
+    """Accepted for compatibility, where it does nothing either."""
 
 
-def _maps_itself(x: Any) -> bool:
+def _is_vmappable(x: Any) -> bool:
     return type(x) in _vmappables
 
 
-def _noting(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
-    """A function that returns arrays unchanged, and notes each with its spec."""
-    def note(x: Any, spec: Any) -> Any:
+def _recorder(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
+    """A function that returns arrays unchanged, and appends each with its spec to a list."""
+    def record(x: Any, spec: Any) -> Any:
         parts.append((x, spec))
         return x
-    return note
+    return record
 
 
 def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any,
@@ -61,11 +61,11 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
                    ) -> Any:
     """`map_axes` with such values among the arguments.
 
-    They are asked twice: outside, to see which arrays they are made of, and inside for examples;
-    those among the results the other way round.
+    The arguments are split twice: outside to collect their arrays, and inside into examples; the
+    results are joined twice, first inside.
     """
-    leaves, tree = tree_util.tree_flatten((args, kwargs), _maps_itself)
-    if not any(map(_maps_itself, leaves)):
+    leaves, tree = tree_util.tree_flatten((args, kwargs), _is_vmappable)
+    if not any(map(_is_vmappable, leaves)):
         return api.map_axes(api_name, fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                             **options)
     specs = tree_util.flatten_axes(f"{api_name} in_axes", tree.children()[0], in_axes)
@@ -73,7 +73,7 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
 
     def examples(of_array: Callable[[Any, Any], Any], index: Any) -> list[Any]:
         def example(x: Any, spec: Any) -> Any:
-            if not _maps_itself(x):
+            if not _is_vmappable(x):
                 return of_array(x, spec)
             return _vmappables[type(x)][0](example, lambda: index, x, spec)
         return list(map(example, leaves, specs))
@@ -81,29 +81,29 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
     def joined(of_array: Callable[[Any, Any], Any], outs: Iterable[Any], specs: Iterable[Any]
                ) -> list[Any]:
         def batch(size: Any, x: Any, spec: Any) -> Any:
-            return (_vmappables[type(x)][1](batch, size, x, spec) if _maps_itself(x) else
+            return (_vmappables[type(x)][1](batch, size, x, spec) if _is_vmappable(x) else
                     of_array(x, spec))
         return [batch(size, x, spec) for x, spec in zip(outs, specs, strict=True)]
-    taken: list[tuple[Any, Any]] = []
-    examples(_noting(taken), 0)
+    inputs: list[tuple[Any, Any]] = []
+    examples(_recorder(inputs), 0)
     size = axis_size if axis_size is not None else next(
-        (core.as_value(x).shape[spec] for x, spec in taken if spec is not None), 0)
+        (core.as_value(x).shape[spec] for x, spec in inputs if spec is not None), 0)
     returned: list[Any] = []
     out_dims: list[Any] = []  # filled while the function runs, and read after it
 
     def of_arrays(index: Array, *arrays: Array) -> list[Any]:
         rest = iter(arrays)
         args, kwargs = tree_util.tree_unflatten(tree, examples(lambda *_: next(rest), index))
-        outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _maps_itself)
+        outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _is_vmappable)
         out_specs = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
         parts: list[tuple[Any, Any]] = []
-        joined(_noting(parts), outs, out_specs)
+        joined(_recorder(parts), outs, out_specs)
         returned[:] = outs, out_tree, out_specs
         out_dims[:] = [spec for _, spec in parts]
         return [x for x, _ in parts]
     index = np.arange(size, dtype=np.int32)
-    rest = iter(api.map_axes(api_name, of_arrays, (index, *(x for x, _ in taken)), {},
-                             (0, *(spec for _, spec in taken)), out_dims, axis_name, axis_size,
+    rest = iter(api.map_axes(api_name, of_arrays, (index, *(x for x, _ in inputs)), {},
+                             (0, *(spec for _, spec in inputs)), out_dims, axis_name, axis_size,
                              **options))
     outs, out_tree, out_specs = returned
     return tree_util.tree_unflatten(out_tree, joined(lambda *_: next(rest), outs, out_specs))

@@ -27,11 +27,11 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
     Args:
       x: floats or complex numbers, of shape (m, n), m ≥ n.
-      is_hermitian: taken for JAX's sake; it changes nothing.
-      max_iterations: how many there may be; 10 by default.
-      eps: the smallest singular value expected, the largest being one; it ends when U changes by
-        less than the cube root of four times that. By default what is one more than 1.
-      dynamic_shape: how many rows and columns of x count.
+      is_hermitian: accepted for compatibility; it changes nothing.
+      max_iterations: the largest number of iterations, 10 by default.
+      eps: the smallest singular value expected, relative to the largest; the iteration ends when U
+        changes by less than the cube root of a multiple of it. By default the machine epsilon.
+      dynamic_shape: the number of rows and of columns of x that count.
 
     Returns:
       U, H, the number of iterations, and whether they converged.
@@ -53,19 +53,19 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
         raise ValueError("The input matrix of shape M x N must have M >= N.")
     if x.dtype.kind not in "fc":
         raise ValueError(f"data type {x.dtype.type} not inexact")
-    x = x if dynamic_shape is None else _corner(x, *dynamic_shape)
+    x = x if dynamic_shape is None else _masked(x, *dynamic_shape)
     limit = 10 if max_iterations is None else max_iterations
     eps = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
     steps = _weights(eps, limit)
-    u, moves = x * _scale(x), as_value(True)
+    u, changes = x * _scale(x), as_value(True)
     for weights in steps:
-        u, moves = _step(u, weights, eps)
-    u, moves, count = while_loop(
+        u, changes = _step(u, weights, eps)
+    u, changes, count = while_loop(
         lambda state: state[1] & (state[2] < limit),
-        lambda state: (*_step(state[0], (3, 1, 3), eps), state[2] + 1), (u, moves, len(steps)))
+        lambda state: (*_step(state[0], (3, 1, 3), eps), state[2] + 1), (u, changes, len(steps)))
     u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))
     h = product(adjoint(u), x)
-    return u, (h + adjoint(h)) / 2, count, ~moves
+    return u, (h + adjoint(h)) / 2, count, ~changes
 
 
 def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
@@ -86,7 +86,7 @@ def _weights(low: float, limit: int) -> list[tuple[float, float, float]]:
 def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any, Any]:
     """``u (a + b uᴴ u) / (1 + c uᴴ u)``, and whether that differs from u."""
     a, b, c = weights
-    one, rest = identity_like(u[:u.shape[1]]), a - b / c
+    one, weight = identity_like(u[:u.shape[1]]), a - b / c
     if is_ill := c > 100:  # normal equations would lose too many digits
         q, _ = qr_p.bind(joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
         quotient = product(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
@@ -95,7 +95,7 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
         half = triangular_solve(factor, adjoint(u), left_side=True, lower=True)
         quotient = adjoint(triangular_solve(factor, half, left_side=True, lower=True,
                                             transpose_a=True, conjugate_a=True))
-    after: Any = b / c * u + rest * quotient
+    after: Any = b / c * u + weight * quotient
     change = abs(after - u)
     return after, is_ill | ((change * change).sum() > (5 * eps) ** (2 / 3))
 
@@ -106,6 +106,6 @@ def _scale(x: Any) -> Any:
     return select(rows == 0, filled(1, rows), 1 / (sqrt(rows) * sqrt(columns)))
 
 
-def _corner(x: Any, m: Any, n: Any) -> Any:
+def _masked(x: Any, m: Any, n: Any) -> Any:
     rows, columns = (broadcasted_iota("int32", x.shape, axis) for axis in (0, 1))
     return select((rows < m) & (columns < n), x, filled(0, x))

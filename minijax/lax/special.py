@@ -1,7 +1,7 @@
 """The incomplete gamma and beta functions, their derivatives, and those of digamma.
 
-Stands on `while_loop`: each block becomes a program, of a series or a continued fraction that is
-summed until nothing changes.  Chapter 16, *Random numbers*.
+Stands on `while_loop`: each is a program that sums a series or a continued fraction until it
+converges.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/lax/special.py`.
 """
 
@@ -18,122 +18,133 @@ from minijax.control_flow.cond_scan_while import while_loop
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp
 from minijax.transforms.jit import jit
 from minijax.core.jvp import jvp_flat
-from minijax.primitives import algebra, analytic, comparison, ad_util, families, gamma, rounding
+from minijax.primitives import families
+from minijax.primitives.ad_util import batch_elementwise, filled, instantiate, stretched
+from minijax.primitives.algebra import add, div, mul, sqrt
+from minijax.primitives.analytic import erfc, exp, log, log1p
+from minijax.primitives.comparison import clamp, select
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import Examples, points
-from minijax.primitives.families import FormulaPrimitive
-from minijax.primitives.rounding import abs
+from minijax.primitives.gamma import digamma, lgamma, zeta
+from minijax.primitives.rounding import abs, floor
 from minijax.primitives.slots import (FLOAT, NOT_LINEAR, all_weak, broadcast_shapes, check_dtypes,
                                       elementwise_type)
 
 
-def _moving(f: Callable[..., Sequence], primals: Sequence, tangents: Sequence
-            ) -> tuple[tuple, tuple]:
-    """What a function gives, and how that moves with its arguments."""
-    outs, moves = jvp_flat(f, primals, tangents)
-    return tuple(outs), tuple(map(ad_util.instantiate, moves))
+def _jvp(f: Callable[..., Sequence], primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+    """The outputs of a function and their tangents, none of which is a `Zero`."""
+    outs, out_tangents = jvp_flat(f, primals, tangents)
+    return tuple(outs), tuple(map(instantiate, out_tangents))
+
+
+def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
+    """Horner's rule; the first coefficient is the constant."""
+    total = filled(0, x)
+    for c in reversed(coefficients):
+        total = total * x + c
+    return total
+
+
+def _lentz_limits(x: Array) -> tuple[Array, Callable[[Any], Any]]:
+    """The relative change at which Lentz's method ends, and a guard against division by zero."""
+    limits = dtypes.finfo(x.dtype)
+    tiny = filled(limits.tiny * 1e8, x)
+    return filled(2 * limits.eps, x), lambda y: select(abs(y) < tiny, tiny, y)
 
 
 def _series(a: Array, x: Array) -> Array:
     """1 + x/(a+1) + x²/((a+1)(a+2)) + …, for x below a + 1."""
-    def more(state: tuple) -> tuple:
+    def step(state: tuple) -> tuple:
         n, term, total = state
-        term = algebra.mul(term, algebra.div(x, algebra.add(a, n)))
-        return n + 1, term, algebra.add(total, term)
+        term = mul(term, div(x, add(a, n)))
+        return n + 1, term, add(total, term)
 
-    tiny = ad_util.filled(dtypes.finfo(x.dtype).eps / 32, x)
-    one = ad_util.filled(1, x)
-    return while_loop(lambda state: (state[1] > algebra.mul(tiny, state[2])).any(), more,
+    tiny = filled(dtypes.finfo(x.dtype).eps / 32, x)
+    one = filled(1, x)
+    return while_loop(lambda state: (state[1] > mul(tiny, state[2])).any(), step,
                       (one, one, one))[2]
 
 
-def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
-    """1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(…))), for x above a + 1, by Lentz's method; and, if asked
-    for, its derivative in a, which goes on changing where a is whole and the fraction ends.
+def _fraction(a: Array, x: Array, with_grad: bool = False) -> tuple[Array, Array]:
+    """1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(…))), for x above a + 1, by Lentz's method; and, on request,
+    its derivative in a, which may still change where a is whole and the fraction has ended.
     """
-    least = ad_util.filled(dtypes.finfo(x.dtype).tiny * 1e8, x)
-    eps, one, zero = ad_util.filled(2 * dtypes.finfo(x.dtype).eps, x), *(
-        ad_util.filled(k, x) for k in (1, 0))
+    eps, nonzero = _lentz_limits(x)
+    one, zero = filled(1, x), filled(0, x)
 
-    def kept_from_zero(y: Any) -> Any:
-        return comparison.select(abs(y) < least, least, y)
-
-    def begin(a: Array) -> tuple:
+    def first(a: Array) -> tuple:
         b = x + 1 - a
-        d = 1 / kept_from_zero(b)
-        return b, 1 / least, d, d
+        d = 1 / nonzero(b)
+        return b, 1 / nonzero(zero), d, d
 
-    def turn(n: Array, a: Array, state: tuple) -> tuple:
+    def following(n: Array, a: Array, state: tuple) -> tuple:
         b, c, d, h = state
         factor = -n * (n - a)
         b = b + 2
-        d = 1 / kept_from_zero(factor * d + b)
-        c = kept_from_zero(b + factor / c)
+        d = 1 / nonzero(factor * d + b)
+        c = nonzero(b + factor / c)
         return b, c, d, h * (c * d)
 
-    def more(state: tuple) -> tuple:
-        n, now, slopes, left = state
-        if not sloped:
-            after, moves = turn(n, a, now), slopes
+    def step(carry: tuple) -> tuple:
+        n, state, tangents, change = carry
+        if with_grad:
+            new, new_tangents = _jvp(lambda a, *state: following(n, a, state), (a, *state),
+                                     (one, *tangents))
         else:
-            after, moves = _moving(lambda a, *now: turn(n, a, now), (a, *now), (one, *slopes))
-        change = sum(abs(new[3] - old[3]) / kept_from_zero(abs(new[3]))
-                     for old, new in ((now, after), (slopes, moves)))
-        # one that has ended stays, while others go on: each turn would round it once more
-        goes_on = functools.partial(comparison.select, left > eps)
-        return (n + 1, tuple(map(goes_on, after, now)), tuple(map(goes_on, moves, slopes)),
-                goes_on(change, left))
+            new, new_tangents = following(n, a, state), tangents
+        new_change = sum(abs(after[3] - before[3]) / nonzero(abs(after[3]))
+                         for before, after in ((state, new), (tangents, new_tangents)))
+        # converged elements stay, while others change: each step would round them once more
+        update = functools.partial(select, change > eps)
+        return (n + 1, tuple(map(update, new, state)),
+                tuple(map(update, new_tangents, tangents)), update(new_change, change))
 
-    start, slopes = (_moving(begin, (a,), (one,)) if sloped else (begin(a), (zero,) * 4))
-    _, (*_, h), (*_, slope), _ = while_loop(
-        lambda state: ((state[3] > eps) & (state[0] < 10_000)).any(), more,
-        (one, start, slopes, one))
-    return h, slope
+    start, tangents = _jvp(first, (a,), (one,)) if with_grad else (first(a), (zero,) * 4)
+    _, (*_, h), (*_, tangent), _ = while_loop(
+        lambda carry: ((carry[3] > eps) & (carry[0] < 10_000)).any(), step,
+        (one, start, tangents, one))
+    return h, tangent
 
 
-def _parts(a: Array, x: Array) -> tuple[Array, ...]:
-    """Where the series serves, and the arguments of either, harmless where the other serves, or
-    neither: from others than these the series may never end.
+def _series_and_fraction_args(a: Array, x: Array) -> tuple[Array, ...]:
+    """Where the series converges, and arguments of the series and of the fraction.
+
+    Where one is not used its arguments are safe: of others the series may never end.
     """
-    one, serve = ad_util.filled(1, x), ~_large(a, x)[0] & (a > 0) & (x > 0) & (x < np.inf)
-    serve = serve & (a < np.inf)
-    a, x = comparison.select(serve, a, one), comparison.select(serve, x, one)
-    is_low = (x <= 1) | (x <= a)
-    low = comparison.select(is_low, x, one), comparison.select(is_low, a, one)
-    high = comparison.select(is_low, one * 3, x), comparison.select(is_low, one, a)
-    return is_low, *low[::-1], *high[::-1]
+    one, is_used = filled(1, x), ~_large(a, x)[0] & (a > 0) & (x > 0) & (x < np.inf) & (a < np.inf)
+    a, x = select(is_used, a, one), select(is_used, x, one)
+    is_series = (x <= 1) | (x <= a)
+    return (is_series, select(is_series, a, one), select(is_series, x, one),
+            select(is_series, one, a), select(is_series, one * 3, x))
 
 
 def _log_density(a: Array, x: Array) -> Array:
-    """Of x^a exp(-x) / gamma(a) the logarithm."""
+    """The logarithm of x^a exp(-x) / gamma(a)."""
     is_large, large_a, large_x = _large(a, x)
-    near = .5 * analytic.log(large_a / (2 * np.pi)) - 1 / (12 * large_a)
-    return comparison.select(is_large, near - .5 * large_a * _eta(large_a, large_x) ** 2,
-                         a * analytic.log(x) - x - gamma.lgamma(a))
+    near = .5 * log(large_a / (2 * np.pi)) - 1 / (12 * large_a)
+    return select(is_large, near - .5 * large_a * _eta(large_a, large_x) ** 2,
+                  a * log(x) - x - lgamma(a))
 
 
-# ── Where the shape is large, series and fraction would take as many turns as its root ────────
+# ── Large shapes: series and fraction would take as many steps as the root of the shape ──────
 
 def _large(a: Array, x: Array) -> tuple[Array, Array, Array]:
-    """Where the shape is large, and the arguments, harmless where it is not."""
-    least = ad_util.filled(1e4 if x.dtype == np.float32 else 1e6, x)
+    """Where the shape is large, and the arguments, which are safe where it is not."""
+    least = filled(1e4 if x.dtype == np.float32 else 1e6, x)
     is_large = (a >= least) & (a < np.inf) & (x >= 0) & (x < np.inf)
-    return is_large, comparison.select(is_large, a, least), comparison.select(is_large, x, least)
+    return is_large, select(is_large, a, least), select(is_large, x, least)
 
 
 def _eta(a: Array, x: Array) -> Array:
-    """Half its square is x/a - 1 - log(x/a), and its sign that of x - a."""
+    """The number of the sign of x - a, half of whose square is x/a - 1 - log(x/a)."""
     mu = (x - a) / a
     is_near = abs(mu) < .1
-    near, far = (comparison.select(is_near, *pair) for pair in (
-        (mu, ad_util.filled(.05, x)), (ad_util.filled(1, x), mu)))
-    logarithm = comparison.select(is_near, ad_util.filled(0, x), analytic.log(x) - analytic.log(a))
-    total = ad_util.filled(0, x)
-    for k in reversed(range(2, 16)):
-        total = total * -near + 2 / k
-    direct = algebra.sqrt(2 * (far - logarithm))
-    return comparison.select(is_near, near * algebra.sqrt(total),
-                         comparison.select(far < 0, -direct, direct))
+    near, far = (select(is_near, *pair) for pair in (
+        (mu, filled(.05, x)), (filled(1, x), mu)))
+    logarithm = select(is_near, filled(0, x), log(x) - log(a))
+    by_series = near * sqrt(_polynomial([2 / k for k in range(2, 16)], -near))
+    direct = sqrt(2 * (far - logarithm))
+    return select(is_near, by_series, select(far < 0, -direct, direct))
 
 
 # Coefficients of a^-k in powers of eta.  Source: N. M. Temme, *The asymptotic expansion of the
@@ -142,92 +153,89 @@ _TEMME = ((-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515
           (-1 / 540, -1 / 288, 1 / 378, -77 / 77760))
 
 
-def _of_large(a: Array, x: Array, upper: bool) -> Array:
+def _temme_expansion(a: Array, x: Array, upper: bool) -> Array:
     eta = _eta(a, x)
-    total, short = ad_util.filled(0, x), comparison.clamp(x.dtype.type(-1), eta, x.dtype.type(1))
+    total, clamped = filled(0, x), clamp(x.dtype.type(-1), eta, x.dtype.type(1))
     for row in reversed(_TEMME):
-        power = ad_util.filled(0, x)
-        for c in reversed(row):
-            power = power * short + c
-        total = total / a + power
-    rest = analytic.exp(-.5 * a * eta * eta) * total / algebra.sqrt(2 * np.pi * a)
+        total = total / a + _polynomial(row, clamped)
+    correction = exp(-.5 * a * eta * eta) * total / sqrt(2 * np.pi * a)
     sign = 1 if upper else -1
-    return .5 * analytic.erfc(sign * eta * algebra.sqrt(a / 2)) + sign * rest
+    return .5 * erfc(sign * eta * sqrt(a / 2)) + sign * correction
 
 
-def _lower(a: Array, x: Array, upper: bool) -> Array:
+def _igamma(a: Array, x: Array, upper: bool) -> Array:
     is_large, large_a, large_x = _large(a, x)
-    is_low, low_a, low_x, high_a, high_x = _parts(a, x)
-    below = analytic.exp(_log_density(low_a, low_x)) / low_a * _series(low_a, low_x)
-    above = analytic.exp(_log_density(high_a, high_x)) * _fraction(high_a, high_x)[0]
-    found = (comparison.select(is_low, 1 - below, above) if upper
-             else comparison.select(is_low, below, 1 - above))
-    found = comparison.select(is_large, _of_large(large_a, large_x, upper), found)
-    at_zero, at_end = (1., 0.) if upper else (0., 1.)
-    found = comparison.select((x == 0) | (a == np.inf), ad_util.filled(at_zero, x), found)
-    found = comparison.select((x == np.inf) | (a == 0) & (x > 0), ad_util.filled(at_end, x), found)
+    is_series, series_a, series_x, fraction_a, fraction_x = _series_and_fraction_args(a, x)
+    lower = exp(_log_density(series_a, series_x)) / series_a * _series(series_a, series_x)
+    higher = exp(_log_density(fraction_a, fraction_x)) * _fraction(fraction_a, fraction_x)[0]
+    result = select(is_series, *((1 - lower, higher) if upper else (lower, 1 - higher)))
+    result = select(is_large, _temme_expansion(large_a, large_x, upper), result)
+    at_zero, at_infinity = (1., 0.) if upper else (0., 1.)
+    result = select((x == 0) | (a == np.inf), filled(at_zero, x), result)
+    result = select((x == np.inf) | (a == 0) & (x > 0), filled(at_infinity, x), result)
     no_limit = (a == 0) & (x == 0) | (a == np.inf) & (x == np.inf)
-    return comparison.select((x < 0) | (a < 0) | no_limit | (x != x) | (a != a),
-                         ad_util.filled(np.nan, x), found)
+    return select((x < 0) | (a < 0) | no_limit | (x != x) | (a != a), filled(np.nan, x), result)
 
 
-def _slope_of_large(a: Array, x: Array) -> Array:
-    """How a gamma number moves, over the number itself: eta goes with the root of the shape."""
-    mu, one = (x - a) / a, ad_util.filled(1, x)
+def _grad_of_large(a: Array, x: Array) -> Array:
+    """The derivative of a gamma sample in a large shape, divided by the sample."""
+    mu, one = (x - a) / a, filled(1, x)
     is_near, eta = abs(mu) < .1, _eta(a, x)
-    over_mu = comparison.select(mu == 0, one, eta / comparison.select(mu == 0, one, mu))
-    apart = comparison.select(is_near, one, mu)
-    whole = comparison.select(is_near, 1 - .5 * over_mu * eta,
-                          (analytic.log(x) - analytic.log(a)) / apart)
-    return (whole + .5 * over_mu * (1 / 3 - eta / 18) / a) / a
+    eta_over_mu = select(mu == 0, one, eta / select(mu == 0, one, mu))
+    leading = select(is_near, 1 - .5 * eta_over_mu * eta,
+                     (log(x) - log(a)) / select(is_near, one, mu))
+    return (leading + .5 * eta_over_mu * (1 / 3 - eta / 18) / a) / a
 
 
-def _slope_in_a(a: Array, x: Array, of_number: bool) -> Array:
-    """Of the lower function, or (with the sign changed, by the density) of a gamma number."""
+def _grad_a(a: Array, x: Array, of_sample: bool) -> Array:
+    """The derivative in a of the lower function, or of a gamma sample at fixed random bits.
+
+    The second is minus the first, divided by the density at x.
+    """
     is_large, large_a, large_x = _large(a, x)
-    is_low, low_a, low_x, high_a, high_x = _parts(a, x)
+    is_series, series_a, series_x, fraction_a, fraction_x = _series_and_fraction_args(a, x)
 
-    (total,), (slope,) = _moving(lambda a: [_series(a, low_x)], (low_a,), (ad_util.filled(1, a),))
-    below = -(total * (analytic.log(low_x) - gamma.digamma(low_a + 1)) + slope) / low_a
-    fraction, slope = _fraction(high_a, high_x, sloped=True)
-    above = fraction * (analytic.log(high_x) - gamma.digamma(high_a)) + slope
-    by_density = comparison.select(is_low, below, above)  # over x^a exp(-x) / gamma(a)
-    by_density = comparison.select(is_large, _slope_of_large(large_a, large_x), by_density)
-    if of_number:
-        found = comparison.select(x == 0, x, by_density * x)
+    (total,), (slope,) = _jvp(lambda a: [_series(a, series_x)], (series_a,), (filled(1, a),))
+    lower = -(total * (log(series_x) - digamma(series_a + 1)) + slope) / series_a
+    fraction, slope = _fraction(fraction_a, fraction_x, with_grad=True)
+    higher = fraction * (log(fraction_x) - digamma(fraction_a)) + slope
+    ratio = select(is_series, lower, higher)  # to x^a exp(-x) / gamma(a)
+    ratio = select(is_large, _grad_of_large(large_a, large_x), ratio)
+    if of_sample:
+        result = select(x == 0, x, ratio * x)
     else:
-        found = -by_density * analytic.exp(_log_density(a, x))
-        found = comparison.select((x == 0) | (x == np.inf), ad_util.filled(0, x), found)
-    return comparison.select((x < 0) | (a <= 0) | (x != x) | (a != a) | (a == np.inf) & (x > 0),
-                         ad_util.filled(np.nan, x), found)
+        result = -ratio * exp(_log_density(a, x))
+        result = select((x == 0) | (x == np.inf), filled(0, x), result)
+    return select((x < 0) | (a <= 0) | (x != x) | (a != a) | (a == np.inf) & (x > 0),
+                  filled(np.nan, x), result)
 
 
-# ── The blocks ───────────────────────────────────────────────────────────────────────────────
+# ── Primitives ───────────────────────────────────────────────────────────────────────────────
 
 def _wide(formula: Callable[..., Array]) -> Callable[..., Array]:
-    """A formula whose arguments are stretched to one shape, and 16-bit floats computed in 32."""
+    """A formula with its arguments broadcast to one shape, and 16-bit floats computed in 32."""
     def computed(*args: Array) -> Array:
         shape, dtype = np.broadcast_shapes(*(x.shape for x in args)), args[0].dtype
         wide = np.promote_types(dtype, np.float32)
-        found = formula(*(converted(ad_util.stretched(x, shape), wide) for x in args))
-        return converted(found, dtype, all_weak([x.aval for x in args]))
+        result = formula(*(converted(stretched(x, shape), wide) for x in args))
+        return converted(result, dtype, all_weak([x.aval for x in args]))
     return computed
 
 
-def _block(name: str, count: int, formula: Callable[..., Array], jvp: Any, examples: Examples
+def _primitive(name: str, count: int, formula: Callable[..., Array], jvp: Any, examples: Examples
            ) -> Primitive:
-    """An elementwise operation that is a program with loops: it is compiled when evaluated, too."""
+    """An elementwise primitive that is a program with loops; eager evaluation compiles it, too."""
     program = _wide(formula)
     return Primitive(
         name, impl=families.by_program(jit(program)), program=program, jvp=jvp,
         abstract_eval=elementwise_type(name, [FLOAT] * count), transpose=NOT_LINEAR,
-        batch=ad_util.batch_elementwise, examples=lambda: examples()[::3])  # each is compiled
+        batch=batch_elementwise, examples=lambda: examples()[::3])  # each is compiled
 
 
 def _of_two(name: str, meaning: str, shown: str, formula: Callable[..., Array], jvp: Any
             ) -> tuple[Primitive, Callable[[Any, Any], Array]]:
-    """A function of a shape and a place, and its block."""
-    p = _block(name, 2, formula, jvp, points((.5, 4.), (.3, 5.)))
+    """A primitive of a shape and a point, and its function."""
+    p = _primitive(name, 2, formula, jvp, points((.5, 4.), (.3, 5.)))
 
     def function(a: Any, x: Any) -> Array:
         return p.bind(a, x)
@@ -238,26 +246,26 @@ def _of_two(name: str, meaning: str, shown: str, formula: Callable[..., Array], 
 
 
 @_wide
-def _by_x(a: Array, x: Array) -> Array:
+def _grad_x(a: Array, x: Array) -> Array:
     is_large, _, _ = _large(a, x)
-    small = (a - 1) * analytic.log(x) - x - gamma.lgamma(a)
-    return comparison.select(is_large, analytic.exp(_log_density(a, x)) / x, analytic.exp(small))
+    small = (a - 1) * log(x) - x - lgamma(a)
+    return select(is_large, exp(_log_density(a, x)) / x, exp(small))
 
 
 igamma_grad_a_p, igamma_grad_a = _of_two(
     "igamma_grad_a", "The derivative of `igamma` in its first argument.", "-0.2762",
-    lambda a, x: _slope_in_a(a, x, False), cannot("it is a derivative that has none"))
+    lambda a, x: _grad_a(a, x, False), cannot("it is a derivative that has none"))
 igamma_p, igamma = _of_two(
     "igamma", "The lower incomplete gamma function, divided by the whole one.", "0.2642",
-    lambda a, x: _lower(a, x, False), families.per_argument(
-        lambda t, y, a, x: t * igamma_grad_a(a, x), lambda t, y, a, x: t * _by_x(a, x)))
+    lambda a, x: _igamma(a, x, False), families.per_argument(
+        lambda t, y, a, x: t * igamma_grad_a(a, x), lambda t, y, a, x: t * _grad_x(a, x)))
 igammac_p, igammac = _of_two(
     "igammac", "The upper incomplete gamma function, divided by the whole one.", "0.7358",
-    lambda a, x: _lower(a, x, True), families.per_argument(
-        lambda t, y, a, x: -t * igamma_grad_a(a, x), lambda t, y, a, x: -t * _by_x(a, x)))
+    lambda a, x: _igamma(a, x, True), families.per_argument(
+        lambda t, y, a, x: -t * igamma_grad_a(a, x), lambda t, y, a, x: -t * _grad_x(a, x)))
 
 
-# Itself it is derived as it is summed, in forward mode, so it is no block.
+# Its derivative is that of its loops, in forward mode, so that it is no primitive.
 def random_gamma_grad(a: Any, x: Any) -> Array:
     """How a gamma number x moves with the shape a of its distribution.
 
@@ -271,14 +279,14 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
     Raises:
       TypeError: for other dtypes.
     """
-    a, x = _alike("random_gamma_grad", a, x)
-    return converted(_slope_of_number(a, x), x.dtype)
+    a, x = _broadcast_args("random_gamma_grad", a, x)
+    return converted(_sample_grad(a, x), x.dtype)
 
 
 @functools.partial(jit, inline=True)
 @_wide
-def _slope_of_number(a: Array, x: Array) -> Array:
-    return _slope_in_a(a, x, True)
+def _sample_grad(a: Array, x: Array) -> Array:
+    return _grad_a(a, x, True)
 
 
 # ── The incomplete beta function ─────────────────────────────────────────────────────────────
@@ -288,31 +296,27 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 
     Source: DLMF, 8.17.22.
     """
-    least = ad_util.filled(dtypes.finfo(x.dtype).tiny * 1e8, x)
-    eps, one = ad_util.filled(2 * dtypes.finfo(x.dtype).eps, x), ad_util.filled(1, x)
+    (eps, nonzero), one = _lentz_limits(x), filled(1, x)
 
-    def kept_from_zero(y: Any) -> Any:
-        return comparison.select(abs(y) < least, least, y)
-
-    def more(state: tuple) -> tuple:
-        m, c, d, h, left = state
+    def step(state: tuple) -> tuple:
+        m, c, d, h, error = state
         change = one
         for factor in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
                        -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
-            d = 1 / kept_from_zero(1 + factor * d)
-            c = kept_from_zero(1 + factor / c)
+            d = 1 / nonzero(1 + factor * d)
+            c = nonzero(1 + factor / c)
             change = change * (c * d)
-        # one that has ended stays, while others go on: each turn would round it once more
-        h = comparison.select(left > eps, h * change, h)
-        return m + 1, c, d, h, comparison.select(left > eps, abs(change - 1), left)
+        # converged elements stay, while others change: each step would round them once more
+        h = select(error > eps, h * change, h)
+        return m + 1, c, d, h, select(error > eps, abs(change - 1), error)
 
-    first = 1 / kept_from_zero(1 - (a + b) * x / (a + 1))
-    return while_loop(lambda state: ((state[4] > eps) & (state[0] < 10_000)).any(), more,
+    first = 1 / nonzero(1 - (a + b) * x / (a + 1))
+    return while_loop(lambda state: ((state[4] > eps) & (state[0] < 10_000)).any(), step,
                       (one, one, first, first, one))[3]
 
 
 def _log_beta(a: Array, b: Array) -> Array:
-    return gamma.lgamma(a) + gamma.lgamma(b) - gamma.lgamma(a + b)
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 # Bernoulli numbers, 2k (2k - 1) below.
@@ -320,18 +324,14 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def beyond_stirling(z: Any) -> Any:
-    """What Stirling's formula for log(gamma(z)) leaves over, for large z.
+    """The remainder of Stirling's formula for log(gamma(z)), for large z.
 
     >>> from minijax.core import as_value
     >>> beyond_stirling(as_value(np.float32(10))).round(6)
     Array(0.008331, dtype=float32)
     """
     inverse = 1 / z
-    square = inverse * inverse
-    total = ad_util.filled(0, z)
-    for term in reversed(_STIRLING):
-        total = total * square + term
-    return total * inverse
+    return _polynomial(_STIRLING, inverse * inverse) * inverse
 
 
 def _beta_powers(a: Array, b: Array, x: Array) -> Array:
@@ -339,28 +339,27 @@ def _beta_powers(a: Array, b: Array, x: Array) -> Array:
     """
     n, y = a + b, 1 - x
     are_large = (a >= 10) & (b >= 10)
-    plain = analytic.exp(a * analytic.log(x) + b * analytic.log1p(-x) - _log_beta(a, b))
-    exponent = a * analytic.log(x * (n / a)) + b * analytic.log(y * (n / b))
+    plain = exp(a * log(x) + b * log1p(-x) - _log_beta(a, b))
+    exponent = a * log(x * (n / a)) + b * log(y * (n / b))
     exponent = exponent - (beyond_stirling(a) + beyond_stirling(b) - beyond_stirling(n))
-    near = analytic.exp(exponent) * algebra.sqrt(a / n * b / (2 * np.pi))
-    return comparison.select(are_large, near, plain)
+    near = exp(exponent) * sqrt(a / n * b / (2 * np.pi))
+    return select(are_large, near, plain)
 
 
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf)
-    safe, half = functools.partial(comparison.select, inside), ad_util.filled(.5, x)
+    safe, half = functools.partial(select, inside), filled(.5, x)
     a0, b0, x0 = safe(a, half), safe(b, half), safe(x, half)
-    turned = x0 > (a0 + 1) / (a0 + b0 + 2)  # there it is one less the other way round
-    p, q = comparison.select(turned, b0, a0), comparison.select(turned, a0, b0)
-    y = comparison.select(turned, 1 - x0, x0)
-    found = _beta_powers(a0, b0, x0) / p * _beta_fraction(p, q, y)
-    found = comparison.select(turned, 1 - found, found)
-    # without a width all of it lies at an end
-    low, high = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)
-    end = comparison.select(low & (x > 0), ad_util.filled(1, x),
-                        comparison.select(high & (x < 1), ad_util.filled(0, x), x))
-    is_wrong = ~((x >= 0) & (x <= 1) & (a >= 0) & (b >= 0)) | low & high
-    return safe(found, comparison.select(is_wrong, ad_util.filled(np.nan, x), end))
+    is_swapped = x0 > (a0 + 1) / (a0 + b0 + 2)  # betainc(a, b, x) is 1 - betainc(b, a, 1 - x)
+    p, q = select(is_swapped, b0, a0), select(is_swapped, a0, b0)
+    y = select(is_swapped, 1 - x0, x0)
+    result = _beta_powers(a0, b0, x0) / p * _beta_fraction(p, q, y)
+    result = select(is_swapped, 1 - result, result)
+    # in the limits the whole distribution is at 0, or at 1
+    at_zero, at_one = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)
+    limit = select(at_zero & (x > 0), filled(1, x), select(at_one & (x < 1), filled(0, x), x))
+    is_invalid = ~((x >= 0) & (x <= 1) & (a >= 0) & (b >= 0)) | at_zero & at_one
+    return safe(result, select(is_invalid, filled(np.nan, x), limit))
 
 
 def _refused(t: Array, *args: Array) -> Array:
@@ -369,10 +368,10 @@ def _refused(t: Array, *args: Array) -> Array:
 
 @_wide
 def _beta_density(a: Array, b: Array, x: Array) -> Array:
-    return analytic.exp((b - 1) * analytic.log1p(-x) + (a - 1) * analytic.log(x) - _log_beta(a, b))
+    return exp((b - 1) * log1p(-x) + (a - 1) * log(x) - _log_beta(a, b))
 
 
-regularized_incomplete_beta_p = _block(
+regularized_incomplete_beta_p = _primitive(
     "regularized_incomplete_beta", 3, _betainc, families.per_argument(
         _refused, _refused, lambda t, y, *args: t * _beta_density(*args)),
     points((.5, 4.), (.5, 4.), (.1, .9)))
@@ -397,30 +396,30 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
 
 # ── The derivatives of digamma ───────────────────────────────────────────────────────────────
 
-def _alike(name: str, *args: Any) -> list[Array]:
-    """The arguments, of one floating dtype, in one shape."""
+def _broadcast_args(name: str, *args: Any) -> list[Array]:
+    """The arguments, of one floating dtype, broadcast to one shape."""
     arrays = [core.as_value(x) for x in args]
     check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
     shape = broadcast_shapes(name, [x.shape for x in arrays])
-    return [ad_util.stretched(x, shape) for x in arrays]
+    return [stretched(x, shape) for x in arrays]
 
 
 @custom_jvp
 @_wide
 def _ruled_polygamma(m: Array, x: Array) -> Array:
-    is_even = m == 2 * rounding.floor(m / 2)
-    sign = comparison.select(is_even, ad_util.filled(-1, m), ad_util.filled(1, m))
-    found = sign * analytic.exp(gamma.lgamma(m + 1)) * gamma.zeta(m + 1, x)
-    found = comparison.select(m == 0, gamma.digamma(x), found)
-    return comparison.select((m < 0) | (m != rounding.floor(m)), ad_util.filled(np.nan, m), found)
+    is_even = m == 2 * floor(m / 2)
+    sign = select(is_even, filled(-1, m), filled(1, m))
+    result = sign * exp(lgamma(m + 1)) * zeta(m + 1, x)
+    result = select(m == 0, digamma(x), result)
+    return select((m < 0) | (m != floor(m)), filled(np.nan, m), result)
 
 
 @functools.partial(_ruled_polygamma.defjvp, symbolic_zeros=True)
 def _polygamma_rule(primals: tuple, tangents: tuple) -> tuple:
-    (m, x), (of_m, of_x) = primals, tangents
-    if not isinstance(of_m, SymbolicZero):
+    (m, x), (m_dot, x_dot) = primals, tangents
+    if not isinstance(m_dot, SymbolicZero):
         raise ValueError("polygamma gradient with respect to m is not supported")
-    return _ruled_polygamma(m, x), _ruled_polygamma(m + 1, x) * of_x
+    return _ruled_polygamma(m, x), _ruled_polygamma(m + 1, x) * x_dot
 
 
 def polygamma(m: Any, x: Any) -> Array:
@@ -437,8 +436,8 @@ def polygamma(m: Any, x: Any) -> Array:
       TypeError: for other dtypes.
       ValueError: for its derivative in m.
     """
-    return _ruled_polygamma(*_alike("polygamma", m, x))
+    return _ruled_polygamma(*_broadcast_args("polygamma", m, x))
 
 
-# Functions of one formula are compiled, too, where they are evaluated.
-FormulaPrimitive.compiled = staticmethod(eager_strips.evaluated)
+# Eager evaluation compiles primitives of one formula, too.
+families.FormulaPrimitive.compiled = staticmethod(eager_strips.evaluated)

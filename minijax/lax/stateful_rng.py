@@ -1,4 +1,4 @@
-"""Numbers from a generator with a hidden state: `lax.rng_uniform`.
+"""Random numbers from a generator with a hidden state: `lax.rng_uniform`.
 
 Stands on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
 In JAX: `jax/_src/lax/lax.py`, and the state is XLA's.
@@ -15,7 +15,7 @@ from minijax.primitives.axes import Shape, canonical_shape, check_sizes, refuse
 
 
 class StateEffect(Effect):
-    """A hidden state goes on: the equation gives other numbers each time."""
+    """A hidden state changes: the equation returns other numbers each time."""
 
     def __repr__(self) -> str:
         return "RandomState"
@@ -28,22 +28,22 @@ _generator = np.random.default_rng()  # from the system's entropy, so no run rep
 def _draw(low: np.ndarray, high: np.ndarray, *, shape: Shape) -> list[np.ndarray]:
     dtype = low.dtype
     if np.issubdtype(dtype, np.integer):
-        a, b = int(low), int(high)  # Python's, of which the one after the largest is one, too
+        a, b = int(low), int(high)  # Python's, as a + 1 may exceed the dtype
         return [np.asarray(_generator.integers(a, max(b, a + 1), shape, dtype))]
-    steps = 1 << dtypes.finfo(dtype).nmant  # so many are exact, and less than one
+    steps = 1 << dtypes.finfo(dtype).nmant  # fractions of which are exact, and less than one
     with np.errstate(all="ignore"):
-        share = (_generator.integers(0, steps, shape) / steps).astype(dtype)
-        drawn = np.asarray(low + (high - low) * share)
-    return [np.where(drawn < high, drawn, low).astype(dtype)]  # a sum may be rounded up to `high`
+        fraction = (_generator.integers(0, steps, shape) / steps).astype(dtype)
+        sample = np.asarray(low + (high - low) * fraction)
+    return [np.where(sample < high, sample, low).astype(dtype)]  # may have been rounded to `high`
 
 
 def _type(a: ShapedArray, b: ShapedArray, *, shape: Shape) -> list[ShapedArray]:
-    number = any(dtypes.issubdtype(a.dtype, kind) for kind in (np.integer, np.floating))
+    is_real = any(dtypes.issubdtype(a.dtype, kind) for kind in (np.integer, np.floating))
     refuse((a.dtype != b.dtype, "Arguments to rng_uniform must have identical dtypes, got "
             f"{a.dtype} and {b.dtype}."),
            (bool(a.shape or b.shape), "Arguments to rng_uniform must be scalars; got shapes "
             f"{a.shape} and {b.shape}."),
-           (not number, f"rng_uniform must get integers or real numbers, got {a.dtype}."),
+           (not is_real, f"rng_uniform must get integers or real numbers, got {a.dtype}."),
            error=ValueError)
     check_sizes("rng_uniform", "shape", shape)
     return [ShapedArray(shape, a.dtype, weak_type=a.weak_type and b.weak_type)]
@@ -64,7 +64,7 @@ rng_uniform_p = Primitive(
 
 
 def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
-    """Random numbers from `a` up to but not including `b`, other ones on each call.
+    """Random numbers from `a` up to but not including `b`, different on each call.
 
     The state is hidden: no seed repeats them, in JAX neither.  Prefer `jax.random.uniform`.
 

@@ -1,4 +1,4 @@
-"""Products of reflections, updates of factors, and tridiagonal systems, of products and scans.
+"""Products of reflections, updates of factors, and tridiagonal systems, by products and scans.
 
 Stands on `primitives`, `scan`.  In JAX: `jax/_src/lax/linalg.py`.
 """
@@ -67,7 +67,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     Array([[-3.],
            [ 4.]], dtype=float32)
     """
-    a, taus, c = as_value(a), as_value(taus), as_value(c)
+    a, taus, c = map(as_value, (a, taus, c))
     check_matrix("ormqr", a.aval)
     if a.shape[-2] != c.shape[-2 if left else -1]:
         raise ValueError(
@@ -142,7 +142,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     Array([[1.],
            [2.]], dtype=float32)
     """
-    dl, d, du, b = (as_value(x) for x in (dl, d, du, b))
+    dl, d, du, b = map(as_value, (dl, d, du, b))
     check_matrix("tridiagonal_solve", b.aval)
     if not dl.shape == d.shape == du.shape:
         raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
@@ -157,15 +157,15 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool) -> Array:
     low, mid, high = (move_axis(shape.expand_dims(x, (x.ndim,)), -2, 0) for x in (dl, d, du))
     right = move_axis(b, -2, 0)
-    nothing = mid[:1] - mid[:1]
-    low, high = (joining.concatenate([x, nothing], 0) for x in (low[1:], high[:-1]))
-    mid = joining.concatenate([mid, nothing + 1], 0)
+    zero = mid[:1] - mid[:1]
+    low, high = (joining.concatenate([x, zero], 0) for x in (low[1:], high[:-1]))
+    mid = joining.concatenate([mid, zero + 1], 0)
     right = joining.concatenate([right, right[:1] * 0], 0)
     first = mid[0], high[0], right[0]
-    after = joining.concatenate([high[1:], nothing], 0)
-    eliminate, small = functools.partial(_eliminate, goes_on=perturb_singular), None
+    after = joining.concatenate([high[1:], zero], 0)
+    eliminate, small = functools.partial(_eliminate, skips_zero=perturb_singular), None
     _, rows = scan(eliminate, first, (low, mid[1:], after, right[1:]))
-    if perturb_singular:  # by what rounding may have left of the largest number
+    if perturb_singular:  # by the rounding error of the largest number
         limits = dtypes.finfo(d.dtype)
         largest = abs(joining.concatenate(rows[:3], 0)).max(0)
         small = max(largest * limits.eps, ad_util.filled(limits.tiny, largest))
@@ -174,30 +174,30 @@ def _eliminated(dl: Array, d: Array, du: Array, b: Array, perturb_singular: bool
     return move_axis(x, 0, -2)
 
 
-def _eliminate(row: tuple, below: tuple, goes_on: bool) -> tuple[tuple, tuple]:
-    """Elimination in two rows: the larger pivot stays, the other row loses its first number.
+def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple]:
+    """Elimination in two rows: the row of the larger pivot stays, of the other it becomes zero.
 
-    Where it has none, it is left as it is if the elimination `goes_on`, or else nan.
+    Where both are zero, the other row is unchanged if the elimination `skips_zero`, else nan.
     """
     current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
 
     def either(x: Any, y: Any) -> Any:
         return select(ad_util.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
-    kept, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
-                   for pair in ((below, current), (current, below)))
-    is_done: Any = (kept[0] == 0) & goes_on
-    factor = other[0] / (kept[0] + is_done)
-    rest: Any = tuple(y - factor * x for x, y in zip(kept[1:], other[1:], strict=True))
-    return rest, tuple(kept)
+    pivot_row, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
+                        for pair in ((below, current), (current, below)))
+    is_zero: Any = (pivot_row[0] == 0) & skips_zero
+    factor = other[0] / (pivot_row[0] + is_zero)
+    reduced: Any = tuple(y - factor * x for x, y in zip(pivot_row[1:], other[1:], strict=True))
+    return reduced, tuple(pivot_row)
 
 
 def _substitute(later: tuple, row: tuple, small: Any = None) -> tuple[tuple, Any]:
-    pivot, next_one, over_next, right = row
-    rest = right - next_one * later[0] - over_next * later[1]
+    pivot, next, second_next, right = row
+    residual = right - next * later[0] - second_next * later[1]
     if small is not None:
-        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(rest)
+        is_too_small = abs(pivot) * dtypes.finfo(pivot.dtype).max <= abs(residual)
         pivot = pivot + small * is_too_small * (1 - 2 * (pivot.real < 0))
-    x = rest / pivot
+    x = residual / pivot
     return (x, later[0]), x
 
 

@@ -29,7 +29,7 @@ relu.defjvps(lambda t, out, x: lax.select(x > 0, t, lax.full_like(t, 0)))
 
 @custom_jvp
 def relu6(x: ArrayLike) -> Array:
-    """x, kept between 0 and 6; the derivative at both ends is 0.
+    """x, clipped to [0, 6]; the derivative at both ends is 0.
 
     >>> relu6(jnp.array([-1., 2., 8.]))
     Array([0., 2., 6.], dtype=float32)
@@ -108,8 +108,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     [x] = promote_dtypes_inexact(as_array("gelu", x))
     if approximate:
         slope = np.sqrt(2 / np.pi).astype(x.dtype)
-        bent: Any = jnp.tanh(slope * (x + 0.044715 * x ** 3))
-        return x * (0.5 * (1.0 + bent))
+        activation: Any = jnp.tanh(slope * (x + 0.044715 * x ** 3))
+        return x * (0.5 * (1.0 + activation))
     half_root = np.sqrt(0.5).astype(x.dtype)
     return x * (lax.erfc(-x * half_root) / 2)
 
@@ -121,8 +121,8 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     2.0
     """
     x = as_array("elu", x)
-    below = jnp.where(x > 0, 0.0, x)  # away from the overflow of the other side
-    return jnp.where(x > 0, x, alpha * jnp.expm1(below))
+    negative = jnp.where(x > 0, 0.0, x)  # away from the overflow of the other side
+    return jnp.where(x > 0, x, alpha * jnp.expm1(negative))
 
 
 def selu(x: ArrayLike) -> Array:
@@ -131,8 +131,8 @@ def selu(x: ArrayLike) -> Array:
     >>> round(float(selu(1.)), 4)
     1.0507
     """
-    bent: Any = elu(x, 1.6732632423543772848170429916717)
-    return 1.0507009873554804934193349852946 * bent
+    activation: Any = elu(x, 1.6732632423543772848170429916717)
+    return 1.0507009873554804934193349852946 * activation
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
@@ -141,8 +141,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> float(celu(2.))
     2.0
     """
-    below = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
-    return jnp.maximum(x, 0.0) + alpha * below
+    negative = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+    return jnp.maximum(x, 0.0) + alpha * negative
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
@@ -156,7 +156,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """x, kept between -1 and 1.
+    """x, clipped to [-1, 1].
 
     >>> hard_tanh(jnp.array([-3., 0.5, 3.]))
     Array([-1. ,  0.5,  1. ], dtype=float32)
@@ -206,7 +206,7 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """``(x + 1) / 2``, kept between 0 and 1: the derivative of `sparse_plus`.
+    """``(x + 1) / 2``, clipped to [0, 1]: the derivative of `sparse_plus`.
 
     >>> sparse_sigmoid(jnp.array([-2., 0., 2.]))
     Array([0. , 0.5, 1. ], dtype=float32)

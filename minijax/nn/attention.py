@@ -1,4 +1,4 @@
-"""Attention: each query takes a mean of values, weighted by how alike it is to their keys.
+"""Attention: for each query a mean of values, weighted by its similarity to their keys.
 
 Stands on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
 In JAX: `jax/_src/nn/functions.py`.
@@ -37,21 +37,20 @@ def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None
                          f"heads; got {query.shape[2]} and {key.shape[2]}.")
 
 
-def _may_look(places: int, others: int, is_causal: bool, window: Any, query_lengths: Any,
-              key_lengths: Any) -> Any:
-    """The mask of the keys of each query: bools of shape (batch or 1, 1, places, others)."""
-    here, there = jnp.arange(places)[:, None], jnp.arange(others)[None, :]
-    allowed = jnp.ones((1, 1, places, others), bool)
+def _attention_mask(queries: int, keys: int, is_causal: bool, window: Any, query_lengths: Any,
+                    key_lengths: Any) -> Any:
+    """The keys of each query: bools of shape (batch or 1, 1, queries, keys)."""
+    query, key = jnp.arange(queries)[:, None], jnp.arange(keys)[None, :]
+    mask = jnp.ones((1, 1, queries, keys), bool)
     if is_causal:
-        allowed &= there <= here
+        mask &= key <= query
     if window is not None:
         left, right = (window, window) if isinstance(window, int) else window
-        allowed &= (there >= here - left) & (there <= here + right)
-    if query_lengths is not None:
-        allowed &= here < jnp.asarray(query_lengths)[:, None, None, None]
-    if key_lengths is not None:
-        allowed &= there < jnp.asarray(key_lengths)[:, None, None, None]
-    return allowed
+        mask &= (key >= query - left) & (key <= query + right)
+    for index, lengths in ((query, query_lengths), (key, key_lengths)):
+        if lengths is not None:
+            mask &= index < jnp.asarray(lengths)[:, None, None, None]
+    return mask
 
 
 def dot_product_attention(
@@ -67,13 +66,13 @@ def dot_product_attention(
       query: floats of shape (batch, places, heads, features), or without the first axis.
       key, value: of shape (batch, other places, heads, features); with fewer heads, of which
         `heads` is a multiple, several of the queries' share one.
-      bias: added to what the softmax gets; broadcasts to (batch, heads, places, other places).
-      mask: bools of such a shape: which places take part.
-      scale: what products are multiplied by; ``1 / sqrt(features)`` by default.
-      is_causal: whether each place looks at none after it.
-      query_seq_lengths, key_value_seq_lengths: how many places of each row of the batch count:
+      bias: added to the logits; broadcasts to (batch, heads, places, other places).
+      mask: bools of such a shape: the keys of each query.
+      scale: a factor of the products; ``1 / sqrt(features)`` by default.
+      is_causal: whether queries ignore the keys after their own place.
+      query_seq_lengths, key_value_seq_lengths: the lengths of the sequences of the batch:
         integers of shape (batch,).
-      local_window_size: how far each place looks to the left and to the right.
+      local_window_size: how many keys to the left and to the right of its place a query has.
       implementation: None or "xla"; there is one.
       return_residual: whether to return the logarithms of the sums too, (batch, places, heads).
 
@@ -88,31 +87,31 @@ def dot_product_attention(
       ValueError: for shapes that do not fit.
     """
     query, key, value = (as_array("dot_product_attention", x) for x in (query, key, value))
-    shape, of_one = query.shape, query.ndim == 3
-    if of_one:
+    shape, is_unbatched = query.shape, query.ndim == 3
+    if is_unbatched:
         query, key, value = query[None], key[None], value[None]
         bias, mask = (None if x is None else jnp.asarray(x)[None] for x in (bias, mask))
     _check(query, key, value, implementation)
-    shared = query.shape[2] // key.shape[2]
-    if shared > 1:
-        key, value = (jnp.repeat(x, shared, axis=2) for x in (key, value))
+    group_size = query.shape[2] // key.shape[2]
+    if group_size > 1:
+        key, value = (jnp.repeat(x, group_size, axis=2) for x in (key, value))
     scale = 1 / np.sqrt(query.shape[3]) if scale is None else scale
     logits = jnp.einsum("BTNH,BSNH->BNTS", query, key,
                         preferred_element_type=jnp.promote_types(query.dtype, np.float32))
     logits = logits * jnp.asarray(scale, logits.dtype)
     if bias is not None:
         logits = (logits + bias).astype(logits.dtype)
-    allowed = _may_look(query.shape[1], key.shape[1], is_causal, local_window_size,
-                        query_seq_lengths, key_value_seq_lengths)
+    whole_mask = _attention_mask(query.shape[1], key.shape[1], is_causal, local_window_size,
+                                 query_seq_lengths, key_value_seq_lengths)
     if mask is not None:
-        allowed = allowed & mask
-    # the least number would become -inf when something is subtracted from it
-    logits = jnp.where(allowed, logits, -0.7 * jnp.finfo(logits.dtype).max)
+        whole_mask = whole_mask & mask
+    # the least float would overflow to -inf in a difference
+    logits = jnp.where(whole_mask, logits, -0.7 * jnp.finfo(logits.dtype).max)
     weights = softmax(logits, axis=-1).astype(key.dtype)
     out = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
     sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2)
     if query_seq_lengths is not None:
-        counts = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
-        out = jnp.where(counts[..., None, None], out, 0)
+        is_valid = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
+        out = jnp.where(is_valid[..., None, None], out, 0)
     out = out.reshape(shape)
-    return (out, sums[0] if of_one else sums) if return_residual else out
+    return (out, sums[0] if is_unbatched else sums) if return_residual else out

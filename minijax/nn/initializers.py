@@ -1,4 +1,4 @@
-"""Initial weights: functions of (key, shape, dtype), and functions that make such functions.
+"""Initial weights: functions of (key, shape, dtype), and functions that return such functions.
 
 Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
 In JAX: `jax/_src/nn/initializers.py`.
@@ -72,7 +72,7 @@ def _scaled(draw: Callable[..., Array], scale: Any, dtype: Any) -> Initializer:
 
 
 def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
-    """Numbers spread evenly from 0 to `scale`.
+    """Uniform numbers from 0 to `scale`.
 
     >>> uniform()(random.key(0), (3,)).shape
     (3,)
@@ -101,19 +101,18 @@ def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.
 
 
 def _sizes(shape: Sequence[int], axes: AxisNumbers) -> int:
-    places = (axes,) if isinstance(axes, int) else axes
-    return math.prod(shape[place] for place in places)
+    return math.prod(shape[axis] for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
 def _fans(shape: Sequence[int], in_axis: AxisNumbers, out_axis: AxisNumbers,
           batch_axis: AxisNumbers) -> tuple[float, float]:
-    """How many numbers go into each output, and how many outputs each number goes to."""
+    """The number of inputs of each output, and of outputs of each input."""
     if len(shape) <= 1:
         raise ValueError("Can't compute input and output sizes of a "
                          f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
     inputs, outputs = _sizes(shape, in_axis), _sizes(shape, out_axis)
-    receptive = math.prod(shape) / inputs / outputs / _sizes(shape, batch_axis)
-    return inputs * receptive, outputs * receptive
+    window_size = math.prod(shape) / inputs / outputs / _sizes(shape, batch_axis)
+    return inputs * window_size, outputs * window_size
 
 
 def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNumbers = -2,
@@ -143,23 +142,24 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
 def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     if distribution == "truncated_normal":
-        # makes up for the variance lost by the cut at two standard deviations
-        kept = 0.95311164380491208 if is_complex else 0.87962566103423978
-        stddev = jnp.sqrt(variance) / jnp.array(kept, dtype)
+        # the standard deviation of a normal number that is truncated at two of its own
+        truncated = 0.95311164380491208 if is_complex else 0.87962566103423978
+        stddev = jnp.sqrt(variance) / jnp.array(truncated, dtype)
         if is_complex:
-            share = 1 - math.exp(-4)  # of a complex normal number's squared radii: those below 4
-            return _turned(key, shape, dtype, lambda u: -jnp.log1p(-share * u)) * stddev
+            p = 1 - math.exp(-4)  # the probability that the squared radius is below 4
+            return _complex(key, shape, dtype, lambda u: -jnp.log1p(-p * u)) * stddev
         return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
     if distribution == "normal":
         return random.normal(key, shape, dtype) * jnp.sqrt(variance)
     if distribution == "uniform" and is_complex:
-        return _turned(key, shape, dtype, lambda u: u) * jnp.sqrt(2 * variance)
+        return _complex(key, shape, dtype, lambda u: u) * jnp.sqrt(2 * variance)
     if distribution == "uniform":
         return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
 
-def _turned(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]) -> Array:
+def _complex(key: Any, shape: Sequence[int], dtype: Any, square: Callable[[Array], Array]
+             ) -> Array:
     """Complex numbers of uniform angle, whose squared radius is a function of uniform numbers."""
     radius, angle = (random.uniform(k, shape, dtypes.to_floating_dtype(dtype))
                      for k in random.split(key))
@@ -188,9 +188,9 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
-    """A matrix whose rows or columns are orthonormal, all such equally likely.
+    """A matrix with orthonormal rows or columns, uniformly distributed.
 
-    The factor Q of a random matrix, with the signs that make the factor R positive.
+    The factor Q of a random matrix, with signs that make the diagonal of R positive.
     """
     q, r = jnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), dtype))
     q = q * jnp.sign(jnp.diagonal(r))
@@ -198,7 +198,7 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
 
 
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Weights that keep lengths: as a matrix with `column_axis` as columns, they are orthonormal.
+    """Weights that preserve norms: an orthonormal matrix, whose columns are `column_axis`.
 
     >>> orthogonal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -211,15 +211,14 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
             return jnp.zeros(shape, dtype)
         columns = shape[column_axis]
         matrix = _orthonormal(key, math.prod(shape) // columns, columns, dtype)
-        place = column_axis % len(shape)
-        others = (*shape[:place], *shape[place + 1:])
+        others = np.delete(shape, column_axis).tolist()
         return jnp.array(scale, dtype) * jnp.moveaxis(
             matrix.reshape(*others, columns), -1, column_axis)
     return init
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Weights of a convolution that keeps lengths: `orthogonal` in the middle, zero around it.
+    """Weights of a convolution that preserves norms: `orthogonal` in the middle, zeros around it.
 
     >>> delta_orthogonal()(random.key(0), (3, 2, 4)).shape
     (3, 2, 4)

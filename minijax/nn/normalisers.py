@@ -6,8 +6,6 @@ In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
 
 from typing import Any
 
-import numpy as np
-
 from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
@@ -15,7 +13,7 @@ from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, 
 
 
 def _shifted(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
-    """x less its largest element, for which no derivative is taken: it cancels."""
+    """x less its largest element, whose derivative cancels and is not computed."""
     masked = x if where is None else jnp.where(where, x, -jnp.inf)
     largest: Any = jnp.max(masked, axis, keepdims=True, initial=_initial(x, where))
     return masked - lax.stop_gradient(largest)
@@ -134,7 +132,7 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
-    """A row for each integer, with a one at that place; all zeros where there is no such place.
+    """A row for each integer, with a one at that index; all zeros if it is out of bounds.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
@@ -147,9 +145,8 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
                                "`num_classes`.")
     dtype = dtypes.check_user_dtype_supported(dtype, "one_hot")
     x = jnp.asarray(x)
-    place = canonical_axis(axis, x.ndim + 1)
-    shape = [num_classes if d == place else 1 for d in range(x.ndim + 1)]
-    kind = x.dtype if x.dtype != bool else np.dtype("int32")
-    classes = lax.broadcasted_iota(kind, shape, place)
-    same = lax.expand_dims(x, (place,)) == classes
-    return lax.convert_element_type(same, dtype or dtypes.default_float_dtype())
+    axis = canonical_axis(axis, x.ndim + 1)
+    shape = [num_classes if d == axis else 1 for d in range(x.ndim + 1)]
+    classes = lax.broadcasted_iota(dtypes.to_numeric_dtype(x.dtype), shape, axis)
+    is_class = lax.expand_dims(x, (axis,)) == classes
+    return lax.convert_element_type(is_class, dtype or dtypes.default_float_dtype())

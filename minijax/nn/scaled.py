@@ -1,4 +1,4 @@
-"""Products of block-scaled numbers: of quantised arrays, and with quantisation.
+"""Products of block-scaled arrays, which are quantised already, or by the product.
 
 Stands on `numpy`.  Block formats: *OCP Microscaling Formats (MX) Specification* 1.0.
 In JAX: `jax/_src/cudnn/scaled_matmul_stablehlo.py`.
@@ -63,11 +63,11 @@ def scaled_matmul(lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_sca
     """
     a, b, *scales = as_arrays("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     _check(a, b, *scales)
-    return lax.dot_general(_spread(a, scales[0]), _spread(b, scales[1]), STACKED,
+    return lax.dot_general(_dequantized(a, scales[0]), _dequantized(b, scales[1]), STACKED,
                            preferred_element_type=preferred_element_type)
 
 
-def _spread(x: Any, scales: Any) -> Any:
+def _dequantized(x: Any, scales: Any) -> Any:
     """Each number times the scale of its block."""
     size = x.shape[-1] // scales.shape[-1]
     return x.astype(np.float32) * jnp.repeat(scales.astype(np.float32), size, axis=-1)
@@ -84,7 +84,7 @@ class BlockScaleConfig:
       block_size: how many numbers have a scale in common.
       data_type, scale_type: their dtypes.
       global_scale: what all are divided by before, an array of one float; or None.
-      infer_only: accepted for JAX's sake.
+      infer_only: accepted for compatibility.
     """
 
     mode: str
@@ -121,13 +121,13 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 def _power_of_two_above(x: Any, dtype: Any) -> Any:
     """The least power of two that is no less than `x`, in a dtype that has only exponents."""
     bits = lax.bitcast_convert_type(x.astype(np.float32), np.uint32)
-    exponent, rest = bits >> 23, bits & 0x7FFFFF
+    exponent, mantissa = bits >> 23, bits & 0x7FFFFF
     # the least power, 2**-127, is no normal float32; above the largest one there is no other
-    above = (rest > jnp.where(exponent == 0, 1 << 22, 0)) & (exponent != 254)
+    above = (mantissa > jnp.where(exponent == 0, 1 << 22, 0)) & (exponent != 254)
     return lax.bitcast_convert_type((exponent + above).astype(np.uint8), dtype)
 
 
-def _quantised(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any, Any]:
+def _quantized(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any, Any]:
     """Numbers of few bits, and the scale of each block of the last axis."""
     if x.shape[-1] % config.block_size:
         raise ValueError(f"{config.mode} has blocks of {config.block_size} numbers, of which "
@@ -137,49 +137,49 @@ def _quantised(x: Any, config: BlockScaleConfig, global_scale: Any) -> tuple[Any
         blocks = blocks.astype(np.float32) / global_scale
     elif not dtypes.issubdtype(x.dtype, np.floating) or x.dtype.itemsize < 2:
         blocks = blocks.astype(np.float32)
-    most = jnp.asarray(jnp.finfo(config.data_type).max, blocks.dtype)
-    scales = jnp.abs(blocks).max(-1, keepdims=True) / most
+    largest = jnp.asarray(jnp.finfo(config.data_type).max, blocks.dtype)
+    scales = jnp.abs(blocks).max(-1, keepdims=True) / largest
     if config.mode == "mxfp8":
         scales = _power_of_two_above(scales, config.scale_type)
     else:
         scales = jnp.clip(scales, 0, float(jnp.finfo(config.scale_type).max))
         scales = scales.astype(config.scale_type)
     data = blocks.astype(np.float32) / scales.astype(np.float32)
-    data = jnp.clip(data, -float(most), float(most)).astype(config.data_type)
+    data = jnp.clip(data, -float(largest), float(largest)).astype(config.data_type)
     return data.reshape(x.shape), scales[..., 0]
 
 
 # ── Products with quantisation ───────────────────────────────────────────────────────────────
 
 def _product(configs: Sequence[BlockScaleConfig], global_scales: Sequence[Any], dtype: Any,
-             *sides: Any) -> Any:
+             *operands: Any) -> Any:
     """The products of rows, of two stacks of matrices that are quantised first."""
-    a, b = (_spread(*_quantised(x, c, s))
-            for x, c, s in zip(sides, configs, global_scales, strict=True))
+    a, b = (_dequantized(*_quantized(x, c, s))
+            for x, c, s in zip(operands, configs, global_scales, strict=True))
     out = lax.dot_general(a, b, STACKED)
     for scale in global_scales:
         out = out if scale is None else out * scale
     return out.astype(dtype)
 
 
-def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, kept: tuple, ct: Any) -> tuple:
+def _backward(configs: Sequence[BlockScaleConfig], dtype: Any, residuals: tuple, ct: Any) -> tuple:
     """The cotangents: quantised products, too; in nvfp4 unquantised ones, which are zero where an
     operand was beyond the range of the format.
     """
-    lhs, rhs, scales = kept
-    sides, turned = (lhs, rhs), (ct, ct.swapaxes(1, 2))
-    others = [x.swapaxes(1, 2) for x in (rhs, lhs)]
+    lhs, rhs, scales = residuals
+    operands, out_cotangents = (lhs, rhs), (ct, ct.swapaxes(1, 2))
+    transposed = [x.swapaxes(1, 2) for x in (rhs, lhs)]
     if configs[2].mode == "nvfp4":
         cotangents = [lax.dot_general(t, x, STACKED, preferred_element_type=dtype)
-                      for t, x in zip(turned, others, strict=True)]
+                      for t, x in zip(out_cotangents, transposed, strict=True)]
         limits = [math.prod(float(jnp.finfo(d).max) for d in (c.data_type, c.scale_type))
                   for c in configs[:2]]
         cotangents = [jnp.where(jnp.abs(x) <= (1 if s is None else s) * limit, g, 0)
-                      for x, s, limit, g in zip(sides, scales, limits, cotangents, strict=False)]
+                      for x, s, limit, g in zip(operands, scales, limits, cotangents, strict=False)]
     else:
         cotangents = [_product((configs[2], configs[i]), (scales[2], scales[i]), dtype, t, x)
-                      for i, t, x in zip((1, 0), turned, others, strict=True)]
-    return (*(g.astype(x.dtype) for g, x in zip(cotangents, sides, strict=True)),
+                      for i, t, x in zip((1, 0), out_cotangents, transposed, strict=True)]
+    return (*(g.astype(x.dtype) for g, x in zip(cotangents, operands, strict=True)),
             tree_util.tree_map(jnp.zeros_like, scales))
 
 
@@ -193,12 +193,12 @@ def _with_derivative(configs: Sequence[BlockScaleConfig], dtype: Any) -> Any:
     return function
 
 
-def _in_stack(x: Any, contract: Axes, batch: Axes) -> tuple[Any, tuple, tuple]:
-    """As (batch, rest, contracted), and the sizes of which the first two consist."""
-    rest = tuple(d for d in range(x.ndim) if d not in contract + batch)
-    sizes = [tuple(x.shape[d] for d in axes) for axes in (batch, rest, contract)]
-    whole = x.transpose(batch + rest + contract).reshape(tuple(map(math.prod, sizes)))
-    return whole, sizes[0], sizes[1]
+def _as_matrices(x: Any, contract: Axes, batch: Axes) -> tuple[Any, tuple, tuple]:
+    """The operand as (batch, free, contracted), and the sizes of its batch and free axes."""
+    free = tuple(d for d in range(x.ndim) if d not in contract + batch)
+    sizes = [tuple(x.shape[d] for d in axes) for axes in (batch, free, contract)]
+    matrices = x.transpose(batch + free + contract).reshape(tuple(map(math.prod, sizes)))
+    return matrices, sizes[0], sizes[1]
 
 
 def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
@@ -213,7 +213,7 @@ def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
       preferred_element_type: float32, bfloat16 or float16: the dtype of the result.
       configs: how lhs, rhs and the cotangent are quantised, from `get_scaled_dot_general_config`.
         None: this is `lax.dot_general`.
-      implementation: accepted for JAX's sake.
+      implementation: accepted for compatibility.
 
     Returns:
       An array whose axes are the batch, the remaining ones of lhs, and those of rhs.
@@ -237,8 +237,8 @@ def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
         raise TypeError("Only support preferred_element_type in (f32, bf16, f16), but got "
                         f"{dtype}")
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    a, stack, rows = _in_stack(a, as_dims(lhs_contract), as_dims(lhs_batch))
-    b, _, columns = _in_stack(b, as_dims(rhs_contract), as_dims(rhs_batch))
+    a, stack, rows = _as_matrices(a, as_dims(lhs_contract), as_dims(lhs_batch))
+    b, _, columns = _as_matrices(b, as_dims(rhs_contract), as_dims(rhs_batch))
     scales = [None if c.global_scale is None else jnp.asarray(c.global_scale, np.float32)
               for c in configs]
     return _with_derivative(configs, dtype)(a, b, scales).reshape(stack + rows + columns)

@@ -1,4 +1,4 @@
-"""Whole numbers, truth values, choices and permutations.
+"""Integers, booleans, choices and permutations.
 
 Stands on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -22,7 +22,7 @@ from minijax.random.keys import check_key, split
 from minijax.random.samplers import Shape, bits, check_shape, compiled, gumbel, supported
 
 
-# ── Whole numbers ────────────────────────────────────────────────────────────────────────────
+# ── Integers ─────────────────────────────────────────────────────────────────────────────────
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *,
             out_sharding: Any = None) -> Array:
@@ -33,7 +33,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
       shape: the shape of the result.
       minval, maxval: integers, or arrays that broadcast to `shape`.
       dtype: an integer dtype; None is the default one.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: for a dtype that is no integer.
@@ -57,35 +57,35 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 
 
 def as_integers(x: Any) -> Array:
-    """A bound as an integer array: a float loses its fraction."""
+    """A bound as an integer array; floats are truncated."""
     x = core.as_value(x)
     is_integer = dtypes.issubdtype(x.dtype, np.integer)
     return x if is_integer else lax.convert_element_type(x, dtypes.default_int_dtype())
 
 
 def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
-    """`x` in an integer dtype, held between bounds; the bounds need not fit its own."""
-    own, number = dtypes.iinfo(x.dtype), x.dtype.type
-    held = lax.min(lax.max(x, number(max(low, own.min))), number(min(high, own.max)))
-    return lax.convert_element_type(held, dtype)
+    """`x` clipped to bounds, which its own dtype need not hold, in an integer dtype."""
+    limits, scalar = dtypes.iinfo(x.dtype), x.dtype.type
+    clipped = lax.min(lax.max(x, scalar(max(low, limits.min))), scalar(min(high, limits.max)))
+    return lax.convert_element_type(clipped, dtype)
 
 
 @compiled("shape", "dtype")
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
     limits, word = dtypes.iinfo(dtype), np.dtype(f"uint{8 * dtype.itemsize}")
-    bottom, top = as_integers(minval), as_integers(maxval)
-    # where maxval is one more than the dtype can say, the largest integer is drawn, too
-    beyond = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
+    bottom, top = map(as_integers, (minval, maxval))
+    # where maxval is one more than the dtype can hold, the largest integer is drawn, too
+    exceeds = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
     low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
                  for x in (bottom, top))
     count = converted(high - low, word, False)
     count = lax.select(high <= low, lax.full_like(count, 1), count)
-    count = lax.select(beyond & (high > low), count + 1, count)  # all there are wrap to 0
+    count = lax.select(exceeds & (high > low), count + 1, count)  # of all integers it wraps to 0
     return low + converted(_below(count, key, shape, word), dtype, False)
 
 
 def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
-    """Integers in [0, count): two words taken as one long number, modulo the count."""
+    """Integers in [0, count): an integer of two random words, modulo the count."""
     first, second = split(key)
     upper, lower = bits(first, shape, word), bits(second, shape, word)
     weight = lax.rem(word.type(2 ** (word.itemsize * 4)), count)
@@ -94,18 +94,18 @@ def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
     return lax.rem(total, count)
 
 
-# ── Truth values ─────────────────────────────────────────────────────────────────────────────
+# ── Booleans ─────────────────────────────────────────────────────────────────────────────────
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
               out_sharding: Any = None) -> Array:
-    """Truth values that are true with probability p.
+    """Booleans that are true with probability p.
 
     Args:
       key: a key, typed or raw.
       p: a probability, or an array of them.
       shape: the shape of the result; None is that of p.
-      mode: "low", or "high" to tell very small probabilities apart.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      mode: "low", or "high" to distinguish very small probabilities.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: when p is no float.
@@ -142,7 +142,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: any dtype; None is the default integer dtype.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     >>> from minijax.random import key
     >>> rademacher(key(0), (3,))
@@ -164,9 +164,9 @@ def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
                 mode: str | None = None, *, out_sharding: Any = None) -> Array:
-    """Categories, by their numbers, chosen with the probabilities softmax(logits).
+    """Indices of categories, chosen with the probabilities softmax(logits).
 
-    A category wins when its logit plus Gumbel noise is the largest.
+    The category whose logit plus Gumbel noise is the largest is chosen.
 
     Args:
       key: a key, typed or raw.
@@ -175,7 +175,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
       shape: the shape of the result; its last axes are those of `logits` without `axis`.
       replace: whether one category may be drawn again for the leading axes of `shape`.
       mode: as for `gumbel`.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for shapes that do not fit, or more draws than categories without replacement.
@@ -190,15 +190,15 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     if not -logits.ndim <= axis < logits.ndim:
         raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
     axis %= logits.ndim
-    rest = logits.shape[:axis] + logits.shape[axis + 1:]
-    sizes = check_shape("categorical", shape, rest)
-    leading = sizes[:len(sizes) - len(rest)]
+    batch_shape = logits.shape[:axis] + logits.shape[axis + 1:]
+    sizes = check_shape("categorical", shape, batch_shape)
+    leading = sizes[:len(sizes) - len(batch_shape)]
     if replace:
-        place = len(leading) + axis
-        spread = (*sizes[:place], logits.shape[axis], *sizes[place:])
-        noise = gumbel(typed, spread, logits.dtype, mode)
+        out_axis = len(leading) + axis
+        noise_shape = (*sizes[:out_axis], logits.shape[axis], *sizes[out_axis:])
+        noise = gumbel(typed, noise_shape, logits.dtype, mode)
         total = noise + broadcast_to_rank(logits, noise.ndim)
-        return lax.argmax(total, place, dtypes.default_int_dtype())
+        return lax.argmax(total, out_axis, dtypes.default_int_dtype())
     count = math.prod(leading)
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
@@ -214,7 +214,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
 
     Args:
       key: a key, typed or raw.
-      a: an array, or an integer n that stands for 0 … n-1.
+      a: an array, or an integer n for 0 … n-1.
       shape: how many to choose.
       replace: whether one may be chosen again.
       p: the probability of each; None if all are equal.
@@ -248,18 +248,18 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
                          f"(size {count}) when 'replace=False'")
     if p is None and not replace:
         shuffled = permutation(typed, array if array.ndim else count, axis)
-        chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
+        sample = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
     else:
-        places = _places(typed, count, sizes, replace, p, mode)
-        chosen = jnp.take(array, places, axis=axis) if array.ndim else converted(
-            places, dtypes.default_int_dtype())
-    return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:]
+        indices = _indices(typed, count, sizes, replace, p, mode)
+        sample = jnp.take(array, indices, axis=axis) if array.ndim else converted(
+            indices, dtypes.default_int_dtype())
+    return lax.reshape(sample, array.shape[:axis] + sizes + array.shape[axis + 1:]
                        if array.ndim else sizes)
 
 
-def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
-            ) -> Array:
-    """Which of `count` elements are chosen."""
+def _indices(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
+             ) -> Array:
+    """The indices of the chosen elements among `count`."""
     if p is None:
         return randint(key, shape, 0, count)
     p = as_array("choice", p)
@@ -283,10 +283,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
 
     Args:
       key: a key, typed or raw.
-      x: an array, or an integer n that stands for 0 … n-1.
+      x: an array, or an integer n for 0 … n-1.
       axis: the axis along which to shuffle.
       independent: whether each row along it is shuffled on its own.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       TypeError: for a scalar that is no integer.
@@ -312,10 +312,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
 
 @compiled("axis")
 def _shuffle(key: Array, x: Array, axis: int) -> Array:
-    """Sort by random words, often enough that equal words hardly ever leave a trace.
+    """Sort by random words, in so many rounds that ties hardly ever bias the order.
 
-    With n elements, words of 32 bits and r rounds, the chance of a biased pair is about
-    n^2 / 2^(32 r); the rounds are as many as keep it below 1 / n.
+    With n elements, words of 32 bits and r rounds, the probability of a biased pair is about
+    n^2 / 2^(32 r); the number of rounds is the least that makes it smaller than 1 / n.
     """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):

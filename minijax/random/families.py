@@ -1,11 +1,11 @@
-"""Families of distributions with parameters: formulas over normal, uniform and gamma numbers.
+"""Distributions with parameters: formulas over normal, uniform and gamma numbers.
 
 Stands on `samplers`, `rejection`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,83 +18,86 @@ from minijax.primitives.axes import canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_shapes
 from minijax.random.choices import _rademacher
-from minijax.random.keys import check_key, split
+from minijax.random.keys import split
 from minijax.random.rejection import _gamma
-from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
-                                     refuse_wider, supported)
+from minijax.random.samplers import (Shape, _normal, _uniform, broadcast_to, check_shape, checked,
+                                     compiled, refuse_wider)
 
-_BARE = inspect.Parameter.empty
-_KINDS = inspect.Parameter
+Formula = Callable[..., Array]
+_ONE = np.float32(1)
 
 
-def family(name: str, meaning: str, example: str, formula: Callable[..., Array], *,
-           defaults: tuple = (), shape: Any = None, kind: Any = np.floating, sharded: bool = True,
-           rounds: bool = False, promotes: bool = False) -> Callable[..., Array]:
-    """The function that users call, of a formula over a key, a shape, a dtype and parameters.
+def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floating,
+           rounds: bool = False, promotes: bool = False) -> Callable[[Formula], Callable]:
+    """Make a public sampler of a formula ``(key, shape, dtype, *parameters)``.
 
     Args:
       meaning: what the numbers are, for the docstring.
-      example: its arguments after the key, for the docstring.
-      formula: ``(key, shape, dtype, *parameters)``; the parameters come as arrays of the dtype
-        and of the shape, unless it `promotes`.
-      defaults: of the last parameters.
+      example: the arguments after the key, for the docstring.
       shape: the default shape; None is that of the parameters together.
       kind: of the dtype: floating, or integer.
-      sharded: whether users may say `out_sharding`, which means nothing on one device.
-      rounds: whether wider parameters are rounded to the dtype; elsewhere they are refused.
-      promotes: whether parameters come as they are, and make the result as wide as they.
+      rounds: whether wider parameters are rounded to the dtype; otherwise they raise an error.
+      promotes: whether the parameters are passed unchanged, and promote the dtype of the result;
+        otherwise they become arrays of the dtype and of the shape.  Such a sampler takes no
+        `out_sharding`.
     """
-    names = list(inspect.signature(formula).parameters)[3:]
-    parameter_defaults = [_BARE] * (len(names) - len(defaults)) + list(defaults)
+    def decorate(formula: Formula) -> Callable:
+        name = formula.__name__.strip("_")
+        signature, names = _public_signature(formula, shape, () if promotes else (_SHARDING,))
 
-    def drawn(key: Array, shape: Shape, dtype: np.dtype, *parameters: Any) -> Array:
-        if promotes:
-            return formula(key, shape, dtype, *parameters)
-        real = dtype if dtypes.issubdtype(dtype, np.floating) else dtypes.default_float_dtype()
-        arrays = [converted(x, real) for x in parameters]
-        return formula(key, shape, dtype, *(
-            lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
-            if x.ndim else x for x in arrays))
+        def drawn(key: Array, shape: Shape, dtype: np.dtype, *values: Any) -> Array:
+            if promotes:
+                return formula(key, shape, dtype, *values)
+            real = dtype if kind is np.floating else dtypes.default_float_dtype()
+            arrays = [converted(x, real) for x in values]
+            return formula(key, shape, dtype, *(
+                broadcast_to(x, shape) if x.ndim else x for x in arrays))
 
-    drawn.__name__ = drawn.__qualname__ = f"_{name}"  # as programs name it
-    draw = compiled("shape", "dtype")(drawn)
-    signature = inspect.Signature([
-        _KINDS("key", _KINDS.POSITIONAL_OR_KEYWORD),
-        *(_KINDS(n, _KINDS.POSITIONAL_OR_KEYWORD, default=d)
-          for n, d in zip(names, parameter_defaults, strict=True)),
-        _KINDS("shape", _KINDS.POSITIONAL_OR_KEYWORD, default=shape),
-        _KINDS("dtype", _KINDS.POSITIONAL_OR_KEYWORD, default=None),
-        *[_KINDS("out_sharding", _KINDS.KEYWORD_ONLY, default=None)] * sharded])
+        drawn.__name__ = drawn.__qualname__ = f"_{name}"  # as programs name it
+        draw = compiled("shape", "dtype")(drawn)
 
-    def sample(*args: Any, **kwargs: Any) -> Array:
-        binding = bound(signature, name, args, kwargs)
-        binding.apply_defaults()
-        arguments = binding.arguments
-        parameters, sizes = [arguments[n] for n in names], arguments["shape"]
-        if shape is not None:
-            sizes = canonical_shape(sizes)
-        if not promotes:
-            sizes = check_shape(name, sizes, *map(np.shape, parameters))
-        if kind is np.floating:
-            typed, sizes, dtype = checked(name, arguments["key"], sizes, arguments["dtype"])
+        def sample(*args: Any, **kwargs: Any) -> Array:
+            binding = bound(signature, name, args, kwargs)
+            binding.apply_defaults()
+            arguments = binding.arguments
+            values, sizes = [arguments[n] for n in names], arguments["shape"]
+            if shape is not None:
+                sizes = canonical_shape(sizes)
+            if not promotes:
+                sizes = check_shape(name, sizes, *map(np.shape, values))
+            typed, sizes, dtype = checked(name, arguments["key"], sizes, arguments["dtype"], kind)
             if not (rounds or promotes):
-                refuse_wider(name, dtype, *parameters)
-        else:
-            typed, dtype = check_key(name, arguments["key"]), supported(
-                arguments["dtype"], dtypes.default_int_dtype())
-            refuse_wider(name, dtypes.default_float_dtype(), *parameters)
-            if not dtypes.issubdtype(dtype, np.integer):
-                raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
-        return draw(typed, sizes, dtype, *parameters)
+                refuse_wider(name, dtype if kind is np.floating else dtypes.default_float_dtype(),
+                             *values)
+            return draw(typed, sizes, dtype, *values)
 
-    sample.__name__ = sample.__qualname__ = name
-    sample.__signature__ = signature  # type: ignore[attr-defined]
-    listed = f"{', '.join(names)}: numbers, or arrays that broadcast to the shape.\n      "
-    sample.__doc__ = f"""{meaning}
+        sample.__name__ = sample.__qualname__ = name
+        sample.__signature__ = signature  # type: ignore[attr-defined]
+        sample.__doc__ = _docstring(name, meaning, example, names, kind)
+        return sample
+    return decorate
+
+
+_SHARDING = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
+
+
+def _public_signature(formula: Formula, shape: Any, keywords: Iterable[inspect.Parameter]
+                      ) -> tuple[inspect.Signature, list[str]]:
+    """``(key, *parameters, shape=shape, dtype=None, *keywords)``, and the names of parameters."""
+    first, of_shape, of_dtype, *parameters = (
+        p.replace(annotation=inspect.Parameter.empty)
+        for p in inspect.signature(formula).parameters.values())
+    last = of_shape.replace(default=shape), of_dtype.replace(default=None)
+    return inspect.Signature([first, *parameters, *last, *keywords]), [p.name for p in parameters]
+
+
+def _docstring(name: str, meaning: str, example: str, parameters: Sequence[str], kind: Any) -> str:
+    listed = f"{', '.join(parameters)}: numbers, or arrays that broadcast to the shape.\n      "
+    return f"""{meaning}
 
     Args:
       key: a key, typed or raw.
-      {listed if names else ""}shape: the shape of the result.
+      {listed if parameters else ""}shape: the shape of the result.
       dtype: {"a float" if kind is np.floating else "an integer"} dtype; None is the default one.
 
     >>> from minijax.random import key
@@ -104,29 +107,31 @@ def family(name: str, meaning: str, example: str, formula: Callable[..., Array],
     Raises:
       ValueError: for another dtype, or shapes that do not fit.
     """
-    return sample
 
 
-def _unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _standard_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return _uniform(key, shape, dtype, 0., 1.)
 
 
-def _waiting(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    return -lax.log1p(-_unit(key, shape, dtype))
+def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    return -lax.log1p(-_standard_uniform(key, shape, dtype))
 
 
-# ── Gamma's ──────────────────────────────────────────────────────────────────────────────────
+# ── From gamma numbers ───────────────────────────────────────────────────────────────────────
 
-def _log_gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
+@family("Numbers whose density is proportional to x^(a-1) exp(-x).", "2., (3,)", rounds=True)
+def gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
+    return _gamma(key, a, shape, dtype, log_space=False)
+
+
+@family("The logarithms of gamma numbers, exact for small ones.", "2., (3,)", rounds=True)
+def loggamma(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
     return _gamma(key, a, shape, dtype)
 
 
-def _chi_squares(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
-    return 2 * lax.exp(_gamma(key, df / 2, shape, dtype))
-
-
-def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
-    """One gamma number divided by the sum of two, from their logarithms."""
+@family("Numbers whose density is proportional to x^(a-1) (1-x)^(b-1).", "2., 3., (3,)")
+def beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
+    # one gamma number divided by the sum of two, from their logarithms
     first, second = split(key)
     x, y = _gamma(first, a, shape, dtype), _gamma(second, b, shape, dtype)
     largest = lax.max(x, y)
@@ -134,30 +139,26 @@ def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Arra
     return x / (x + y)
 
 
-def _ratio(key: Array, shape: Shape, dtype: np.dtype, dfnum: Array, dfden: Array) -> Array:
-    below, above = split(key)
-    over = _chi_squares(below, shape, dtype, dfden) / dfden
-    return (_chi_squares(above, shape, dtype, dfnum) / dfnum) / over
+def _chisquare(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
+    return 2 * lax.exp(_gamma(key, df / 2, shape, dtype))
 
 
-def _student(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
+chisquare = family("Sums of `df` squares of normal numbers.", "2., (3,)")(_chisquare)
+
+
+@family("Ratios of two means of squares of normal numbers.", "2., 3., (3,)")
+def f(key: Array, shape: Shape, dtype: np.dtype, dfnum: Array, dfden: Array) -> Array:
+    den_key, num_key = split(key)
+    denominator = _chisquare(den_key, shape, dtype, dfden) / dfden
+    return (_chisquare(num_key, shape, dtype, dfnum) / dfnum) / denominator
+
+
+@family("Student's numbers, of `df` degrees of freedom.", "2., (3,)")
+def t(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
     first, second = split(key)
     half = df / 2
     return _normal(first, shape, dtype) * lax.sqrt(
         half / _gamma(second, half, shape, dtype, log_space=False))
-
-
-gamma = family("gamma", "Numbers whose density is proportional to x^(a-1) exp(-x).", "2., (3,)",
-               lambda key, shape, dtype, a: _gamma(key, a, shape, dtype, log_space=False),
-               rounds=True)
-loggamma = family("loggamma", "The logarithms of gamma numbers, exact for small ones.", "2., (3,)",
-                  _log_gamma, rounds=True)
-beta = family("beta", "Numbers whose density is proportional to x^(a-1) (1-x)^(b-1).",
-              "2., 3., (3,)", _beta)
-chisquare = family("chisquare", "Sums of `df` squares of normal numbers.", "2., (3,)",
-                   _chi_squares)
-f = family("f", "Ratios of two means of squares of normal numbers.", "2., 3., (3,)", _ratio)
-t = family("t", "Student's numbers, of `df` degrees of freedom.", "2., (3,)", _student)
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
@@ -191,73 +192,75 @@ def _dirichlet(key: Array, alpha: Any, shape: Shape, dtype: np.dtype) -> Array:
     return parts / lax.expand_dims(lax.reduce_sum(parts, last), last)
 
 
-# ── Normal's ─────────────────────────────────────────────────────────────────────────────────
+# ── From normal numbers ──────────────────────────────────────────────────────────────────────
 
-def _lengths(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+@family("Numbers whose logarithm is normal.", "1., (3,)")
+def lognormal(key: Array, shape: Shape, dtype: np.dtype, sigma: Any = _ONE) -> Array:
+    return lax.exp(_normal(key, shape, dtype) * sigma)
+
+
+def _maxwell(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     x = _normal(key, (*shape, 3), dtype)
     return lax.sqrt(lax.reduce_sum(x * x, (len(shape),)))
 
 
-def _on_both_sides(key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array) -> Array:
+maxwell = family("The lengths of vectors of three normal numbers.", "(3,)", shape=())(_maxwell)
+
+
+@family("Maxwell numbers with a random sign, scaled and moved.", "1., 2., (3,)", shape=(),
+        promotes=True)
+def double_sided_maxwell(key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array
+                         ) -> Array:
     first, second = split(key)
     shape = (*shape, *broadcast_shapes(np.shape(loc), np.shape(scale)))
-    lengths = _lengths(first, shape, dtype)
+    lengths = _maxwell(first, shape, dtype)
     return _rademacher(second, shape, dtype) * lengths * scale + loc
 
 
-def _first_passage(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
-    """Source: Michael, Schucany, Haas, *Generating random variates using transformations with
-    multiple roots* (1976)."""
+# Source: Michael, Schucany, Haas, *Generating random variates using transformations with multiple
+# roots* (1976).
+@family("When a moving point first has gone a way of length one.", "2., (3,)")
+def wald(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
     first, second = split(key)
-    z, u = _normal(first, shape, dtype), _unit(second, shape, dtype)
+    z, u = _normal(first, shape, dtype), _standard_uniform(second, shape, dtype)
     square, mean_square = lax.integer_pow(z, 2), lax.integer_pow(mean, 2)
     root = lax.sqrt(4 * mean * square + mean_square * lax.integer_pow(square, 2))
     x = mean + mean_square * square / 2 - mean / 2 * root
     return lax.select(u <= mean / (mean + x), x, mean_square / x)
 
 
-lognormal = family("lognormal", "Numbers whose logarithm is normal.", "1., (3,)",
-                   lambda key, shape, dtype, sigma: lax.exp(_normal(key, shape, dtype) * sigma),
-                   defaults=(np.float32(1),))
-maxwell = family("maxwell", "The lengths of vectors of three normal numbers.", "(3,)", _lengths,
-                 shape=())
-double_sided_maxwell = family(
-    "double_sided_maxwell", "Maxwell numbers with a random sign, scaled and moved.",
-    "1., 2., (3,)", _on_both_sides, shape=(), sharded=False, promotes=True)
-wald = family("wald", "When a moving point first has gone a way of length one.", "2., (3,)",
-              _first_passage)
+# ── From uniform numbers ─────────────────────────────────────────────────────────────────────
 
-
-# ── Uniform's ────────────────────────────────────────────────────────────────────────────────
-
-def _first_success(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
-    u = _unit(key, shape, p.dtype)
+@family("How many trials there are until the first success.", ".2, (3,)", kind=np.integer)
+def geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
+    u = _standard_uniform(key, shape, p.dtype)
     u = lax.select(u == 0, lax.full_like(u, 1), u)
     return converted(lax.floor(lax.log(u) / lax.log1p(-p)) + 1, dtype)
 
 
-def _triangle(key: Array, shape: Shape, dtype: np.dtype, left: Array, mode: Array, right: Array
-              ) -> Array:
-    u = _unit(key, shape, dtype)
+@family("Numbers whose density is b / x^(b+1) on [1, ∞).", "2., (3,)")
+def pareto(key: Array, shape: Shape, dtype: np.dtype, b: Array) -> Array:
+    return lax.exp(_exponential(key, shape, dtype) / b)
+
+
+@family("The lengths of vectors of two normal numbers, times a scale.", "2., (3,)")
+def rayleigh(key: Array, shape: Shape, dtype: np.dtype, scale: Array) -> Array:
+    return scale * lax.sqrt(lax.log(_standard_uniform(key, shape, dtype)) * -2)
+
+
+@family("Numbers whose density is a triangle.", "0., .5, 1., (3,)")
+def triangular(key: Array, shape: Shape, dtype: np.dtype, left: Array, mode: Array, right: Array
+               ) -> Array:
+    u = _standard_uniform(key, shape, dtype)
     rising = left + lax.sqrt(u * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
     return lax.select(u < (mode - left) / (right - left) + 0 * u, rising, falling)
 
 
-geometric = family("geometric", "How many trials there are until the first success.", ".2, (3,)",
-                   _first_success, kind=np.integer)
-pareto = family("pareto", "Numbers whose density is b / x^(b+1) on [1, ∞).", "2., (3,)",
-                lambda key, shape, dtype, b: lax.exp(_waiting(key, shape, dtype) / b))
-rayleigh = family("rayleigh", "The lengths of vectors of two normal numbers, times a scale.",
-                  "2., (3,)", lambda key, shape, dtype, scale: scale * lax.sqrt(
-                      lax.log(_unit(key, shape, dtype)) * -2))
-triangular = family("triangular", "Numbers whose density is a triangle.", "0., .5, 1., (3,)",
-                    _triangle)
-weibull_min = family(
-    "weibull_min", "Powers of waiting times: Weibull's numbers.", "1., 2., (3,)",
-    lambda key, shape, dtype, scale, concentration: (
-        _waiting(key, shape, dtype) ** (1.0 / concentration) * scale),
-    shape=(), sharded=False, promotes=True)
+@family("Powers of waiting times: Weibull's numbers.", "1., 2., (3,)", shape=(), promotes=True)
+def weibull_min(key: Array, shape: Shape, dtype: np.dtype, scale: Array, concentration: Array
+                ) -> Any:
+    return _exponential(key, shape, dtype) ** (1.0 / concentration) * scale
 
 
 # ── Several dimensions ───────────────────────────────────────────────────────────────────────
@@ -310,7 +313,7 @@ def _ball(key: Array, shape: Shape, dtype: np.dtype, d: int, p: Any) -> Array:
     direction, radius = split(key)
     points = _generalized_normal(direction, (*shape, d), dtype, p)
     last = (len(shape),)
-    total = lax.reduce_sum(abs(points) ** p, last) + _waiting(radius, shape, dtype)
+    total = lax.reduce_sum(abs(points) ** p, last) + _exponential(radius, shape, dtype)
     return points / lax.expand_dims(total ** (1 / p), last)
 
 
@@ -338,12 +341,11 @@ def _orthogonal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     *outer, n, m = shape
     z = _normal(key, (*outer, max(n, m), min(n, m)), dtype)
     q, r = linalg.qr(z, full_matrices=False)
-    ones = lax.broadcasted_iota(np.int32, r.shape, r.ndim - 1) == lax.broadcasted_iota(
+    is_diagonal = lax.broadcasted_iota(np.int32, r.shape, r.ndim - 1) == lax.broadcasted_iota(
         np.int32, r.shape, r.ndim - 2)
-    signs = lax.sign(lax.reduce_sum(lax.select(ones, r, lax.full_like(r, 0)), (r.ndim - 2,)))
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        diagonal = lax.reduce_sum(lax.select(ones, r, lax.full_like(r, 0)), (r.ndim - 2,))
-        signs = diagonal / converted(lax.abs(diagonal), dtype)
+    diagonal = lax.reduce_sum(lax.select(is_diagonal, r, lax.full_like(r, 0)), (r.ndim - 2,))
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+    signs = diagonal / converted(lax.abs(diagonal), dtype) if is_complex else lax.sign(diagonal)
     q = q * lax.expand_dims(signs, (r.ndim - 2,))
     return q if n >= m else lax.transpose(q, (*range(len(outer)), len(outer) + 1, len(outer)))
 
@@ -369,9 +371,9 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     """
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
-    together = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
-    typed, _, dtype = checked("multivariate_normal", key, (), together if dtype is None else dtype)
-    mean, cov = (converted(x, together) for x in (mean, cov))
+    promoted = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
+    typed, _, dtype = checked("multivariate_normal", key, (), promoted if dtype is None else dtype)
+    mean, cov = (converted(x, promoted) for x in (mean, cov))
     if mean.ndim < 1:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     if cov.ndim < 2:
@@ -394,17 +396,12 @@ def _multivariate_normal(key: Array, mean: Array, cov: Array, shape: Shape, dtyp
     n = mean.shape[-1]
     if method == "cholesky":
         root = linalg.cholesky(cov)
-    elif method == "eigh":
-        vectors, values = linalg.eigh(cov)
-        root = vectors * lax.sqrt(lax.expand_dims(values, (cov.ndim - 2,)))
     else:
-        vectors, values, _ = linalg.svd(cov)
+        vectors, values, *_ = linalg.eigh(cov) if method == "eigh" else linalg.svd(cov)
         root = vectors * lax.sqrt(lax.expand_dims(values, (cov.ndim - 2,)))
     z = _normal(key, (*shape, n), dtype)
-    root = lax.broadcast_in_dim(root, (*shape, n, n), range(len(shape) + 2 - root.ndim,
-                                                            len(shape) + 2))
+    root = broadcast_to(root, (*shape, n, n))
     batch = tuple(range(len(shape)))
     root, z = (converted(x, dtypes.promote_types(cov.dtype, dtype)) for x in (root, z))
-    moved = lax.dot_general(root, z, (((len(shape) + 1,), (len(shape),)), (batch, batch)))
-    return lax.broadcast_in_dim(mean, (*shape, n), range(len(shape) + 1 - mean.ndim,
-                                                         len(shape) + 1)) + moved
+    deviations = lax.dot_general(root, z, (((len(shape) + 1,), (len(shape),)), (batch, batch)))
+    return broadcast_to(mean, (*shape, n)) + deviations

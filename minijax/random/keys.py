@@ -1,4 +1,4 @@
-"""Keys as users hold them: typed arrays of keys, or raw words as `PRNGKey` gives them.
+"""Keys of users: typed arrays of keys, or raw words as `PRNGKey` returns them.
 
 Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
 """
@@ -25,14 +25,14 @@ ASSUMED_KEY = ("Raw arrays as random keys to jax.random functions are deprecated
 
 
 def resolve_impl(spec: Any) -> dtypes.KeyType:
-    """The keys of the generator that a name, a key dtype or None (the flag's) stands for.
+    """The key dtype of a generator: of its name, of a key dtype, or of the flag's name for None.
 
     Raises:
-      ValueError: for a name that no generator has.
-      TypeError: for what is no name.
+      ValueError: for an unknown name.
+      TypeError: for another type.
     """
     name = config.default_prng_impl.value if spec is None else getattr(spec, "impl", spec)
-    if hasattr(name, "key_type"):  # of a generator of the user's own
+    if hasattr(name, "key_type"):  # a custom generator
         return name.key_type
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
@@ -74,7 +74,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     >>> PRNGKey(3)
     Array([0, 3], dtype=uint32)
     """
-    return as_given(seeded("PRNGKey", seed, resolve_impl(impl)), seed)
+    return in_form_of(seeded("PRNGKey", seed, resolve_impl(impl)), seed)
 
 
 def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
@@ -133,20 +133,20 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 # ── Keys as arguments and as results ─────────────────────────────────────────────────────────
 
 def check_key(name: str, key: Any, allow_batched: bool = False) -> Array:
-    """The typed key for the argument of the function `name`, typed or raw words.
+    """The typed key of the argument of the function `name`, which is typed or raw words.
 
     Raises:
-      TypeError: for what is no key.
+      TypeError: for another type.
       ValueError: for several keys in place of one.
     """
-    typed = key if is_typed(key) else _of_raw_words(key)
+    typed = key if is_typed(key) else _from_raw_words(key)
     if typed.ndim and not allow_batched:
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape "
                          f"{np.shape(key)} != (). Use jax.vmap for batching.")
     return typed
 
 
-def _of_raw_words(key: Any) -> Array:
+def _from_raw_words(key: Any) -> Array:
     if not isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     typed, mode = wrap_key_data(key), config.legacy_prng_key.value
@@ -159,10 +159,10 @@ def _of_raw_words(key: Any) -> Array:
     return typed
 
 
-def as_given(keys: Array, like: Any) -> Array:
+def in_form_of(keys: Array, like: Any) -> Array:
     """Keys in the form of another key: typed, or raw words."""
-    keep = is_typed(like) or config.enable_custom_prng.value
-    return keys if keep else random_unwrap_p.bind(keys)
+    typed = is_typed(like) or config.enable_custom_prng.value
+    return keys if typed else random_unwrap_p.bind(keys)
 
 
 @functools.partial(jit, static_argnames=("primitive", "params"))
@@ -171,13 +171,13 @@ def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
 
 
 def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
-    """A primitive on a key; outside of all transformations compiled, as many rounds are slow.
+    """Bind a primitive to a key; outside of all transformations compiled, as Threefry is slow.
 
-    For keys of a generator of the user's own, what that does instead.
+    Keys of a custom generator call its function of the primitive's name.
     """
-    own = getattr(key.dtype.impl, primitive.name, None)
-    if own is not None:
-        out = own(random_unwrap_p.bind(key), *args, *params.values())
+    custom = getattr(key.dtype.impl, primitive.name, None)
+    if custom is not None:
+        out = custom(random_unwrap_p.bind(key), *args, *params.values())
         return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)
     args = (key, *args)
     if core.current_trace.get() is core.base_trace:
@@ -188,7 +188,7 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
 # ── Using keys ───────────────────────────────────────────────────────────────────────────────
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Array:
-    """New keys from one, which must not be used any more.
+    """New keys from a key, which must not be used again.
 
     Args:
       key: one key, typed or raw.
@@ -201,9 +201,8 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     Array([[4146024105,  967050713],
            [2718843009, 1272950319]], dtype=uint32)
     """
-    sizes = num if isinstance(num, tuple | list) else (num,)
-    shape = tuple(operator.index(n) for n in sizes)
-    return as_given(apply(random_split_p, check_key("split", key), shape=shape), key)
+    shape = tuple(map(operator.index, num if isinstance(num, tuple | list) else (num,)))
+    return in_form_of(apply(random_split_p, check_key("split", key), shape=shape), key)
 
 
 def fold_in(key: Any, data: Any) -> Array:
@@ -224,7 +223,7 @@ def fold_in(key: Any, data: Any) -> Array:
     if np.ndim(data):
         raise TypeError("fold_in accepts a scalar, but was given an array of"
                         f"shape {np.shape(data)} != (). Use jax.vmap for batching.")
-    return as_given(apply(random_fold_in_p, typed, _as_word(data)), key)
+    return in_form_of(apply(random_fold_in_p, typed, _as_word(data)), key)
 
 
 def _as_word(data: Any) -> Any:
@@ -234,7 +233,7 @@ def _as_word(data: Any) -> Any:
 
 
 def clone(key: Any) -> Array:
-    """The same key, to be used again on purpose where a check looks for reuse.
+    """The same key, whose use is no reuse to `jax.debug_key_reuse`.
 
     >>> key_data(clone(key(3)))
     Array([0, 3], dtype=uint32)

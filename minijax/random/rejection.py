@@ -1,4 +1,4 @@
-"""Numbers drawn until one is accepted: of gamma, Poisson and binomial distributions.
+"""Rejection sampling: gamma, Poisson, binomial and multinomial distributions.
 
 Stands on `samplers`, `while_loop`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -6,6 +6,7 @@ In JAX: `jax/_src/random/core.py`.
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,53 +18,54 @@ from minijax.control_flow.cond_scan_while import map as each_row, scan, while_lo
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import filled
 from minijax.random.keys import check_key, clone, split
-from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
-                                     refuse_wider, supported)
+from minijax.random.samplers import (Shape, _normal, _uniform, broadcast_to, check_shape, checked,
+                                     compiled, refuse_wider, supported)
 
 # ── Gamma ────────────────────────────────────────────────────────────────────────────────────
 
-def _squeeze(key: Array, d: Array, c: Array) -> Array:
+def _marsaglia_tsang(key: Array, d: Array, c: Array) -> Array:
     """`v` such that `d v` has a gamma distribution: Marsaglia's and Tsang's method.
 
     Source: G. Marsaglia, W. W. Tsang, *A simple method for generating gamma variables* (2000).
     """
     number = functools.partial(filled, x=d)
 
-    def is_refused(state: tuple) -> Array:
+    def is_rejected(state: tuple) -> Array:
         _, square, v, u = state
         return (u >= 1 - .0331 * (square * square)) & (
             lax.log(u) >= .5 * square + d * (1 - v + lax.log(v)))
 
     def draw(state: tuple) -> tuple:
-        key, of_normal, of_uniform = split(state[0], 3)
+        key, normal_key, uniform_key = split(state[0], 3)
 
-        def again(inner: tuple) -> tuple:
+        def draw_normal(inner: tuple) -> tuple:
             key, sub = split(inner[0])
             x = _normal(sub, (), d.dtype)
             return key, x, 1 + x * c
 
-        _, x, v = while_loop(lambda inner: inner[2] <= 0, again, (of_normal, number(0), number(-1)))
-        return key, x * x, v * v * v, _uniform(of_uniform, (), d.dtype, 0., 1.)
+        _, x, v = while_loop(lambda inner: inner[2] <= 0, draw_normal,
+                             (normal_key, number(0), number(-1)))
+        return key, x * x, v * v * v, _uniform(uniform_key, (), d.dtype, 0., 1.)
 
-    return while_loop(is_refused, draw, (key, number(0), number(1), number(2)))[2]
+    return while_loop(is_rejected, draw, (key, number(0), number(1), number(2)))[2]
 
 
-def _one_gamma(key: Array, a: Array, log_space: bool) -> Array:
-    """A gamma number; of a shape below one that of shape + 1, times a power of a uniform one."""
+def _gamma_one(key: Array, a: Array, log_space: bool) -> Array:
+    """A gamma number; for a shape below 1 that of shape + 1, times a power of a uniform number."""
     is_large = a >= 1
     d = lax.select(is_large, a, a + 1) - a.dtype.type(1 / 3)
     key, sub = split(key)
-    v = _squeeze(key, d, a.dtype.type(1 / 3) / lax.sqrt(d))
+    v = _marsaglia_tsang(key, d, a.dtype.type(1 / 3) / lax.sqrt(d))
     u = 1 - _uniform(sub, (), a.dtype, 0., 1.)
     if log_space:
-        less = lax.select(is_large, filled(0, a), lax.log(u) / a)
-        return lax.log(d) + lax.log(v) + less
+        boost = lax.select(is_large, filled(0, a), lax.log(u) / a)
+        return lax.log(d) + lax.log(v) + boost
     return d * v * lax.select(is_large, filled(1, a), lax.pow(u, 1 / a))
 
 
 @compiled("shape", "dtype", "log_space")
 def _gamma(key: Array, a: Any, shape: Shape, dtype: np.dtype, log_space: bool = True) -> Array:
-    a = lax.broadcast_in_dim(converted(a, dtype), shape, range(len(shape) - np.ndim(a), len(shape)))
+    a = broadcast_to(converted(a, dtype), shape)
     count = math.prod(shape)
     if not count:
         return a
@@ -72,7 +74,7 @@ def _gamma(key: Array, a: Any, shape: Shape, dtype: np.dtype, log_space: bool = 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def _gammas(a: Array, keys: Array, log_space: bool) -> Array:
-    return each_row(lambda row: _one_gamma(row[0], row[1], log_space), (keys, a))
+    return each_row(lambda row: _gamma_one(row[0], row[1], log_space), (keys, a))
 
 
 @_gammas.defjvp
@@ -88,10 +90,27 @@ def _gammas_jvp(log_space: bool, primals: tuple, tangents: tuple) -> tuple:
 
 # ── Poisson ──────────────────────────────────────────────────────────────────────────────────
 
-_MANY = 2**31 - 1
+def _first_accepted(trial: Callable[[Array, Array, Array], tuple[Array, Array]], key: Array,
+                    like: Array) -> Array:
+    """The first number of each element that transformed rejection accepts.
+
+    Args:
+      trial: from uniform numbers in [-1/2, 1/2) and [0, 1), and the distance of the first to its
+        bounds, to a number and whether it is accepted.
+    """
+    def draw(state: tuple) -> tuple:
+        samples, is_done, key = state
+        key, first, second = split(key, 3)
+        u = _uniform(first, like.shape, like.dtype, 0., 1.) - .5
+        v = _uniform(second, like.shape, like.dtype, 0., 1.)
+        k, accepted = trial(u, v, .5 - lax.abs(u))
+        return lax.select(accepted, k, samples), is_done | accepted, key
+
+    start = lax.full_like(like, -1), lax.full_like(like, False, bool), key
+    return while_loop(lambda state: (~state[1]).any(), draw, start)[0]
 
 
-def _few_events(key: Array, rate: Array) -> Array:
+def _poisson_knuth(key: Array, rate: Array) -> Array:
     """How many exponential waiting times fit into one unit: Knuth's method."""
     def more(state: tuple) -> tuple:
         k, key, log_product = state
@@ -103,8 +122,8 @@ def _few_events(key: Array, rate: Array) -> Array:
     return while_loop(lambda state: (state[2] > -rate).any(), more, start)[0] - 1
 
 
-def _many_events(key: Array, rate: Array) -> Array:
-    """By transformed rejection: uniform numbers on a hat over the distribution.
+def _poisson_rejection(key: Array, rate: Array) -> Array:
+    """By transformed rejection: uniform numbers below a hat function over the distribution.
 
     Source: W. Hörmann, *The transformed rejection method for generating Poisson random variables*
     (1993), algorithm PTRS.
@@ -115,30 +134,22 @@ def _many_events(key: Array, rate: Array) -> Array:
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     bound = .9277 - 3.6224 / (b - 2)
 
-    def draw(state: tuple) -> tuple:
-        samples, is_done, key = state
-        key, first, second = split(key, 3)
-        u = _uniform(first, rate.shape, rate.dtype, 0., 1.) - .5
-        v = _uniform(second, rate.shape, rate.dtype, 0., 1.)
-        edge = .5 - lax.abs(u)
+    def trial(u: Array, v: Array, edge: Array) -> tuple[Array, Array]:
         k = lax.floor((2 * a / edge + b) * u + rate + .43)
         height = lax.log(v * inverse_alpha / (a / (edge * edge) + b))
         at_once = (edge >= .07) & (v <= bound)
         never = (k < 0) | ((edge < .013) & (v > edge))
-        accepted = at_once | ~never & (height <= -rate + k * log_rate - lax.lgamma(k + 1))
-        return lax.select(accepted, k, samples), is_done | accepted, key
+        return k, at_once | ~never & (height <= -rate + k * log_rate - lax.lgamma(k + 1))
 
-    start = lax.full_like(rate, -1), lax.full_like(rate, False, bool), key
-    return converted(while_loop(lambda state: (~state[1]).any(), draw, start)[0], np.int32)
+    return converted(_first_accepted(trial, key, rate), np.int32)
 
 
 @compiled("shape", "dtype")
 def _poisson(key: Array, lam: Any, shape: Shape, dtype: np.dtype) -> Array:
-    rate = converted(lam, np.dtype(np.float32))
-    rate = lax.broadcast_in_dim(rate, shape, range(len(shape) - rate.ndim, len(shape)))
+    rate = broadcast_to(converted(lam, np.dtype(np.float32)), shape)
     is_few = (rate != rate) | (rate < 10)
-    few = _few_events(key, lax.select(is_few, rate, lax.full_like(rate, 0)))
-    many = _many_events(clone(key), lax.select(is_few, lax.full_like(rate, 1e5), rate))
+    few = _poisson_knuth(key, lax.select(is_few, rate, lax.full_like(rate, 0)))
+    many = _poisson_rejection(clone(key), lax.select(is_few, lax.full_like(rate, 1e5), rate))
     counts = lax.select(is_few, few, many)
     return converted(lax.select(rate == 0, lax.full_like(counts, 0), counts), dtype)
 
@@ -152,7 +163,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
       lam: the rate, or an array of rates.
       shape: the shape of the result; None is that of `lam`.
       dtype: an integer dtype; None is the default one.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     >>> from minijax.random import key
     >>> poisson(key(0), 4., (3,)).dtype
@@ -168,7 +179,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
 
 # ── Binomial ─────────────────────────────────────────────────────────────────────────────────
 
-def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
+def _binomial_inversion(key: Array, n: Array, log_failure: Array) -> Array:
     """How many geometric waiting times fit into n trials."""
     def more(state: tuple) -> tuple:
         k, total, key = state
@@ -181,77 +192,70 @@ def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
 
 
 # The remainder of Stirling's formula for log(k!), for k below 10.
-_LEFT_OVER = np.array([math.lgamma(k + 1) - ((k + .5) * math.log(k + 1) - (k + 1)
-                                             + math.log(2 * math.pi) / 2) for k in range(10)])
+_STIRLING_TAIL = np.array([math.lgamma(k + 1) - ((k + .5) * math.log(k + 1) - (k + 1)
+                                                 + math.log(2 * math.pi) / 2) for k in range(10)])
 
 
-def _left_over(k: Array) -> Array:
-    short = lax.clamp(k.dtype.type(0), k, k.dtype.type(9))
-    square = (short + 1) * (short + 1)
-    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (short + 1)
-    tabulated = core.as_value(_LEFT_OVER.astype(k.dtype))[converted(lax.floor(short), np.int32)]
+def _stirling_tail(k: Array) -> Array:
+    clamped = lax.clamp(k.dtype.type(0), k, k.dtype.type(9))
+    square = (clamped + 1) * (clamped + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (clamped + 1)
+    table = core.as_value(_STIRLING_TAIL.astype(k.dtype))
+    tabulated = table[converted(lax.floor(clamped), np.int32)]
     return lax.select(k <= 9, tabulated, series)
 
 
-def _many_successes(key: Array, n: Array, p: Array) -> Array:
+def _btrs(key: Array, n: Array, p: Array) -> Array:
     """By transformed rejection.
 
     Source: W. Hörmann, *The generation of binomial random variates* (1993), algorithm BTRS.
     """
-    spread = lax.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * spread
+    stddev = lax.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * stddev
     a = -.0873 + .0248 * b + .01 * p
     c = n * p + .5
     bound = .92 - 4.2 / b
     odds = p / (1 - p)
-    alpha = (2.83 + 5.1 / b) * spread
+    alpha = (2.83 + 5.1 / b) * stddev
     m = lax.floor((n + 1) * p)
 
-    def draw(state: tuple) -> tuple:
-        samples, is_done, key = state
-        key, first, second = split(key, 3)
-        u = _uniform(first, n.shape, n.dtype, 0., 1.) - .5
-        v = _uniform(second, n.shape, n.dtype, 0., 1.)
-        edge = .5 - lax.abs(u)
+    def trial(u: Array, v: Array, edge: Array) -> tuple[Array, Array]:
         k = lax.floor((2 * a / edge + b) * u + c)
         at_once = (edge >= .07) & (v <= bound)
         height = lax.log(v * alpha / (a / (edge * edge) + b))
         most = ((m + .5) * lax.log((m + 1) / (odds * (n - m + 1)))
                 + (n + 1) * lax.log((n - m + 1) / (n - k + 1))
                 + (k + .5) * lax.log(odds * (n - k + 1) / (k + 1))
-                + _left_over(m) + _left_over(n - m) - _left_over(k) - _left_over(n - k))
-        accepted = at_once | ~((k < 0) | (k > n)) & (height <= most)
-        return lax.select(accepted, k, samples), is_done | accepted, key
+                + _stirling_tail(m) + _stirling_tail(n - m)
+                - _stirling_tail(k) - _stirling_tail(n - k))
+        return k, at_once | ~((k < 0) | (k > n)) & (height <= most)
 
-    start = lax.full_like(n, -1), lax.full_like(n, False, bool), key
-    return while_loop(lambda state: (~state[1]).any(), draw, start)[0]
+    return _first_accepted(trial, key, n)
 
 
-def _drawn_binomial(key: Array, n: Array, p: Array) -> Array:
-    """The rarer of success and failure is counted; the few by waiting, the many by rejection."""
-    no_chance = (p != p) | (p < 0) | (p > 1)
+def _binomial_of_arrays(key: Array, n: Array, p: Array) -> Array:
+    """Count the rarer of success and failure: few by inversion, many by rejection."""
+    invalid_p = (p != p) | (p < 0) | (p > 1)
     p = lax.clamp(p.dtype.type(0), p, p.dtype.type(1))
     rare = lax.select(p < .5, p, 1 - p)
-    is_wrong, is_endless = (n != n) | (n < 0), lax.abs(n) == np.inf
-    chance = lax.select(no_chance, lax.full_like(rare, .01), rare)
-    is_few = is_wrong | (n * chance <= 10)
-    whole, zero = lax.floor(n), lax.full_like(n, 0)
-    few = _few_successes(key, lax.select(is_few, whole, zero), lax.log1p(-chance))
-    elsewhere = is_few | ~(n * chance > 10)  # endless trials without a chance: none is accepted
-    many = _many_successes(clone(key), lax.select(elsewhere, lax.full_like(n, 1e4), whole),
-                           lax.select(elsewhere, lax.full_like(p, .5), chance))
-    drawn = lax.select(is_few, few, many)
-    is_wrong = is_wrong | no_chance
-    drawn = lax.select(is_wrong, lax.full_like(drawn, np.nan), drawn)
-    drawn = lax.select(is_endless & ~is_wrong, lax.full_like(drawn, np.inf), drawn)
-    return lax.select((p < .5) | is_wrong | is_endless, drawn, whole - drawn)
+    is_invalid, is_infinite = (n != n) | (n < 0), lax.abs(n) == np.inf
+    safe_p = lax.select(invalid_p, lax.full_like(rare, .01), rare)
+    is_few = is_invalid | (n * safe_p <= 10)
+    trials, zero = lax.floor(n), lax.full_like(n, 0)
+    few = _binomial_inversion(key, lax.select(is_few, trials, zero), lax.log1p(-safe_p))
+    unused = is_few | ~(n * safe_p > 10)  # rejection would not end for inf trials and p = 0
+    many = _btrs(clone(key), lax.select(unused, lax.full_like(n, 1e4), trials),
+                 lax.select(unused, lax.full_like(p, .5), safe_p))
+    counts = lax.select(is_few, few, many)
+    is_invalid = is_invalid | invalid_p
+    counts = lax.select(is_invalid, lax.full_like(counts, np.nan), counts)
+    counts = lax.select(is_infinite & ~is_invalid, lax.full_like(counts, np.inf), counts)
+    return lax.select((p < .5) | is_invalid | is_infinite, counts, trials - counts)
 
 
 @compiled("shape", "dtype")
 def _binomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> Array:
-    n, p = (lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
-            for x in (converted(n, dtype), converted(p, dtype)))
-    return _drawn_binomial(key, n, p)
+    return _binomial_of_arrays(key, *(broadcast_to(converted(x, dtype), shape) for x in (n, p)))
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
@@ -261,7 +265,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       key: a key, typed or raw.
       n, p: numbers or arrays.
       shape: the shape of the result; None is that of `n` and `p` together.
-      dtype: a float dtype, in which the numbers are counted.
+      dtype: the float dtype of the counts.
 
     >>> from minijax.random import key
     >>> binomial(key(0), 10., .5, (3,)).shape
@@ -285,8 +289,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
       n: how many trials; an array of any shape.
       p: the probabilities of the outcomes, along the last axis.
       shape: the shape of the result; None is that of `n` and `p` together.
-      dtype: a float dtype, in which the numbers are counted.
-      unroll: accepted for JAX's sake.
+      dtype: the float dtype of the counts.
+      unroll: accepted for compatibility.
 
     >>> from minijax.random import key
     >>> float(multinomial(key(0), 10., np.array([.2, .3, .5])).sum())
@@ -304,15 +308,14 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
 def _multinomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> Array:
     """One outcome after the other, each among those trials that are left."""
     n, p = converted(n, dtype), converted(p, dtype)
-    n = lax.broadcast_in_dim(n, shape[:-1], range(len(shape) - 1 - n.ndim, len(shape) - 1))
-    p = lax.broadcast_in_dim(p, shape, range(len(shape) - p.ndim, len(shape)))
+    n, p = broadcast_to(n, shape[:-1]), broadcast_to(p, shape)
     left = lax.cumsum(p, len(shape) - 1, reverse=True)
     ratios = p / lax.select(left == 0, lax.full_like(left, 1), left)
     first = (len(shape) - 1, *range(len(shape) - 1))
 
     def draw(left: Array, row: tuple) -> tuple:
         ratio, sub = row
-        count = _drawn_binomial(sub, left, ratio)
+        count = _binomial_of_arrays(sub, left, ratio)
         return left - count, count
 
     _, counts = scan(draw, n, (lax.transpose(ratios, first), split(key, shape[-1])))

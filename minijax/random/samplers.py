@@ -1,4 +1,4 @@
-"""Numbers drawn from continuous distributions, each a formula over uniform random bits.
+"""Continuous distributions, each a formula over uniform random bits.
 
 Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
@@ -24,16 +24,16 @@ Shape = tuple[int, ...]
 
 
 def compiled(*static: str) -> Callable[[Callable], Any]:
-    """A sampler as a program of its own: the functions that users call only check arguments.
+    """Compile a sampler; the public functions only check arguments.
 
     Args:
-      static: its parameters that are not arrays; for each value it is compiled anew.
+      static: its static parameters; it is compiled for each value of them.
     """
     return functools.partial(jit, static_argnames=static)
 
 
 def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[..., Array]:
-    """The function that users call, of a formula over a key, a shape and a float dtype."""
+    """The public sampler, from a formula over a key, a shape and a float dtype."""
     name = formula.__name__
     formula.__name__ = formula.__qualname__ = f"_{name}"  # as programs name it
     draw = compiled("shape", "dtype")(formula)
@@ -49,16 +49,24 @@ def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[...,
 
 def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
             ) -> tuple[Array, Shape, np.dtype]:
-    """The checked arguments of the sampler `name`: one typed key, a shape, a dtype (of floats).
+    """The arguments of the sampler `name`: one typed key, a shape, and a dtype of a kind.
 
     Raises:
-      TypeError, ValueError: for what is no key, no shape or no such dtype.
+      TypeError, ValueError: for an invalid key or shape, or a dtype of another kind.
     """
-    dtype = supported(dtype, dtypes.default_float_dtype())
+    words, default = _KINDS[kind]
+    dtype = supported(dtype, default())
     if not dtypes.issubdtype(dtype, kind):
-        allowed = "float" if kind is np.floating else "float or complex"
-        raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {dtype}")
+        raise ValueError(f"dtype argument to `{name}` must be {words} dtype, got {dtype}")
     return check_key(name, key), canonical_shape(shape), dtype
+
+
+# Of each kind of dtypes that a sampler takes the name, and the default.
+_KINDS: dict[Any, tuple[str, Callable[[], np.dtype]]] = {
+    np.floating: ("a float", dtypes.default_float_dtype),
+    np.inexact: ("a float or complex", dtypes.default_float_dtype),
+    np.integer: ("an int", dtypes.default_int_dtype),
+    np.unsignedinteger: ("an unsigned int", dtypes.default_uint_dtype)}
 
 
 def supported(dtype: Any, default: np.dtype) -> np.dtype:
@@ -70,28 +78,33 @@ def supported(dtype: Any, default: np.dtype) -> np.dtype:
 
 
 def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
-    """The shape to draw, which the parameters must broadcast to; None is theirs.
+    """The shape of the result, which the parameters must broadcast to; None is their own.
 
     Raises:
-      ValueError: where they do not.
+      ValueError: when they do not.
     """
     if shape is None:
         return broadcast_shapes(*param_shapes)
     sizes = canonical_shape(shape)
-    whole = broadcast_shapes(sizes, *param_shapes)
-    if whole != sizes:
+    joint = broadcast_shapes(sizes, *param_shapes)
+    if joint != sizes:
         raise ValueError(
             f"{name} parameter shapes must be broadcast-compatible with shape argument, and the "
             f"result of broadcasting the shapes must equal the shape argument, but got result "
-            f"{whole} for shape argument {sizes}.")
+            f"{joint} for shape argument {sizes}.")
     return sizes
 
 
+def broadcast_to(x: Array, shape: Shape) -> Array:
+    """`x` with the axes of `shape`, of which its own are the last."""
+    return lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+
+
 def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
-    """Refuse floats that the dtype cannot hold.
+    """Check that the dtype can hold the parameters of a sampler.
 
     Raises:
-      TypePromotionError: for the first of them.
+      TypePromotionError: for the first parameter of a wider dtype.
     """
     for x in parameters:
         if not dtypes.safe_to_cast(x, dtype):
@@ -109,7 +122,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: uint8, uint16, uint32 or uint64; None is the default unsigned integer.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for another dtype.
@@ -118,11 +131,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     >>> bits(key(0), (2,))
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    dtype = supported(dtype, dtypes.default_uint_dtype())
-    if not dtypes.issubdtype(dtype, np.unsignedinteger):
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
-    return apply(random_bits_p, check_key("bits", key), bit_width=dtype.itemsize * 8,
-                 shape=canonical_shape(shape))
+    typed, sizes, dtype = checked("bits", key, shape, dtype, np.unsignedinteger)
+    return apply(random_bits_p, typed, bit_width=dtype.itemsize * 8, shape=sizes)
 
 
 def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
@@ -134,7 +144,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
       shape: the shape of the result.
       dtype: a float dtype.
       minval, maxval: numbers, or arrays that broadcast to `shape`.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float.
@@ -148,8 +158,8 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
 
 @compiled("shape", "dtype")
 def _uniform(key: Array, shape: Shape, dtype: np.dtype, minval: Any, maxval: Any) -> Array:
-    low = broadcast_to_rank(lax.convert_element_type(minval, dtype), len(shape))
-    high = broadcast_to_rank(lax.convert_element_type(maxval, dtype), len(shape))
+    low, high = (broadcast_to_rank(lax.convert_element_type(bound, dtype), len(shape))
+                 for bound in (minval, maxval))
     scaled = fused_multiply_add(unit_interval(key, shape, dtype), high - low, low)
     return lax.max(low, lax.reshape(scaled, shape))
 
@@ -174,7 +184,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype, or a complex one, whose two parts share the variance.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for another dtype.
@@ -221,7 +231,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
       lower, upper: the bounds, numbers or arrays that broadcast to `shape`.
       shape: the shape of the result; None is that of the bounds together.
       dtype: a float dtype.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float, or shapes that do not fit.
@@ -242,7 +252,7 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: n
     root = dtype.type(np.sqrt(2))
     lower, upper = (lax.convert_element_type(x, dtype) for x in (lower, upper))
     uniforms = _uniform(key, shape, dtype, *(lax.erf(x / root) for x in (lower, upper)))
-    # rounding may have carried a number onto or over a bound
+    # rounding may have moved a number onto a bound, or beyond it
     least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
     most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
     least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
@@ -317,7 +327,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       dtype: a float dtype.
       mode: "low" (the default) draws one uniform number each; "high" draws two, for a finer
         upper tail.
-      out_sharding: accepted for JAX's sake; an array lies on one device.
+      out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
       ValueError: for a dtype that is no float, or another mode.
@@ -336,12 +346,12 @@ def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     if mode == "low":
         u = _uniform(key, shape, dtype, minval=dtypes.finfo(dtype).tiny, maxval=1.0)
         return -lax.log(-lax.log(u))
-    u = _finely_uniform(key, shape, dtype)
+    u = _uniform_with_fine_tail(key, shape, dtype)
     return -lax.log(-lax.log1p(-u))
 
 
-def _finely_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers in (0, 1), those below a half with twice as many random bits."""
+def _uniform_with_fine_tail(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    """Uniform numbers in (0, 1), those below a half with twice as many random bits."""
     upper, lower = _uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
     info = dtypes.finfo(dtype)
     return lax.select(upper >= 0.5, upper, fused_multiply_add(info.eps, lower, upper) + info.tiny)

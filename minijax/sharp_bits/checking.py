@@ -26,7 +26,7 @@ BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
                   (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
-    "timed": [(PROFILE, profiler.told)],     # tracing and compilation
+    "timed": [(PROFILE, profiler.record)],   # tracing and compilation
     "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
     "batch": [(NON_FINITE, nans.batched)],   # a batching rule
     "call": [(NON_FINITE, nans.called)],     # of compiled code, which Python could do as well

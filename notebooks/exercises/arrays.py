@@ -19,9 +19,9 @@ EXPRESSIONS = ("x + 1", "x + jnp.arange(2)", "x + np.float64(1)", "jnp.int8(1) +
 
 
 
-def _agrees(call: str, found: Any, wanted: Any, hint: str = "") -> None:
-    expect(type(found) is type(wanted) and found == wanted,
-           f"`{call}` is {wanted!r}, and yours gives {found!r}" + (f": {hint}" if hint else ""))
+def _agrees(call: str, result: Any, expected: Any, hint: str = "") -> None:
+    expect(type(result) is type(expected) and result == expected,
+           f"`{call}` is {expected!r}, and yours gives {result!r}" + (f": {hint}" if hint else ""))
 
 
 # -- bytes_of --------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ def grade_bytes_of(bytes_of: Callable) -> None:
         hint = ("an array without axes has one element" if shape == () else
                 "the array is cut to size first" if "64" in dtype or "128" in dtype else "")
         count = int(np.prod(shape, dtype=int))
-        found = bytes_of(shape, dtype)
-        expect(np.ndim(found) == 0, "one number is wanted")
-        _agrees(f"bytes_of({shape}, {dtype!r})", int(found), count * SIZES[dtype], hint)
+        result = bytes_of(shape, dtype)
+        expect(np.ndim(result) == 0, "one number is wanted")
+        _agrees(f"bytes_of({shape}, {dtype!r})", int(result), count * SIZES[dtype], hint)
 
 
 _BYTES = "def bytes_of(shape, dtype):\n    return {}"
@@ -65,19 +65,19 @@ def bytes_of(shape, dtype):
 
 def grade_first_half(first_half: Callable) -> None:
     random = np.random.default_rng(0)
-    given = [1.0, 2.71828, -100.7, *(random.normal(size=20) * 10.0 ** random.integers(-9, 9, 20))]
-    for x in np.array(given, np.float32):
-        wanted = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-        found = first_half(jnp.array([x], dtype=jnp.float32))
-        dtype = getattr(found, "dtype", type(found).__name__)
+    inputs = [1.0, 2.71828, -100.7, *(random.normal(size=20) * 10.0 ** random.integers(-9, 9, 20))]
+    for x in np.array(inputs, np.float32):
+        expected = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        result = first_half(jnp.array([x], dtype=jnp.float32))
+        dtype = getattr(result, "dtype", type(result).__name__)
         expect(dtype == jnp.float32, f"for [{x}] a float32 is wanted, and yours gives a {dtype}")
         hint = ""
-        if found[0] == x.astype(jnp.bfloat16).astype(np.float32):
+        if result[0] == x.astype(jnp.bfloat16).astype(np.float32):
             hint = ": that is the nearest, which is what a cast gives; here bits are dropped"
-        elif found[0] == 0 or found[0] < 1e-30 < abs(x):
+        elif result[0] == 0 or result[0] < 1e-30 < abs(x):
             hint = ": the first half of the bits must stay where it was"
-        expect(found[0] == wanted,
-               f"for [{x}] the answer is [{wanted}], and yours is [{found[0]}]{hint}")
+        expect(result[0] == expected,
+               f"for [{x}] the answer is [{expected}], and yours is [{result[0]}]{hint}")
 
 
 _FIRST_HALF = """
@@ -120,15 +120,16 @@ VALUES = {
 
 
 def grade_place_of(place_of: Callable) -> None:
-    for text, wanted in VALUES.items():
-        found = place_of(eval(text, {"np": np, "jnp": jnp}))
+    for text, expected in VALUES.items():
+        result = place_of(eval(text, {"np": np, "jnp": jnp}))
         hint = ("to Python a truth is an `int`, too" if "True" in text else
-                "64 bits are cut to size" if "64" in str(found) else
+                "64 bits are cut to size" if "64" in str(result) else
                 "a NumPy number is made, and yet a subclass of Python's" if "float64" in text else
-                "arrays can be weak, too" if wanted[-1] == "*" and "jnp" in text else
-                "a written number stands at a star" if wanted[-1] == "*" else
-                "is it written, or made?" if str(found)[-1] == "*" else "")
-        _agrees(f"place_of({text})", found if isinstance(found, str) else str(found), wanted, hint)
+                "arrays can be weak, too" if expected[-1] == "*" and "jnp" in text else
+                "a written number stands at a star" if expected[-1] == "*" else
+                "is it written, or made?" if str(result)[-1] == "*" else "")
+        _agrees(f"place_of({text})", result if isinstance(result, str) else str(result), expected,
+                hint)
 
 
 _PLACE = """
@@ -174,8 +175,8 @@ def grade_outcomes(outcomes: Any) -> None:
     expect(names[4] not in ("int32", "bfloat16"), "jnp.arange(2) / 2: what does NumPy make of a "
            "quotient of integers? And what is cut to size?")
     right = ["bfloat16", "bfloat16", "float32", "int16", "float32"]
-    for expression, name, wanted in zip(EXPRESSIONS, names, right, strict=True):
-        expect(name == wanted, f"{expression}: find both in the picture, and the first place "
+    for expression, name, expected in zip(EXPRESSIONS, names, right, strict=True):
+        expect(name == expected, f"{expression}: find both in the picture, and the first place "
                                "where they can meet")
 
 
@@ -207,13 +208,13 @@ def _above(name: str, steps: dict) -> set[str]:
 
 
 def _lowest(a: str, b: str, steps: dict) -> str | None:
-    """Where two meet; None where they share no place that is below all others."""
+    """The least upper bound of two elements; None where there is none."""
     common = _above(a, steps) & _above(b, steps)
     return next((name for name in common if common <= _above(name, steps)), None)
 
 
 def _generated(count: int = 30) -> list[dict[str, list[str]]]:
-    """Orders of a few names, the small ones first: each name with those just above it."""
+    """Partial orders of a few names, smaller names first: each name with those just above it."""
     random, orders = np.random.default_rng(0), []
     for k in range(count):
         names = "abcdefgh"[:3 + k // 6]
@@ -227,16 +228,16 @@ def _generated(count: int = 30) -> list[dict[str, list[str]]]:
 
 
 def grade_meet(meet: Callable) -> None:
-    found = meet("M", "M", SHIRTS)
-    expect(not isinstance(found, set | frozenset | list | tuple),
-           f"one place is wanted, and `meet('M', 'M', shirts)` gives {found}")
-    for a, b, wanted, hint in (
+    result = meet("M", "M", SHIRTS)
+    expect(not isinstance(result, set | frozenset | list | tuple),
+           f"one place is wanted, and `meet('M', 'M', shirts)` gives {result}")
+    for a, b, expected, hint in (
             ("M", "M", "M", "two of the same meet where they are"),
             ("S", "L", "L", "L is above S, and can stay where it is"),
             ("L", "S", "L", "L is above S, whichever comes first"),
             ("L", "M-long", "L-long", "neither is above the other"),
             ("S", "M", "M", "the lowest place is wanted")):
-        _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), wanted, hint)
+        _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), expected, hint)
     for steps in (DETOUR, SHORT_CUT, *_generated()):
         for a, b in itertools.product(steps, steps):
             lowest = _lowest(a, b, steps)
@@ -333,13 +334,14 @@ def grade_total(total: Callable) -> None:
     for n in (1, 5, 300, 1500):
         xs = random.integers(0, 9, n)
         cases.append((f"{n} numbers that begin with {xs[:5].tolist()}", xs))
-    for given, xs in cases:
+    for inputs, xs in cases:
         out = total(jnp.array(xs, dtype=jnp.bfloat16))
-        wanted = float(np.float32(xs.sum()).astype(jnp.bfloat16))
+        expected = float(np.float32(xs.sum()).astype(jnp.bfloat16))
         stuck = ": it got stuck; in which dtype is the running sum?" if near(out, 256.0) else ""
-        expect(near(out, wanted), f"for {given} the sum is {wanted}, and yours is {out}{stuck}")
+        expect(near(out, expected),
+               f"for {inputs} the sum is {expected}, and yours is {out}{stuck}")
         dtype = getattr(out, "dtype", type(out).__name__)
-        expect(dtype == jnp.bfloat16, f"for {given} a bfloat16 is wanted, and yours is a {dtype}")
+        expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is wanted, and yours is a {dtype}")
 
 
 exercise(
@@ -369,10 +371,10 @@ def grade_fits(fits: Callable) -> None:
     for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         for n in (0, 100, 300, high, high + 1, -1, low, low - 1, -high, 10**30):
-            found = fits(n, dtype)
+            result = fits(n, dtype)
             hint = ("the last one is still in" if n in (low, high) else
                     "there are no negative ones" if low == 0 and n < 0 else "")
-            _agrees(f"fits({n}, {dtype!r})", bool(found), low <= n <= high, hint)
+            _agrees(f"fits({n}, {dtype!r})", bool(result), low <= n <= high, hint)
 
 
 _FITS = "def fits(n, dtype):\n    return {}"

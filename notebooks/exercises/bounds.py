@@ -17,10 +17,10 @@ CHAPTER = "14_out_of_bounds"
 
 
 def quiet(f: Callable, *args: Any) -> bool:
-    """Whether nothing is found where `f` runs, compiled, with the check turned on."""
-    with jax.checking_sharp_bits(False, collect=True) as found, jax.debug_out_of_bounds(True):
+    """Whether the compiled `f` has no findings with the check turned on."""
+    with jax.checking_sharp_bits(False, collect=True) as result, jax.debug_out_of_bounds(True):
         jax.jit(f)(*args)
-    return not found
+    return not result
 
 
 # ---------------------------------------------------------------- a read without errors
@@ -31,12 +31,12 @@ def grade_read_at(read_at: Callable) -> None:
     for n in (3, 1, 2, 5):
         x = random.permutation(90)[:n] + 10
         for i in (*range(n + 3), *range(-1, -n - 4, -1)):
-            given, wanted = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
+            inputs, expected = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
             outside = ("a negative index can be outside, too: it lies before the first element"
                        if i < 0 else "NumPy refuses the index: it must be moved before it reads")
-            with wanting(given, wanted, (IndexError, outside)):
+            with wanting(inputs, expected, (IndexError, outside)):
                 out = numbers(read_at(x.copy(), i))
-            agree(given, out, wanted,
+            agree(inputs, out, expected,
                   (i < 0 and near(out, x[0]), "a negative index counts from the end, and only what "
                    "is still outside is moved"),
                   (near(out, x[i % n]), "this starts again at the other end: the nearest element "
@@ -72,16 +72,16 @@ def grade_votes(votes: Callable) -> None:
         return np.bincount(ballots, minlength=3)[:3]
 
     random, compiled = np.random.default_rng(0), jax.jit(lambda b: votes(b, 3))
-    given = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
-    for b in given:
+    inputs = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
+    for b in inputs:
         low, high = b < 0, b > 2
         valid, from_end = b[~low & ~high], b[~high & (b >= -3)] % 3
-        told = f"the ballots {shown(b)} and 3 candidates"
-        with wanting(told, counted(valid), (
+        message = f"the ballots {shown(b)} and 3 candidates"
+        with wanting(message, counted(valid), (
                 jax.errors.NonConcreteBooleanIndexError, "under jit a mask cannot choose how many "
                 "there are: let the update leave the others out")):
             out = numbers(compiled(b))
-        agree(told, out, counted(valid),
+        agree(message, out, counted(valid),
               (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
               (near(out, counted(np.clip(np.where(low, b + 3, b), 0, 2))), "what is too large was "
                "moved inside, and what is negative counted from the end"),
@@ -91,8 +91,8 @@ def grade_votes(votes: Callable) -> None:
                "was moved inside"),
               (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
               "count those from 0 to 2")
-    expect(quiet(lambda b: votes(b, 3), jnp.asarray(given[0])),
-           f"for the ballots {shown(given[0])} the counts are right; but no mode says that the "
+    expect(quiet(lambda b: votes(b, 3), jnp.asarray(inputs[0])),
+           f"for the ballots {shown(inputs[0])} the counts are right; but no mode says that the "
            "invalid ones are meant to be left out")
 
 
@@ -127,9 +127,9 @@ def grade_window_start(window_start: Callable) -> None:
         for size in sorted(range(1, n + 1), key=lambda size: size != 4):
             for start in (8, *range(n + 2), *range(-1, -n - 4, -1)):
                 from_front = start + n if start < 0 else start
-                wanted = min(max(from_front, 0), n - size)
+                expected = min(max(from_front, 0), n - size)
                 out = numbers(window_start(n, size, start))
-                agree(f"n = {n}, size = {size} and start = {start}", out, wanted,
+                agree(f"n = {n}, size = {size} and start = {start}", out, expected,
                       (start < 0 and near(out, 0), "a negative start counts from the end, here "
                        "too; only then is the window moved"),
                       (near(out, from_front), "there the window sticks out, at one end or the "
@@ -204,26 +204,26 @@ def grade_interpolate(interpolate: Callable) -> None:
         for places in ([0.5, 1.25], [-0.5, 0.25], [-2.0, n - 1.0], [n - 0.5, n + 3.0],
                        (random.uniform(-2, n + 1, 4)).round(2).tolist()):
             x = np.array(places, np.float32)
-            wanted = np.interp(x, np.arange(n), table)
+            expected = np.interp(x, np.arange(n), table)
             inner, left = np.clip(x, 0, n - 1), np.clip(np.floor(x), 0, n - 2).astype(int)
-            given = f"table = {shown(table)} and x = {places}"
+            inputs = f"table = {shown(table)} and x = {places}"
             out = numbers(interpolate(jnp.asarray(table), jnp.asarray(x)))
             low, high = places[0] < 0, places[-1] > n - 1
-            agree(given, out, wanted,
+            agree(inputs, out, expected,
                   (np.shape(out) != x.shape, "one value for each number of x is wanted"),
                   (np.isnan(np.asarray(out)).any(), "there is a nan: next to the last entry there "
                    "is none, and it was read with mode='fill'"),
                   (low and near(numbers(interpolate(jnp.asarray(table), jnp.asarray(x[1:]))),
-                                wanted[1:]), "before the first entry the curve goes on level; "
+                                expected[1:]), "before the first entry the curve goes on level; "
                    "the floor of -0.5 is -1, and that place counts from the end"),
                   (low or high, "outside of the table the curve goes on level"),
                   "between two entries go from the left one towards the right one")
             slopes = np.zeros(n)
             np.add.at(slopes, left, 1 - (inner - left))
             np.add.at(slopes, left + 1, inner - left)
-            found = jax.grad(lambda t, x=x: jnp.sum(interpolate(t, jnp.asarray(x))))(
+            result = jax.grad(lambda t, x=x: jnp.sum(interpolate(t, jnp.asarray(x))))(
                 jnp.asarray(table))
-            agree(given, found, slopes, "the values are right. Whatever is read with an index "
+            agree(inputs, result, slopes, "the values are right. Whatever is read with an index "
                   "outside has no gradient, unless a mode says which element is meant",
                   what="the gradient of the sum, by table,")
     expect(quiet(interpolate, jnp.array([1.0, 4.0, 2.0]), jnp.array([-1.0, 0.5, 2.0, 9.0])),
@@ -289,22 +289,22 @@ def _grade_strict(strict: Callable) -> None:
         ("2 * x[i]", reads), ("x.at[i].add(1.0).sum()", writes),
         ("the sum of x[i], x[i + 1] and x[i + 2]", smooth),
         ("a compiled 2 * x[i], called before,", compiled))]
-    for name, f, wanted in cases:
+    for name, f, expected in cases:
         mine = strict(f)
         expect(callable(mine), f"strict(f) should be a function, and yours is {shown(mine)}: "
                "define one inside, and return it")
-        for i in wanted:
-            given = f"f = {name} with x = [0, 1, 2, 3] and i = {i}"
+        for i in expected:
+            inputs = f"f = {name} with x = [0, 1, 2, 3] and i = {i}"
             try:
                 out, said = mine(x, i), None
             except jax.errors.OutOfBoundsError as error:
                 out, said = None, str(error).splitlines()[0]
             if i in (1, 0):
-                agree(given, out, wanted[i], (said, f"every index is inside, and yours raised: "
+                agree(inputs, out, expected[i], (said, f"every index is inside, and yours raised: "
                       f"{said}"), (out is None, "hand on what f returns"),
                       "strict(f) returns what f returns")
             else:
-                expect(said, f"for {given} an OutOfBoundsError is wanted, and yours returns "
+                expect(said, f"for {inputs} an OutOfBoundsError is wanted, and yours returns "
                        f"{shown(out)}\nthe switch must be on while f runs, not while it is "
                        "wrapped, and the finding must be raised")
 
@@ -386,19 +386,19 @@ def grade_pasted(pasted: Callable) -> None:
         for column in (1, 3, -2, 4, -1, 0, 9):
             large = np.zeros((24, 25), int)
             large[row + 10:row + 12, column + 10:column + 13] = patch
-            given, wanted = f"row = {row} and column = {column}", large[10:14, 10:15]
-            with wanting(given, wanted, what="the image"):
+            inputs, expected = f"row = {row} and column = {column}", large[10:14, 10:15]
+            with wanting(inputs, expected, what="the image"):
                 out = numbers(compiled(image, patch, row, column))
-            agree(given, out, wanted,
+            agree(inputs, out, expected,
                   (np.shape(out) != image.shape, "an image as large as the one given is wanted"),
                   (near(out, _moved(image, patch, row, column)), "the window was moved, and the "
                    "patch with it"),
                   (near(out, _moved(image, patch, max(row, 0), max(column, 0))), "the corner was "
                    "moved inside, and the patch with it"),
-                  ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(wanted),
+                  ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(expected),
                    "what leaves at one side comes in at the other: a negative index counts from "
                    "the end"),
-                  (np.count_nonzero(out) == np.count_nonzero(wanted), "elements outside were "
+                  (np.count_nonzero(out) == np.count_nonzero(expected), "elements outside were "
                    "moved to the border, and overwrite what is there"),
                   "write each element of the patch at a place of its own, and leave out those that "
                   "are outside", what="the image")
@@ -478,11 +478,11 @@ def grade_last_of(last_of: Callable) -> None:
     for lengths in ([4, 1, 2], [4, 0, 2], *random.integers(0, 5, (4, 3)).tolist()):
         rows, n = random.integers(10, 99, (3, 4)).astype(np.float32), np.array(lengths)
         last = rows[np.arange(3), n - 1]
-        given = f"the rows {shown(rows)} and the lengths {lengths}"
-        wanted = np.where(n > 0, last, 0)
-        with wanting(given, wanted):
+        inputs = f"the rows {shown(rows)} and the lengths {lengths}"
+        expected = np.where(n > 0, last, 0)
+        with wanting(inputs, expected):
             out = numbers(compiled(rows, n))
-        agree(given, out, wanted,
+        agree(inputs, out, expected,
               (np.shape(out) != (3,), "one number for each row is wanted"),
               (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "
                "at place 0"),

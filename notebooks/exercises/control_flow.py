@@ -20,9 +20,9 @@ def _random(seed: int, *shape: int) -> Any:
 
 
 def _uses(primitive: str, f: Callable, *args: Any) -> None:
-    """Go on if a function's program has this operation in it."""
-    found = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
-    expect(primitive in found, f"the numbers are right. But among the {len(found)} equations of "
+    """Check that a function's program has this operation."""
+    result = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
+    expect(primitive in result, f"the numbers are right. But among the {len(result)} equations of "
            f"your program there is no `{primitive}`")
 
 
@@ -80,18 +80,18 @@ exercise("rounds", chapter=CHAPTER, grade=grade_rounds, solution="(7, 21)",
 def grade_divisor(divisor: Callable) -> None:
     pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (17, 51)]
     for a, b in pairs[:12] + pairs[-3:]:
-        found = divisor(a, b)
-        expect(not isinstance(found, tuple), f"for {a} and {b} one number is wanted, and yours is "
-               f"{found}: that is the whole carry")
-        agree(f"{a} and {b}", found, math.gcd(a, b),
+        result = divisor(a, b)
+        expect(not isinstance(result, tuple), f"for {a} and {b} one number is wanted, and yours is "
+               f"{result}: that is the whole carry")
+        agree(f"{a} and {b}", result, math.gcd(a, b),
               (near(divisor(8, 4), 0), "0 is where the loop stops; what stands beside it?"),
               "the loop goes on until the second number is 0; the new pair is made of the old one",
               tolerance=0)
     with instead_of(Exception, "traced", "right for two numbers. Under `vmap` they are tracers, "
                     "and Python's `while` and `if` cannot look at them; `lax.while_loop` can"):
-        found = jax.vmap(divisor)(*map(jnp.array, zip(*pairs, strict=True)))
+        result = jax.vmap(divisor)(*map(jnp.array, zip(*pairs, strict=True)))
     for k, (a, b) in enumerate(pairs):
-        agree(f"{a} and {b} in a batch", found[k], math.gcd(a, b), tolerance=0)
+        agree(f"{a} and {b} in a batch", result[k], math.gcd(a, b), tolerance=0)
 
 
 _DIVISOR = """
@@ -122,13 +122,13 @@ exercise(
 def grade_polynomial(polynomial: Callable) -> None:
     for n, x in ((3, 3.0), (2, 5.0), (1, 2.0), (5, -1.5), (4, 0.0)):
         cs = _random(n, n)
-        found, wanted = polynomial(jnp.array(cs), x), np.polyval(cs, x)
-        given = f"the coefficients {shown(cs)} and x = {x}"
-        expect(not isinstance(found, tuple), f"for {given} one number is wanted, and yours is a "
+        result, expected = polynomial(jnp.array(cs), x), np.polyval(cs, x)
+        inputs = f"the coefficients {shown(cs)} and x = {x}"
+        expect(not isinstance(result, tuple), f"for {inputs} one number is wanted, and yours is a "
                "pair: `scan` gives two things, the last carry and the rows; which is the answer?")
-        agree(given, found, wanted,
-              (near(found, np.polyval(cs[::-1], x)), "the highest power stands first"),
-              (near(found, wanted + x**n), "what is the value before the first coefficient?"),
+        agree(inputs, result, expected,
+              (near(result, np.polyval(cs[::-1], x)), "the highest power stands first"),
+              (near(result, expected + x**n), "what is the value before the first coefficient?"),
               "in each round, what is there is multiplied by x, and the next one is added")
     _uses("scan", polynomial, jnp.ones(3), 2.0)
 
@@ -160,13 +160,13 @@ def grade_fibonacci(fibonacci: Callable) -> None:
     while len(numbers) < 12:
         numbers.append(numbers[-1] + numbers[-2])
     for n in (6, 1, 2, 3, 12):
-        found = fibonacci(n)
-        expect(np.shape(found) == (n,), f"for n = {n} the shape is ({n},), and yours is "
-               f"{np.shape(found)}: each round gives one number as its row")
-        agree(f"n = {n}", found, numbers[:n],
-              (near(found, (numbers + [233])[1:n + 1]), "the first 1 is missing: which of the two "
+        result = fibonacci(n)
+        expect(np.shape(result) == (n,), f"for n = {n} the shape is ({n},), and yours is "
+               f"{np.shape(result)}: each round gives one number as its row")
+        agree(f"n = {n}", result, numbers[:n],
+              (near(result, (numbers + [233])[1:n + 1]), "the first 1 is missing: which of the two "
                "does a round give?"),
-              (near(found, [0, *numbers][:n]), "with which pair do you start?"),
+              (near(result, [0, *numbers][:n]), "with which pair do you start?"),
               "the next pair is made of both numbers of the old one", tolerance=0)
     _uses("scan", lambda x: fibonacci(5) + x, 0)
 
@@ -199,19 +199,19 @@ def grade_backwards(backwards: Callable) -> None:
         before = start * np.concatenate([[1.0], np.cumprod(xs)])[:n]
         after = ct * np.cumprod(np.concatenate([[1.0], xs[::-1]]))[:n][::-1]
         first, rows = ct * np.prod(xs), after * before
-        found = backwards(start, xs, ct)
-        given = f"c₀ = {start}, xs = {shown(xs)} and the cotangent {ct} of the last carry"
-        expect(isinstance(found, tuple | list) and len(found) == 2, f"for {given} a pair is "
-               f"wanted, the cotangents of c₀ and of xs, and yours is {found}")
-        agree(given, found[0], first, "going back over a round multiplies by its x",
+        result = backwards(start, xs, ct)
+        inputs = f"c₀ = {start}, xs = {shown(xs)} and the cotangent {ct} of the last carry"
+        expect(isinstance(result, tuple | list) and len(result) == 2, f"for {inputs} a pair is "
+               f"wanted, the cotangents of c₀ and of xs, and yours is {result}")
+        agree(inputs, result[0], first, "going back over a round multiplies by its x",
               what="the cotangent of c₀")
-        expect(np.shape(found[1]) == (n,), f"for {given} there are {n} cotangents of the xs, and "
-               f"the shape of yours is {np.shape(found[1])}")
-        agree(given, found[1], rows,
-              (near(found[1], rows[::-1]), "the right numbers, from the last to the first"),
-              (near(found[1], after * before * xs), "each factor is the carry as it *came into* "
+        expect(np.shape(result[1]) == (n,), f"for {inputs} there are {n} cotangents of the xs, and "
+               f"the shape of yours is {np.shape(result[1])}")
+        agree(inputs, result[1], rows,
+              (near(result[1], rows[::-1]), "the right numbers, from the last to the first"),
+              (near(result[1], after * before * xs), "each factor is the carry as it *came into* "
                "the round; yours is as it went out"),
-              (near(found[1], before), "each has to be multiplied by the cotangent of what the "
+              (near(result[1], before), "each has to be multiplied by the cotangent of what the "
                "round gave"),
               "the cotangent of x is that of the carry after the round, times the carry before it",
               what="the cotangents of xs")
@@ -253,18 +253,18 @@ exercise(
 def grade_discounted(discounted: Callable) -> None:
     for n, rate in ((3, 0.5), (1, 0.9), (2, 0.0), (6, 0.9)):
         rewards = _random(n, n)
-        wanted = [sum(r * rate**k for k, r in enumerate(rewards[start:])) for start in range(n)]
+        expected = [sum(r * rate**k for k, r in enumerate(rewards[start:])) for start in range(n)]
         forwards = [sum(r * rate**k for k, r in enumerate(rewards[stop::-1])) for stop in range(n)]
-        found = discounted(jnp.array(rewards), rate)
-        given = f"the rewards {shown(rewards)} and the rate {rate}"
-        expect(not isinstance(found, tuple), f"for {given} one array is wanted, and yours is a "
+        result = discounted(jnp.array(rewards), rate)
+        inputs = f"the rewards {shown(rewards)} and the rate {rate}"
+        expect(not isinstance(result, tuple), f"for {inputs} one array is wanted, and yours is a "
                "pair: the last carry, and the rows")
-        expect(np.shape(found) == (n,), f"for {given} the answer has {n} numbers, and the shape of "
-               f"yours is {np.shape(found)}")
-        agree(given, found, wanted,
-              (near(found, wanted[::-1]), "a scan with `reverse=True` puts each row where its "
+        expect(np.shape(result) == (n,), f"for {inputs} the answer has {n} numbers, and the shape "
+               f"of yours is {np.shape(result)}")
+        agree(inputs, result, expected,
+              (near(result, expected[::-1]), "a scan with `reverse=True` puts each row where its "
                "input stands: there is nothing to turn round"),
-              (near(found, forwards), "each of yours has what came before; what comes after is "
+              (near(result, forwards), "each of yours has what came before; what comes after is "
                "asked for"),
               "what comes later counts rate times as much; today's reward counts in full")
     _uses("scan", discounted, jnp.ones(3), 0.5)
@@ -301,9 +301,9 @@ def grade_repeat(repeat: Callable) -> None:
     for n, x in ((5, 1.0), (0, 7.0), (1, 3.0), (4, -2.0)):
         with instead_of(TypeError, "takes 1 positional argument but 2",
                         "the body of `fori_loop` is given the number of the round, too"):
-            found = repeat(lambda x: x * 2.0, n, x)
-        agree(f"doubling, n = {n} and x = {x}", found, x * 2.0**n,
-              (n > 0 and near(found, x * 2.0 ** (n + 1)), "one round too many"))
+            result = repeat(lambda x: x * 2.0, n, x)
+        agree(f"doubling, n = {n} and x = {x}", result, x * 2.0**n,
+              (n > 0 and near(result, x * 2.0 ** (n + 1)), "one round too many"))
     program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
     names = [eqn.primitive.name for eqn in program.eqns]
     loops = [name for name in names if name in ("scan", "while")]
@@ -333,16 +333,16 @@ exercise(
 def grade_moving_mean(moving_mean: Callable) -> None:
     for n in (4, 1, 2, 6):
         xs = np.random.default_rng(n).integers(0, 50, n)
-        wanted, mean = [], float(xs[0])
+        expected, mean = [], float(xs[0])
         for x in xs:
             mean = 0.75 * mean + 0.25 * float(x)
-            wanted.append(mean)
+            expected.append(mean)
         with instead_of(TypeError, "carry", f"for the integers {shown(xs)} the carry goes in as "
                         "int32[], and comes out as float32[]: what should it be at the start?"):
-            found = moving_mean(jnp.array(xs))
-        agree(f"the integers {shown(xs)}", found, wanted,
-              (near(found, np.trunc(found)), "the means are cut to whole numbers: the carry has a "
-               "type now that cannot hold them"),
+            result = moving_mean(jnp.array(xs))
+        agree(f"the integers {shown(xs)}", result, expected,
+              (near(result, np.trunc(result)), "the means are cut to whole numbers: the carry has "
+               "a type now that cannot hold them"),
               "the first mean starts from the first reading", tolerance=1e-3)
     _uses("scan", moving_mean, jnp.arange(4))
 

@@ -18,13 +18,13 @@ NO_VALUE = (errors.ConcretizationTypeError, errors.TracerIntegerConversionError)
 
 
 @contextlib.contextmanager
-def _asked(given: str, wanted: Any, hint: str, kinds: Any = NO_VALUE, *,
+def _traced(inputs: str, expected: Any, hint: str, kinds: Any = NO_VALUE, *,
            what: str = "the answer") -> Iterator[None]:
-    """Where an answer asks a tracer for its value: say what was given, wanted and found."""
+    """Raise a hint where an answer needs the value of a tracer."""
     try:
         yield
     except kinds as error:
-        raise Hint(f"for {given} {what} is {shown(wanted)}, and yours raised "
+        raise Hint(f"for {inputs} {what} is {shown(expected)}, and yours raised "
                    f"{type(error).__name__}\n{hint}") from None
 
 
@@ -34,15 +34,16 @@ def grade_mean_or_zero(mean_or_zero: Callable) -> None:
     random = np.random.default_rng(0)
     for shape in ((4,), (0,), (2, 3), (2, 0), (), (0, 5), (1,), (3, 1, 2)):
         x = random.integers(-9, 10, shape).astype(np.float32)
-        wanted = x.mean() if x.size else 0.0
-        given = f"x = {shown(x)} of shape {shape}, under jit,"
-        with _asked(given, wanted, "a number has no length; each array has a `size`", TypeError), \
-                _asked(given, wanted, "the number of elements is known, their sum is not: an `if` "
-                       "may ask for the shape"):
-            found = jax.jit(mean_or_zero)(jnp.asarray(x))
-        agree(given, numbers(found), wanted,
-              (np.shape(found) == () and np.isnan(found), "the mean of nothing is 0 / 0: ask first "
-               "whether there is anything"),
+        expected = x.mean() if x.size else 0.0
+        inputs = f"x = {shown(x)} of shape {shape}, under jit,"
+        with _traced(inputs, expected, "a number has no length; each array has a `size`",
+                    TypeError), \
+                _traced(inputs, expected, "the number of elements is known, their sum is not: an "
+                       "`if` may ask for the shape"):
+            result = jax.jit(mean_or_zero)(jnp.asarray(x))
+        agree(inputs, numbers(result), expected,
+              (np.shape(result) == () and np.isnan(result), "the mean of nothing is 0 / 0: ask "
+               "first whether there is anything"),
               (x.size == 0, "nothing is in it: ask for its `size`"))
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(mean_or_zero)(jnp.zeros(4)).eqns]
     kept = [name for name in names if "select" in name or name == "cond"]
@@ -102,17 +103,17 @@ _LOOPS: dict[str, tuple[Callable, bool]] = {
 
 
 def grade_unrolls(unrolls: Callable) -> None:
-    for text, (f, wanted) in _LOOPS.items():
-        found = unrolls(f)
+    for text, (f, expected) in _LOOPS.items():
+        result = unrolls(f)
         hint = ("the program of 40 equations is long, and stays as long for more elements"
                 if "forty" in text else
                 "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
-                if wanted else
+                if expected else
                 "the shapes in the text differ, and its length does not")
-        expect(isinstance(found, bool | np.bool_), f"unrolls({text}) should be {wanted}, and yours "
-               f"is {found!r}: True or False is wanted")
-        expect(bool(found) == wanted, f"unrolls({text}) should be {wanted}, and yours is {found}\n"
-               + hint)
+        expect(isinstance(result, bool | np.bool_), f"unrolls({text}) should be {expected}, and "
+               f"yours is {result!r}: True or False is wanted")
+        expect(bool(result) == expected,
+               f"unrolls({text}) should be {expected}, and yours is {result}\n{hint}")
 
 
 _UNROLLS = """
@@ -146,12 +147,12 @@ def grade_nth_power(nth_power: Callable) -> None:
     compiled = jax.jit(nth_power, static_argnums=1)
     for n in (5, 1, 0, *range(2, 14), 100):
         for x in (1.5, -2.0) if n < 100 else (1.01,):
-            given = f"x = {x} and n = {n}"
-            with _asked(given, x**n, "x has no value while tracing, and n has: ask n alone"), \
-                    _asked(given, x**n, "where does it end? For n = 0 the power is 1",
+            inputs = f"x = {x} and n = {n}"
+            with _traced(inputs, x**n, "x has no value while tracing, and n has: ask n alone"), \
+                    _traced(inputs, x**n, "where does it end? For n = 0 the power is 1",
                            RecursionError):
-                found = compiled(x, n)
-            agree(given, numbers(found), x**n, (n == 0, "the power is 1 if n is 0"),
+                result = compiled(x, n)
+            agree(inputs, numbers(result), x**n, (n == 0, "the power is 1 if n is 0"),
                   (n == 1, "for n = 1 it is x itself"), tolerance=1e-3)
     program = jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100)
     names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name for eqn in program.eqns]
@@ -203,19 +204,19 @@ def grade_in_ring(in_ring: Callable) -> None:
               *np.random.default_rng(0).uniform(-2.5, 2.5, (20, 2)).round(1).tolist()]
     for x, y in points:
         r = x * x + y * y
-        wanted = 1 < r < 4 or r == 0
-        given = f"x = {x}, y = {y}, under jit,"
-        with _asked(given, wanted, "`&` and `|` bind more strongly than `<` and `==`: put each "
+        expected = 1 < r < 4 or r == 0
+        inputs = f"x = {x}, y = {y}, under jit,"
+        with _traced(inputs, expected, "`&` and `|` bind more strongly than `<` and `==`: put each "
                     "comparison into brackets", TypeError), \
-                _asked(given, wanted, "`and`, `or`, `not` and `a < r < b` ask for one answer at "
-                       "once: write them with `&`, `|`, `~`"):
-            found = jax.jit(in_ring)(x, y)
-        agree(given, numbers(found), wanted,
+                _traced(inputs, expected, "`and`, `or`, `not` and `a < r < b` ask for one answer "
+                       "at once: write them with `&`, `|`, `~`"):
+            result = jax.jit(in_ring)(x, y)
+        agree(inputs, numbers(result), expected,
               (r == 0, "the centre belongs to it"), (r in (1, 4), "the two circles do not belong "
                "to it"), f"x² + y² is {r:.3g}")
     x, y = np.array(points, np.float32).T
-    wanted = (x * x + y * y > 1) & (x * x + y * y < 4) | ((x == 0) & (y == 0))
-    agree("arrays of the same points", in_ring(jnp.asarray(x), jnp.asarray(y)), wanted,
+    expected = (x * x + y * y > 1) & (x * x + y * y < 4) | ((x == 0) & (y == 0))
+    agree("arrays of the same points", in_ring(jnp.asarray(x), jnp.asarray(y)), expected,
           "right for single points, but not for arrays")
 
 
@@ -248,16 +249,16 @@ def grade_calculator(calculator: Callable) -> None:
     for place, (a, b) in enumerate([(6, 3), *numbers_of]):
         for op in (0, 1, 2, 3, 4, 7, -1, -4):
             a, b = float(a), float(b)
-            wanted = operations[op](a, b) if 0 <= op < 4 else np.nan
-            given = f"op = {op}, a = {a}, b = {b}, under jit,"
-            with _asked(given, wanted, "all functions of a `switch` must return the same type: a "
-                        "float, as the others do", TypeError), \
-                    _asked(given, wanted, "a Python list, or an `if`, wants to know the number "
+            expected = operations[op](a, b) if 0 <= op < 4 else np.nan
+            inputs = f"op = {op}, a = {a}, b = {b}, under jit,"
+            with _traced(inputs, expected, "all functions of a `switch` must return the same type: "
+                        "a float, as the others do", TypeError), \
+                    _traced(inputs, expected, "a Python list, or an `if`, wants to know the number "
                            "while tracing: `lax.switch` does not"):
-                found = compiled(op, a, b)
-            agree(given, numbers(found), wanted,
-                  (op < 0 and near(found, a + b), "a number below 0 takes the first function"),
-                  (op >= 4 and near(found, a / b), "a number that is too large takes the last "
+                result = compiled(op, a, b)
+            agree(inputs, numbers(result), expected,
+                  (op < 0 and near(result, a + b), "a number below 0 takes the first function"),
+                  (op >= 4 and near(result, a / b), "a number that is too large takes the last "
                    "function"), "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
         if not place:
             agree("the ops [0, 3, 4] and a = 6.0, b = 3.0, under vmap,",
@@ -376,9 +377,9 @@ def grade_runs(answer: Any) -> None:
             expect(not raised, f"you say that {letter} runs, and for x = [3, 1, 2], n = 3 it "
                    f"raises {raised}\n{why}")
         else:
-            told = [v.item() for v in out] if isinstance(out, list) else shown(out)
+            message = [v.item() for v in out] if isinstance(out, list) else shown(out)
             expect(raised, f"you say that {letter} does not run, and for x = [3, 1, 2], n = 3 it "
-                   f"gives {told}\n{why}")
+                   f"gives {message}\n{why}")
 
 
 exercise(
@@ -404,16 +405,16 @@ def _collatz(n: int) -> int:
 def grade_collatz(collatz: Callable) -> None:
     compiled = jax.jit(collatz)
     for n in (7, *range(1, 30), 97):
-        wanted = _collatz(n)
-        with _asked(f"n = {n}, under jit,", wanted, "Python's `while` and `if` ask for a value; "
+        expected = _collatz(n)
+        with _traced(f"n = {n}, under jit,", expected, "Python's `while` and `if` ask for a value; "
                     "what does `lax` have instead?"):
             out = compiled(n)
         out = out if isinstance(out, tuple) else numbers(out)
-        agree(f"n = {n}", out, wanted,
+        agree(f"n = {n}", out, expected,
               (np.shape(out) != () or isinstance(out, tuple), "one number is wanted: if the carry "
                "is a pair, take the count"),
               (n == 7 and near(out, 1), "that is where it ends; how many steps was it?"),
-              (near(out, wanted + 1) or near(out, wanted - 1), "one too many, or one too few: "
+              (near(out, expected + 1) or near(out, expected - 1), "one too many, or one too few: "
                "from 1 it takes no step, from 2 it takes one"),
               "halve an even number, make 3 n + 1 of an odd one, and count until it is 1",
               tolerance=1e-6)
@@ -460,16 +461,16 @@ def grade_highest(highest: Callable) -> None:
     random = np.random.default_rng(0)
     for values in ([-3, -5, 2, 1, 7, 0], *random.integers(-9, 10, (5, 6)).tolist()):
         x = np.array(values, np.float32)
-        wanted = np.maximum.accumulate(x)
+        expected = np.maximum.accumulate(x)
         out = highest(jnp.asarray(x))
-        expect(not isinstance(out, tuple), f"for x = {values} the answer is {shown(wanted)}, and "
+        expect(not isinstance(out, tuple), f"for x = {values} the answer is {shown(expected)}, and "
                f"yours is {out}\n`scan` returns two things: the last carry, and all that was given "
                "out; one of them is wanted")
-        agree(f"x = {values}", numbers(out), wanted,
+        agree(f"x = {values}", numbers(out), expected,
               (np.shape(out) != x.shape, "one number for each place is wanted"),
-              (near(out, np.maximum(wanted, 0)), f"the largest of ({values[0]},) is {values[0]}: "
+              (near(out, np.maximum(expected, 0)), f"the largest of ({values[0]},) is {values[0]}: "
                "where does the carry start?"),
-              (near(np.ravel(out)[1:], wanted[:-1]), "each place should count itself: give out "
+              (near(np.ravel(out)[1:], expected[:-1]), "each place should count itself: give out "
                "the new carry"),
               "each place has the largest of all up to it")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
@@ -507,17 +508,17 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
     numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3]
     for x in numbers:
         for f in (compiled, log_or_zero):
-            wanted = np.log(x) if x > 0 else 0.0
-            with _asked(f"x = {x:.4g}, under jit,", wanted, "`if` asks for a value, and there are "
-                        "many: choose with `jnp.where`"):
-                found = f(x)
-            agree(f"x = {x:.4g}", found, wanted,
+            expected = np.log(x) if x > 0 else 0.0
+            with _traced(f"x = {x:.4g}, under jit,", expected, "`if` asks for a value, and there "
+                        "are many: choose with `jnp.where`"):
+                result = f(x)
+            agree(f"x = {x:.4g}", result, expected,
                   (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
     for x in numbers:
-        found = slope(x)
-        agree(f"x = {x:.4g}", found, 1 / x if x > 0 else 0.0,
+        result = slope(x)
+        agree(f"x = {x:.4g}", result, 1 / x if x > 0 else 0.0,
               (x > 0, "the slope of the logarithm is 1 / x"),
-              (np.isnan(found), "the logarithm of 0 is computed too, and its slope is infinite"),
+              (np.isnan(result), "the logarithm of 0 is computed too, and its slope is infinite"),
               "where it is 0, it should be flat", what="the slope")
     x = jnp.array([0.0, 2.0, -2.0])
     out = jax.grad(lambda x: jnp.sum(jax.vmap(log_or_zero)(x)))(x)
@@ -559,12 +560,12 @@ def grade_halved_bounded(halved_bounded: Callable) -> None:
               (x <= 1, "it is not above 1, and should stay"),
               (x > 1e5, "too few rounds for 2 to the 20th"),
               "halve it until it is not above 1, and stop there", tolerance=1e-6)
-    with _asked("x = 12.0", 1 / 16, "a `while_loop` still: the number of rounds must be known "
+    with _traced("x = 12.0", 1 / 16, "a `while_loop` still: the number of rounds must be known "
                 "beforehand", ValueError, what="the slope"):
         slope = jax.grad(halved_bounded)(12.0)
     agree("x = 12.0", slope, 1 / 16, "it was halved four times", what="the slope")
     for x in numbers[1:]:
-        with _asked(f"x = {x}, under jit,", _halved(x)[0], "Python's `while` asks for a value; "
+        with _traced(f"x = {x}, under jit,", _halved(x)[0], "Python's `while` asks for a value; "
                     "how many rounds are enough?"):
             slope = jax.jit(jax.grad(halved_bounded))(x)
         agree(f"x = {x}", slope, _halved(x)[1],

@@ -66,14 +66,14 @@ def grade_square_grid(square_grid: Callable) -> None:
     compiled = jax.jit(square_grid)
     for n in (4, 1, 2, 3, 5, 7, 9, 12, 15, 16, 17, 20):
         x, side = np.arange(1, n + 1, dtype=np.float32), int(np.ceil(np.sqrt(n)))
-        wanted = np.pad(x, (0, side * side - n)).reshape(side, side)
-        given = f"the numbers from 1 to {n}"
-        with wanting(given, wanted, (jax.errors.ConcretizationTypeError, "`x.size` was known; "
+        expected = np.pad(x, (0, side * side - n)).reshape(side, side)
+        inputs = f"the numbers from 1 to {n}"
+        with wanting(inputs, expected, (jax.errors.ConcretizationTypeError, "`x.size` was known; "
                      "which function made a traced value of it?"),
                      (IndexError, "which side has room for all of them?"),
                      "the shape must be a number of Python's: with what is the side computed?"):
             out = numbers(compiled(x))
-        agree(given, out, wanted,
+        agree(inputs, out, expected,
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
               (np.size(out) < n, "not all of them have room"),
               "row by row, and zeros for what is missing")
@@ -104,8 +104,8 @@ def square_grid(x):
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
     compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
-    given = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist()]
-    for values in given:
+    inputs = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist()]
+    for values in inputs:
         x = np.array(values, np.float32)
         if not (x > 0).any():
             continue
@@ -147,22 +147,22 @@ def mean_of_positive(x):
 
 def grade_padded_softmax(padded_softmax: Callable) -> None:
     compiled, random = jax.jit(padded_softmax), np.random.default_rng(0)
-    given = [([1.0, 1.0, 0.0, 0.0], 2), ([1.0, 2.0, 3.0, 0.0], 3), ([-2.0, -1.0, 0.0, 0.0], 2),
+    inputs = [([1.0, 1.0, 0.0, 0.0], 2), ([1.0, 2.0, 3.0, 0.0], 3), ([-2.0, -1.0, 0.0, 0.0], 2),
              ([2.0, 1.0, 9.0, -9.0], 2), ([0.5, 1.0, np.nan, np.nan], 2), ([3.0, 1.0, 2.0, 0.0], 4),
              *((random.normal(size=4).round(2).tolist(), n) for n in (1, 2, 3, 4))]
-    for values, n in given:
+    for values, n in inputs:
         x = np.array(values, np.float32)
         e = np.exp(x[:n] - np.max(x[:n]))
-        wanted, telling = np.append(e / e.sum(), np.zeros(4 - n)), f"x = {values} and n = {n}"
-        with wanting(telling, wanted, (IndexError, "a slice up to a traced n has no length: keep "
+        expected, telling = np.append(e / e.sum(), np.zeros(4 - n)), f"x = {values} and n = {n}"
+        with wanting(telling, expected, (IndexError, "a slice up to a traced n has no length: keep "
                      "all four")):
             out = numbers(compiled(x, n))
-        expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(wanted)}, and yours is "
-               f"{shown(out)}\nas many are wanted as x has")
+        expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(expected)}, and yours "
+               f"is {shown(out)}\nas many are wanted as x has")
         with np.errstate(all="ignore"):
             zeroed = np.exp(np.where(np.arange(4) < n, x, 0.0))
             every = np.exp(x)
-        agree(telling, out, wanted,
+        agree(telling, out, expected,
               (near(out, zeroed / zeroed.sum()), "a zero in the padding counts as exp(0), "
                "which is 1"),
               (near(out, np.where(np.arange(4) < n, zeroed / zeroed.sum(), 0)), "the sum below the "
@@ -195,17 +195,17 @@ def padded_softmax(x, n):
 
 def grade_count_different(count_different: Callable) -> None:
     compiled, random = jax.jit(count_different), np.random.default_rng(0)
-    given = [[3, 1, 3, 2, 1], [4, 4, 4, 4, 4], [0, 5, 0, -1, 2],
+    inputs = [[3, 1, 3, 2, 1], [4, 4, 4, 4, 4], [0, 5, 0, -1, 2],
              *random.integers(-2, 4, (8, 5)).tolist(), [n % 11 for n in range(40)]]
-    for values in given:
-        wanted = len(set(values))
-        with wanting(f"x = {values}", wanted, (jax.errors.ConcretizationTypeError, "its length "
+    for values in inputs:
+        expected = len(set(values))
+        with wanting(f"x = {values}", expected, (jax.errors.ConcretizationTypeError, "its length "
                      "would depend on the values; sort, and count where something new begins")):
             out = numbers(compiled(np.array(values, np.int32)))
-        agree(f"x = {values}", out, wanted,
+        agree(f"x = {values}", out, expected,
               (np.shape(out) != (), "one number is wanted"),
-              (near(out, wanted - 1) and 0 in values, "is any number treated as special?"),
-              (near(out, wanted - 1), "one is missing: the first is new as well"),
+              (near(out, expected - 1) and 0 in values, "is any number treated as special?"),
+              (near(out, expected - 1), "one is missing: the first is new as well"),
               (near(out, len(values)), "that is how many there are; how many are different?"),
               "sort, and count where something new begins")
 
@@ -236,13 +236,13 @@ def grade_first_few(first_few: Callable) -> None:
     for k in (4, 2):
         for mask in masks:
             m = np.array(mask)
-            wanted = np.append(x[m], np.full(k, np.nan))[:k]
-            given = f"x = {shown(x)}, k = {k} and the mask {shown(m.astype(int))}"
-            with wanting(given, wanted, (jax.errors.NonConcreteBooleanIndexError, "how many are "
+            expected = np.append(x[m], np.full(k, np.nan))[:k]
+            inputs = f"x = {shown(x)}, k = {k} and the mask {shown(m.astype(int))}"
+            with wanting(inputs, expected, (jax.errors.NonConcreteBooleanIndexError, "how many are "
                          "true is not known; how many you want is: k")):
                 out = numbers(compiled(x, m, k))
-            filled = [np.where(np.isnan(wanted), value, wanted) for value in (x[0], x[-1])]
-            agree(given, out, wanted,
+            filled = [np.where(np.isnan(expected), value, expected) for value in (x[0], x[-1])]
+            agree(inputs, out, expected,
                   (np.shape(out) != (k,), "k elements are wanted, whatever the mask"),
                   (near(out, filled[0]), "the missing ones were filled with place 0, and are "
                    "x[0]"),
@@ -275,12 +275,12 @@ def grade_window(window: Callable) -> None:
     compiled = jax.jit(window)
     x = np.array([1, 2, 3, 4, 5], np.float32)
     for start in (1, 3, 0, 2, 4, 5, 9):
-        wanted = np.append(x, np.zeros(12))[start:start + 3]
-        given, moved = f"x = {shown(x)} and start = {start}", x[min(start, 2):min(start, 2) + 3]
-        with wanting(given, wanted, (IndexError, "Python's slice cannot know that it is always "
+        expected = np.append(x, np.zeros(12))[start:start + 3]
+        inputs, moved = f"x = {shown(x)} and start = {start}", x[min(start, 2):min(start, 2) + 3]
+        with wanting(inputs, expected, (IndexError, "Python's slice cannot know that it is always "
                      "three long")):
             out = numbers(compiled(x, start))
-        agree(given, out, wanted,
+        agree(inputs, out, expected,
               (np.shape(out) != (3,), "three elements are wanted"),
               (near(out, moved), "the window was moved back until it fits; it should stay, and "
                "show zeros"),
@@ -336,22 +336,23 @@ READERS: list[tuple[str, Callable, int, str]] = [
 def grade_moved_starts(moved_starts: Callable) -> None:
     for text, read, end, hint in READERS:
         for starts in ([1, 2, 9, 3, 11], [0, 1], list(range(10))):
-            given, wanted = f"a `read` of {text} and starts = {starts}", [s for s in starts
+            inputs, expected = f"a `read` of {text} and starts = {starts}", [s for s in starts
                                                                           if s >= end]
-            with wanting(given, wanted, (IndexError, "collect what is found, so that the loop "
+            with wanting(inputs, expected, (IndexError, "collect what is found, so that the loop "
                          "goes on"), (FloatingPointError, "collect what is found, so that the loop "
                          "goes on")):
                 out = moved_starts(read, starts)
-                expect(isinstance(out, list | tuple | np.ndarray), f"for {given} the answer is "
-                       f"{wanted}, and yours is {out!r}\na list of starts is wanted")
+                expect(isinstance(out, list | tuple | np.ndarray), f"for {inputs} the answer is "
+                       f"{expected}, and yours is {out!r}\na list of starts is wanted")
                 out = list(out)
             why = hint
-            if wanted[1:] and out == wanted[:1]:
+            if expected[1:] and out == expected[:1]:
                 why = ("within one `with`, what one line does again and again is one finding: "
                         "a `with` for each start")
-            elif wanted and out == list(starts):
+            elif expected and out == list(starts):
                 why = "look at what was found after each start by itself"
-            expect(out == wanted, f"for {given} the answer is {wanted}, and yours is {out}\n{why}")
+            expect(out == expected,
+                   f"for {inputs} the answer is {expected}, and yours is {out}\n{why}")
 
 
 exercise(
@@ -440,29 +441,29 @@ def grade_largest(largest: Callable) -> None:
     expect(callable(largest), f"a function is wanted, and yours is {largest!r}")
     expect(hasattr(largest, "__globals__"), "for the lengths 1 to 64, 7 programs are enough, and "
            "yours, jitted, has one for each length: pad outside of `jit`, in a plain function")
-    real, asked = largest.__globals__.get("masked_max"), []
+    real, shapes = largest.__globals__.get("masked_max"), []
 
     def listening(x: Any, n: Any) -> Any:
-        asked.append(np.shape(x))
+        shapes.append(np.shape(x))
         return real(x, n)  # type: ignore[misc]
 
     largest.__globals__["masked_max"] = listening
     try:
         for n in range(1, 65):
             values = -1.0 - np.arange(n, dtype=np.float32)
-            given = f"the numbers from -1 down to {-n}"
-            with wanting(given, -1.0, "`masked_max` takes an array, and how many of it count"):
+            inputs = f"the numbers from -1 down to {-n}"
+            with wanting(inputs, -1.0, "`masked_max` takes an array, and how many of it count"):
                 out = largest(values)
-            agree(given, out, -1.0,
+            agree(inputs, out, -1.0,
                   "how many of the numbers in the array count?")
-            expect(len(asked) == n and len(asked[-1]) == 1, f"for {given} `masked_max` is to be "
-                   f"called once, with a vector, and you called it {len(asked) - n + 1} times: let "
-                   "`masked_max` do the work")
-            expect(asked[-1][0] <= 2 * n, f"for {given} the vector has at most {2 * n}, and "
-                   f"yours has {asked[-1][0]}, more than twice as many")
+            expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` is to be "
+                   f"called once, with a vector, and you called it {len(shapes) - n + 1} times: "
+                   "let `masked_max` do the work")
+            expect(shapes[-1][0] <= 2 * n, f"for {inputs} the vector has at most {2 * n}, and "
+                   f"yours has {shapes[-1][0]}, more than twice as many")
     finally:
         largest.__globals__["masked_max"] = real
-    count = len(set(asked))
+    count = len(set(shapes))
     expect(count <= 7, f"for the lengths 1 to 64, 7 programs are enough, and yours need {count}\n"
            "the numbers are right; pad to few sizes")
 

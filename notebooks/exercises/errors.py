@@ -45,14 +45,14 @@ def grade_blamed(blamed: Any) -> None:
              "is known while tracing",
              "a `where` depends on what it chooses between, and on what it chooses by",
              "the record knows operations and no algebra: which values went into the last one?"]
-    for name, answer, wanted, hint in zip(("first", "second", "third", "fourth"), blamed, BLAMED,
+    for name, answer, expected, hint in zip(("first", "second", "third", "fourth"), blamed, BLAMED,
                                           hints, strict=True):
         expect(isinstance(answer, str | set | list | tuple), f"for {name} yours is {answer!r}, and "
                'names are wanted, such as "x y"')
         names = set(answer.replace(",", " ").split() if isinstance(answer, str) else answer)
         expect(names <= {"x", "y", "z"}, f"{name}: the arguments are x, y and z")
-        expect(names == wanted, f"for {name} the message names {len(wanted)} of the arguments, and "
-               f"yours are {' '.join(sorted(names)) or 'none'}\n{hint}")
+        expect(names == expected, f"for {name} the message names {len(expected)} of the arguments, "
+               f"and yours are {' '.join(sorted(names)) or 'none'}\n{hint}")
 
 
 exercise(
@@ -97,13 +97,13 @@ def grade_depends_on(depends_on: Any) -> None:
          [{0, 1, 2}, {1, 2}, {0, 1}], ["by way of `a` and `b`"] * 3)]
     for text, f, count, answers, hints in cases:
         program = jax.make_jaxpr(f)(*map(float, range(count)))
-        for place, (wanted, hint) in enumerate(zip(answers, hints, strict=True)):
-            with wanting(f"the program of {text!r} and result {place}", wanted or "set()"):
-                found = depends_on(program, place)
-            told = f"for the program of {text!r} and result {place} the answer is "
-            told += f"{wanted or 'set()'}, and yours is {found}\n"
-            expect(isinstance(found, set), told + "the answer is a set of numbers")
-            expect(found == wanted, told + hint)
+        for place, (expected, hint) in enumerate(zip(answers, hints, strict=True)):
+            with wanting(f"the program of {text!r} and result {place}", expected or "set()"):
+                result = depends_on(program, place)
+            message = f"for the program of {text!r} and result {place} the answer is "
+            message += f"{expected or 'set()'}, and yours is {result}\n"
+            expect(isinstance(result, set), message + "the answer is a set of numbers")
+            expect(result == expected, message + hint)
 
 
 exercise(
@@ -142,18 +142,18 @@ def grade_ramp(ramp: Any) -> None:
     compiled = jax.jit(ramp)
     points = [0.0, 2.0, 4.0, 1.0, 3.0, -1.0, *np.linspace(-2, 6, 33).round(2).tolist()]
     for x in points:
-        wanted = min(max(x - 1, 0.0), 2.0)
-        with wanting(f"x = {x}, traced,", wanted, (
+        expected = min(max(x - 1, 0.0), 2.0)
+        with wanting(f"x = {x}, traced,", expected, (
                 jax.errors.TracerBoolConversionError, "Python asks whether something is true: "
                 "`if`, `and`, `min` and 1 < x < 3 do so")):
-            found = numbers(compiled(x))
-        agree(f"x = {x}", found, wanted,
+            result = numbers(compiled(x))
+        agree(f"x = {x}", result, expected,
               (x == 4.0, "above 3 it is 2: what does the outer `where` choose between?"),
               (x == 0.0, "below 1 it is 0"), "between 1 and 3 it is x - 1")
     one = "right for one number, but it should take an array, too: `lax.cond` has one condition"
     with wanting("x = [0.0, 2.0, 4.0]", [0.0, 1.0, 2.0], one):
-        found = numbers(compiled(jnp.array([0.0, 2.0, 4.0])))
-    agree("x = [0.0, 2.0, 4.0]", found, [0.0, 1.0, 2.0], one)
+        result = numbers(compiled(jnp.array([0.0, 2.0, 4.0])))
+    agree("x = [0.0, 2.0, 4.0]", result, [0.0, 1.0, 2.0], one)
     slope = jax.vmap(jax.grad(ramp))(jnp.array([0.5, 2.0, 5.0]))
     agree("x = [0.5, 2.0, 5.0]", slope, [0.0, 1.0, 0.0], what="the slope")
 
@@ -238,17 +238,17 @@ def grade_mean_where(mean_where: Any) -> None:
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
     for x, mask in cases:
         values, chosen = np.array(x), np.array(mask)
-        given, wanted = f"x = {x} and mask = {mask}", values[chosen].mean()
-        with wanting(f"{given}, both traced,", wanted, (
+        inputs, expected = f"x = {x} and mask = {mask}", values[chosen].mean()
+        with wanting(f"{inputs}, both traced,", expected, (
                 jax.errors.NonConcreteBooleanIndexError, "nobody knows how large x[mask] is: keep "
                 "all elements")):
-            found = numbers(compiled(jnp.array(x), jnp.array(mask)))
-        agree(given, found, wanted,
-              (near(found, np.where(chosen, values, 0).mean()), "that divides by the number of all "
-               "elements: how many does the mask choose?"),
+            result = numbers(compiled(jnp.array(x), jnp.array(mask)))
+        agree(inputs, result, expected,
+              (near(result, np.where(chosen, values, 0).mean()), "that divides by the number of "
+               "all elements: how many does the mask choose?"),
               (not np.isfinite(values).all(), "0 times nan is nan: what is left out has to be "
                "replaced, and not multiplied"),
-              (near(found, values.mean()), "that is the mean of all elements"),
+              (near(result, values.mean()), "that is the mean of all elements"),
               "add up the chosen ones, and divide by their number")
 
 
@@ -282,16 +282,16 @@ def grade_times(times: Any) -> None:
             values = [x]
             for _ in range(n + 1):
                 values.append(np.asarray(f(values[-1])))
-            given = f"f = {name}, n = {n} and x = {x.tolist()}"
-            with wanting(given, values[n], (
+            inputs = f"f = {name}, n = {n} and x = {x.tolist()}"
+            with wanting(inputs, values[n], (
                     jax.errors.TracerIntegerConversionError, "`range(n)` wants n as an integer, "
                     "and it is traced: write a loop of the program"),
                     (TypeError, "what does fori_loop give to its body, and how much does f take?")):
-                found = numbers(jax.jit(lambda n, x, f=f: times(f, n, x))(np.int32(n), x))
-            agree(given, found, values[n],
-                  (near(found, values[n - 1]) and n, "that is one round too few: at which number "
+                result = numbers(jax.jit(lambda n, x, f=f: times(f, n, x))(np.int32(n), x))
+            agree(inputs, result, values[n],
+                  (near(result, values[n - 1]) and n, "that is one round too few: at which number "
                    "does the loop start, and does it include its end?"),
-                  (near(found, values[n + 1]), "that is one round too many"),
+                  (near(result, values[n + 1]), "that is one round too many"),
                   "begin with x, and give the value to f, not the number of the round")
 
 
@@ -339,19 +339,19 @@ def grade_leaks(leaks: Any) -> None:
         table["last"] = [{"y": jnp.sin(x)}]
         return x * 2
 
-    for f, doing, wanted in ((keeps, "appends x + 1 to a list", True),
+    for f, doing, expected in ((keeps, "appends x + 1 to a list", True),
                              (keeps_none, "returns x - x / 2", False),
                              (keeps_a_number, "appends x.ndim to a list", False),
                              (hides, "puts sin(x) into a dict", True),
                              (keeps, "appends x + 1 to a list, called again", True)):
         with instead_of(jax.errors.TracerLeakError, "", f"for a function that {doing} the "
                         "answer is True, and yours is the error\nwhich class does it have?"):
-            found = leaks(f, 8.0)
-        expect(isinstance(found, bool | np.bool_), f"for a function that {doing}, True or False is "
-               f"wanted, and yours is {shown(found)}")
-        expect(found == wanted, f"for a function that {doing} the answer is {wanted}, and yours is "
-               f"{found}\n" + (
-                   "without the switch nobody looks, and only `jit` makes tracers" if wanted else
+            result = leaks(f, 8.0)
+        expect(isinstance(result, bool | np.bool_), f"for a function that {doing}, True or False "
+               f"is wanted, and yours is {shown(result)}")
+        expect(result == expected, f"for a function that {doing} the answer is {expected}, and "
+               f"yours is {result}\n" + (
+                   "without the switch nobody looks, and only `jit` makes tracers" if expected else
                    "this one keeps no tracer"))
     jax.jit(keeps)(2.0)
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
@@ -428,12 +428,12 @@ exercise(
 def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
-        wanted = n.bit_length() - 1
-        with wanting(f"n = {n}", wanted, (TypeError, "the carry is to keep its type: is it an "
+        expected = n.bit_length() - 1
+        with wanting(f"n = {n}", expected, (TypeError, "the carry is to keep its type: is it an "
                      "integer after a round, too?")):
-            found = compiled(np.int32(n))
-        agree(f"n = {n}", found, wanted,
-              (isinstance(found, tuple), "give the number of steps, not the whole state"),
+            result = compiled(np.int32(n))
+        agree(f"n = {n}", result, expected,
+              (isinstance(result, tuple), "give the number of steps, not the whole state"),
               (n == 1, "1 takes no step at all"),
               (n == 8, "8, 4, 2, 1 are three steps"),
               (n > 2**24, "a float32 lacks the digits of so large a number: stay with integers"),
@@ -492,19 +492,19 @@ def grade_distances(distances: Any) -> None:
     for n, m in ((3, 2), (2, 2), (1, 4), (4, 1)):
         points = random.integers(-4, 5, (n, 2)).astype(np.float32)
         centres = random.integers(-4, 5, (m, 2)).astype(np.float32)
-        wanted = np.sqrt(((points[:, None] - centres) ** 2).sum(-1))
-        given = f"points = {points.tolist()} and centres = {centres.tolist()}"
-        with wanting(given, wanted, (
+        expected = np.sqrt(((points[:, None] - centres) ** 2).sum(-1))
+        inputs = f"points = {points.tolist()} and centres = {centres.tolist()}"
+        with wanting(inputs, expected, (
                 ValueError, "does one `vmap` go through both, side by side? Two are needed: each "
                 "maps one argument"), (
                 TypeError, "each `vmap` takes one axis away: `between` is given two vectors")):
-            found = numbers(distances(jnp.array(points), jnp.array(centres)))
-        agree(given, found, wanted,
-              (np.shape(found) == (m, n) != (n, m) or near(found, wanted.T), "that is the other "
-               "way round: there is a row for each point"),
-              (np.shape(found) == (n,), "that is one number for each point; one is wanted for each "
-               "pair"),
-              (near(found, wanted**2), "the distance is the root of that"),
+            result = numbers(distances(jnp.array(points), jnp.array(centres)))
+        agree(inputs, result, expected,
+              (np.shape(result) == (m, n) != (n, m) or near(result, expected.T), "that is the "
+               "other way round: there is a row for each point"),
+              (np.shape(result) == (n,), "that is one number for each point; one is wanted for "
+               "each pair"),
+              (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")
 
 

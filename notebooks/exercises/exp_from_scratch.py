@@ -42,31 +42,31 @@ LOG = np.float32([0.33333331, -0.2500082, 0.20001227, -0.16623357, 0.14201759, -
 """
 
 
-def ulps(found: Any, exact: Any) -> np.ndarray:
-    """How far results are from numbers, in gaps between float32s there; 0 where they are equal."""
+def ulps(result: Any, exact: Any) -> np.ndarray:
+    """The errors of results in ulps of float32; 0 where they are equal."""
     with np.errstate(all="ignore"):
         gap = np.spacing(np.abs(exact).astype(np.float32)).astype(float)
-        misses = np.abs(np.asarray(found, float) - exact) / gap
-    same = (found == exact.astype(np.float32)) | (np.isnan(found) & np.isnan(exact))
+        misses = np.abs(np.asarray(result, float) - exact) / gap
+    same = (result == exact.astype(np.float32)) | (np.isnan(result) & np.isnan(exact))
     return np.where(same, 0.0, misses)
 
 
-def float32s(found: Any, given: str, size: int) -> np.ndarray:
-    """An answer's result, if it is float32s, as many as were given; otherwise a hint."""
-    array = np.asarray(numbers(found))
-    expect(array.shape == (size,), f"for {given} {size} numbers are wanted, and yours is of shape "
+def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
+    """An answer's result, if it is a float32 vector of this size; otherwise a hint."""
+    array = np.asarray(numbers(result))
+    expect(array.shape == (size,), f"for {inputs} {size} numbers are wanted, and yours is of shape "
            f"{array.shape}: compute with the array")
-    expect(array.dtype == np.float32, f"for {given} the dtype is float32, and yours is "
+    expect(array.dtype == np.float32, f"for {inputs} the dtype is float32, and yours is "
            f"{array.dtype}: a constant of 64 bits makes everything 64 bits wide")
     return array
 
 
 def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
                  hint: str) -> None:
-    """Go on if results miss by at most so many ulps; otherwise show the worst."""
+    """Check that the errors are at most so many ulps; otherwise show the largest."""
     with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
-        found = function(x)
-    array = float32s(found, f"x = {shown(x[:3])}, …", len(x))
+        result = function(x)
+    array = float32s(result, f"x = {shown(x[:3])}, …", len(x))
     misses = ulps(array, exact)
     misses = np.where(np.isnan(misses), np.inf, misses)
     k = int(np.argmax(misses))
@@ -90,12 +90,12 @@ def grade_float_of_bits(float_of_bits: Callable) -> None:
     for group, hint in groups:
         for value in np.array(group, np.float32):
             bits = int(value.view(np.uint32))
-            wanted = float(value)
-            with wanting(f"bits = {bits:#010x}", wanted):
-                found = numbers(float_of_bits(bits))
-            same = found == wanted or (np.isnan(found) and np.isnan(wanted))
-            expect(same, f"for bits = {bits:#010x} the answer is {wanted!r}, and yours is "
-                   f"{found!r}\n{hint}")
+            expected = float(value)
+            with wanting(f"bits = {bits:#010x}", expected):
+                result = numbers(float_of_bits(bits))
+            same = result == expected or (np.isnan(result) and np.isnan(expected))
+            expect(same, f"for bits = {bits:#010x} the answer is {expected!r}, and yours is "
+                   f"{result!r}\n{hint}")
 
 
 _BITS = """
@@ -135,16 +135,16 @@ def grade_terms(terms: Callable) -> None:
         return n
 
     for a in (0.35, 0.1, 1.0, 0.7, 2.0, 5.0, 10.0, 20.0, 0.01):
-        wanted = count(a, 2.0**-25 * math.exp(-a))
-        with wanting(f"a = {a}", wanted):
-            found = numbers(terms(a))
-        agree(f"a = {a}", found, wanted,
-              (found == wanted + 1, "the first term is 1, and it is number 0: if the term with n "
-               "is small enough, n terms stand before it"),
-              (found == count(a, 2.0**-25), "the result may be as small as exp(-a), and the error "
+        expected = count(a, 2.0**-25 * math.exp(-a))
+        with wanting(f"a = {a}", expected):
+            result = numbers(terms(a))
+        agree(f"a = {a}", result, expected,
+              (result == expected + 1, "the first term is 1, and it is number 0: if the term with "
+               "n is small enough, n terms stand before it"),
+              (result == count(a, 2.0**-25), "the result may be as small as exp(-a), and the error "
                "must be small beside that"),
-              (found == wanted - 1, "so many terms are not enough: look at the first one that is "
-               "left out"),
+              (result == expected - 1, "so many terms are not enough: look at the first one that "
+               "is left out"),
               "the term with number n is a**n / n!", tolerance=0)
 
 
@@ -175,23 +175,23 @@ def grade_high_and_low(high_and_low: Callable) -> None:
     numbers_to_split = {"log 2": LOG2, "π/2": math.pi / 2, "1/3": 1 / 3, "1000e": 1000 * math.e}
     for name, c in numbers_to_split.items():
         for bits in (16, 12, 20):
-            given = f"c = {name} and bits = {bits}"
-            with wanting(given, "two float32s", "return high, low"):
+            inputs = f"c = {name} and bits = {bits}"
+            with wanting(inputs, "two float32s", "return high, low"):
                 high, low = high_and_low(c, bits)
             expect(all(np.asarray(x).dtype == np.float32 for x in (high, low)),
-                   f"for {given} two float32s are wanted, and yours are {high!r} and {low!r}")
+                   f"for {inputs} two float32s are wanted, and yours are {high!r} and {low!r}")
             most = 2**(24 - bits) - 1
             exact = float(most) * float(high)
             product = float(np.float32(most) * high)
-            expect(product == exact, f"for {given} the product {most} * high is {exact!r}, and as "
+            expect(product == exact, f"for {inputs} the product {most} * high is {exact!r}, and as "
                    f"a float32 it is {product!r}: high is {float(high)!r}, and has too many bits")
-            wanted = c - float(high)
-            expect(abs(wanted) <= 2.0**(math.frexp(c)[1] - bits), f"for {given} high is near "
+            expected = c - float(high)
+            expect(abs(expected) <= 2.0**(math.frexp(c)[1] - bits), f"for {inputs} high is near "
                    f"{c:.7g}, and yours is {float(high)!r}: keep as many bits as you may")
-            agree(given, float(low), wanted,
+            agree(inputs, float(low), expected,
                   (low == 0, "what high has not must be found before c is rounded to 24 bits"),
                   "low is c - high, rounded only then", what="low",
-                  tolerance=2.0**-23 * abs(wanted))
+                  tolerance=2.0**-23 * abs(expected))
 
 
 _SPLIT = """
@@ -229,17 +229,17 @@ def grade_alternations(alternations: Callable) -> None:
     cases["cos(9x) where the last wave is higher"] = np.cos(9 * x) * (1 + (x > 0.5)), 1
     cases["minus a millionth of a Chebyshev polynomial"] = -1e-6 * np.cos(4 * np.arccos(x)), 5
     cases["x * (1 - x)"] = x * (1 - x), 1
-    for name, (errors, wanted) in cases.items():
-        given = f"errors = {name}, from -1 to 1,"
-        with wanting(given, wanted):
-            found = numbers(alternations(errors))
+    for name, (errors, expected) in cases.items():
+        inputs = f"errors = {name}, from -1 to 1,"
+        with wanting(inputs, expected):
+            result = numbers(alternations(errors))
         big = np.abs(errors) >= 0.99 * np.abs(errors).max()
-        agree(given, found, wanted,
-              (found == wanted - 1, "between two neighbours is one change: how many are there in "
-               "all?"),
-              (found == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
+        agree(inputs, result, expected,
+              (result == expected - 1, "between two neighbours is one change: how many are there "
+               "in all?"),
+              (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
                "only where the error is at its largest, or within 1 % of it"),
-              (found == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
+              (result == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
               "the largest is to be taken by its size, without the sign", tolerance=0)
 
 
@@ -281,12 +281,12 @@ def grade_scaled(scaled: Callable) -> None:
         k = ks.astype(np.int32)
         y = random.uniform(0.71, 1.41, len(k)).astype(np.float32)
         with np.errstate(all="ignore"):
-            wanted = np.ldexp(y.astype(float), k).astype(np.float32)
-            with wanting(f"y = {shown(y[:2])} and k = {shown(k[:2])}", wanted[:2]):
-                found = scaled(y, k)
-        array = float32s(found, f"k = {shown(k[:3])}, …", len(k))
-        for i in np.flatnonzero(array != wanted)[:1]:
-            expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {wanted[i]:.6g}, and "
+            expected = np.ldexp(y.astype(float), k).astype(np.float32)
+            with wanting(f"y = {shown(y[:2])} and k = {shown(k[:2])}", expected[:2]):
+                result = scaled(y, k)
+        array = float32s(result, f"k = {shown(k[:3])}, …", len(k))
+        for i in np.flatnonzero(array != expected)[:1]:
+            expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {expected[i]:.6g}, and "
                    f"yours is {array[i]:.6g}\n{hint}")
 
 
@@ -374,12 +374,12 @@ def grade_log(log: Callable) -> None:
                 (0.0, -np.inf, "the logarithm of 0 is -inf"),
                 (-1.0, np.nan, "a negative number has no logarithm"),
                 (np.nan, np.nan, "nan stays nan")]
-        for value, wanted, why in rims:
+        for value, expected, why in rims:
             x = np.array([value, 1.0], np.float32)
-            with wanting(f"x = [{value}, 1.0]", [wanted, 0.0]):
-                found = log(x)
-            agree(f"x = [{value}, 1.0]", float32s(found, f"x = [{value}, 1.0]", 2), [wanted, 0.0],
-                  why)
+            with wanting(f"x = [{value}, 1.0]", [expected, 0.0]):
+                result = log(x)
+            inputs = f"x = [{value}, 1.0]"
+            agree(inputs, float32s(result, inputs, 2), [expected, 0.0], why)
 
 
 LOG_GIVEN = GIVEN + """
@@ -457,11 +457,11 @@ def grade_few_digits(few_digits: Callable) -> None:
             answer = few_digits(x)
         expect(isinstance(answer, tuple) and len(answer) == 3, "return three: the 96 digits as an "
                f"integer, n and the part; yours is {answer!r}")
-        digits, found, rest = answer
+        digits, result, rest = answer
         expect(isinstance(digits, int) and 0 <= digits < 2**96, f"for x = {x!r} an integer of 96 "
                f"digits is wanted, and yours is {digits!r}")
-        expect(found == n, f"for x = {x!r} n is {n}, and yours is {found}\n" + (
-            "n counts to 3, and then begins again" if found % 4 == n else
+        expect(result == n, f"for x = {x!r} n is {n}, and yours is {result}\n" + (
+            "n counts to 3, and then begins again" if result % 4 == n else
             "which digit of 2/π is the first that does not just add whole turns? It is number "
             "p - 1"))
         expect(abs(rest - part) <= 1e-7 * abs(part) + 1e-20, f"for x = {x!r} the part is {part!r}, "
@@ -515,20 +515,20 @@ def grade_only_where(only_where: Callable) -> None:
         x = np.array(values, np.float32)
         before = x.copy()
         test = x > 50
-        wanted = np.where(test, -np.sqrt(x), x * 2)
+        expected = np.where(test, -np.sqrt(x), x * 2)
         seen.clear()
-        given = f"usual = 2x, rare = -√x, test = x > 50 and x = {shown(x)}"
-        with wanting(given, wanted, (ValueError, "if no element asks for the rare case, it is not "
-                                     "to be computed at all: not even of nothing")):
+        inputs = f"usual = 2x, rare = -√x, test = x > 50 and x = {shown(x)}"
+        with wanting(inputs, expected, (ValueError, "if no element asks for the rare case, it is "
+                                     "not to be computed at all: not even of nothing")):
             f = only_where(lambda x: x > 50, rare, usual)
             expect(callable(f), "return a function of x")
-            found = f(x)
-        expect((x == before).all(), f"for {given} x is to stay as it is, and yours changed it to "
+            result = f(x)
+        expect((x == before).all(), f"for {inputs} x is to stay as it is, and yours changed it to "
                f"{shown(x)}: `usual` may have given back an array that others hold")
-        agree(given, found, wanted, "the rare elements go back to the places that they came from",
-              tolerance=1e-6)
+        agree(inputs, result, expected,
+              "the rare elements go back to the places that they came from", tolerance=1e-6)
         count = sum(part.size for part in seen)
-        expect(count == test.sum(), f"for {given} the rare function is to see "
+        expect(count == test.sum(), f"for {inputs} the rare function is to see "
                f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "
                "x[test]")
     x = np.array([1.0, 100.0], np.float32)

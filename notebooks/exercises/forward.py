@@ -24,9 +24,9 @@ def _shown(x: Any) -> str:
             np.array2string(array, precision=4, separator=", ").replace("\n", ""))
 
 
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted),
-           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+def _agrees(result: Any, expected: Any, inputs: str) -> None:
+    expect(near(result, expected),
+           f"for {inputs} the answer is {_shown(expected)}, and yours {_shown(result)}")
 
 
 DUAL = """
@@ -62,9 +62,9 @@ def grade_divide(divide: Callable) -> None:
     expect(near(by_y, -2 / 3), example + "It is right if only x moves")
     expect(near(out.tangent, 0.0), "right if one of them moves, but not if both do")
     for a, da, b, db in np.random.default_rng(0).uniform(0.5, 3, (8, 4)).round(2).tolist():
-        out, given = divide(dual(a, da), dual(b, db)), f"Dual({a}, {da}) / Dual({b}, {db})"
-        _agrees(out.primal, a / b, f"{given}, the primal,")
-        _agrees(out.tangent, da / b - a * db / b**2, f"{given}, the tangent,")
+        out, inputs = divide(dual(a, da), dual(b, db)), f"Dual({a}, {da}) / Dual({b}, {db})"
+        _agrees(out.primal, a / b, f"{inputs}, the primal,")
+        _agrees(out.tangent, da / b - a * db / b**2, f"{inputs}, the tangent,")
 
 
 exercise(
@@ -160,10 +160,10 @@ def grade_newton(newton: Callable) -> None:
            "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
     for a, x in np.random.default_rng(2).uniform(1, 3, (5, 2)).round(2).tolist():
-        wanted = x
+        expected = x
         for steps in range(1, 4):
-            wanted -= (wanted**3 - a) / (3 * wanted**2)
-            _agrees(newton(lambda x, a=a: x**3 - a, x, steps), wanted,
+            expected -= (expected**3 - a) / (3 * expected**2)
+            _agrees(newton(lambda x, a=a: x**3 - a, x, steps), expected,
                     f"x³ - {a} from {x} in {steps} steps")
 
 
@@ -374,11 +374,11 @@ def grade_sinc(sinc: Callable) -> None:
         lambda x: np.cos(x) / x - np.sin(x) / x**2 if x else 0.0,
         lambda x: -np.sin(x) / x - 2 * np.cos(x) / x**2 + 2 * np.sin(x) / x**3 if x else -1 / 3]
     mine = sinc
-    for name, wanted in zip(("value", "slope", "second derivative"), derivatives, strict=True):
+    for name, expected in zip(("value", "slope", "second derivative"), derivatives, strict=True):
         for x in points:
-            found = mine(x)
-            expect(near(found, wanted(x), 1e-3), f"for x = {x} the {name} is "
-                   f"{_shown(wanted(x))}, and yours {_shown(found)}")
+            result = mine(x)
+            expect(near(result, expected(x), 1e-3), f"for x = {x} the {name} is "
+                   f"{_shown(expected(x))}, and yours {_shown(result)}")
         mine = slope(mine)
 
 

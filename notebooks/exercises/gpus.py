@@ -16,13 +16,13 @@ CHAPTER = "27_the_same_loops_on_a_gpu"
 
 def grade_idle(idle: Callable) -> None:
     for n, threads in ((1000, 64), (128, 64), (1, 64), (65, 64), (999, 256), (7, 32)):
-        wanted, given = -n % threads, f"n = {n} and threads = {threads}"
-        with wanting(given, wanted):
-            found = idle(n, threads)
-        agree(given, found, wanted,
-              (found == n % threads != wanted, "so many threads of the last block have a round"),
-              (wanted == 0 and found == threads, "no block is launched for nothing"),
-              (found == n // threads, "that is a number of blocks"),
+        expected, inputs = -n % threads, f"n = {n} and threads = {threads}"
+        with wanting(inputs, expected):
+            result = idle(n, threads)
+        agree(inputs, result, expected,
+              (result == n % threads != expected, "so many threads of the last block have a round"),
+              (expected == 0 and result == threads, "no block is launched for nothing"),
+              (result == n // threads, "that is a number of blocks"),
               "how many threads are there in all the blocks?", tolerance=0)
 
 
@@ -73,17 +73,17 @@ def grade_sectors(sectors: Callable) -> None:
              ("32 random ones", rng.integers(0, 999, 32).tolist())]
     for what, places in cases:
         for size in (4, 8):
-            wanted = len({place * size // 32 for place in places})
-            given = f"the places {what}, and elements of {size} bytes"
-            with wanting(given, wanted):
-                found = sectors(list(places), size)
-            agree(given, found, wanted,
-                  (found == len({place // 32 for place in places}), "a sector has 32 bytes, and "
+            expected = len({place * size // 32 for place in places})
+            inputs = f"the places {what}, and elements of {size} bytes"
+            with wanting(inputs, expected):
+                result = sectors(list(places), size)
+            agree(inputs, result, expected,
+                  (result == len({place // 32 for place in places}), "a sector has 32 bytes, and "
                    "not 32 elements"),
-                  (found == -(-len(places) * size // 32), "it depends on where they are"),
-                  (found == len(places), "several of them may lie in one sector, which is sent "
+                  (result == -(-len(places) * size // 32), "it depends on where they are"),
+                  (result == len(places), "several of them may lie in one sector, which is sent "
                    "once"),
-                  (found == (max(places) - min(places)) * size // 32 + 1, "what lies between them "
+                  (result == (max(places) - min(places)) * size // 32 + 1, "what lies between them "
                    "is not sent"),
                   "in which sector does each lie?", tolerance=0)
 
@@ -110,42 +110,42 @@ library.begin("27")
 def grade_turned(turned: Callable) -> None:
     from minijax.notebook.library import library
     mini: Any = library.module
-    asked: list[tuple[str, int, int]] = []
+    accesses: list[tuple[str, int, int]] = []
 
     class Noting(mini.Memory):
-        """Knows besides who was where."""
+        """Memory that records which thread has accessed which index."""
 
         def touch(self, at: Any, stores: bool) -> None:
             super().touch(at, stores)
             block, _, thread = mini.Memory.now
             if self.name != "shared":
                 place = at[0] if isinstance(at, tuple) else at
-                asked.append((self.name, block * mini.TEAM + thread, place))
+                accesses.append((self.name, block * mini.TEAM + thread, place))
 
     x = np.random.default_rng(0).normal(size=4 * mini.TEAM)
-    wanted, y = x.reshape(4, -1)[:, ::-1].ravel(), np.full(len(x), np.nan)
-    given, real = f"four blocks of {mini.TEAM}", mini.Memory
+    expected, y = x.reshape(4, -1)[:, ::-1].ravel(), np.full(len(x), np.nan)
+    inputs, real = f"four blocks of {mini.TEAM}", mini.Memory
     mini.Memory = Noting
     try:
-        with wanting(given, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
+        with wanting(inputs, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
                      "that it is a generator"),
                      (mini.Refused, "who must have come to an end before?"), what="what is wanted"):
             mini.launch(turned, 4, x=x, y=y)
     finally:
         mini.Memory = real
-    expect(not np.isnan(y).any(), f"for {given} there are {len(y)} numbers to store, and yours "
+    expect(not np.isnan(y).any(), f"for {inputs} there are {len(y)} numbers to store, and yours "
            f"leaves {int(np.isnan(y).sum())} of them")
-    expect(not np.array_equal(y, x[::-1]), f"for {given} yours turns all {len(y)} numbers around\n"
+    expect(not np.array_equal(y, x[::-1]), f"for {inputs} yours turns all {len(y)} numbers around\n"
            "each block keeps its own")
-    agree(f"{given} and place 0", y[0], wanted[0], "which number of the block comes to place 0?",
+    agree(f"{inputs} and place 0", y[0], expected[0], "which number of the block comes to place 0?",
           what="the number", tolerance=0)
-    agree(f"{given} and place {mini.TEAM}", y[mini.TEAM], wanted[mini.TEAM],
+    agree(f"{inputs} and place {mini.TEAM}", y[mini.TEAM], expected[mini.TEAM],
           "which block is the number from?", what="the number", tolerance=0)
-    expect(np.array_equal(y, wanted), f"for {given} the numbers of a block are to be turned around,"
-           " and yours are in another order")
-    for name, who, place in asked:
+    expect(np.array_equal(y, expected), f"for {inputs} the numbers of a block are to be turned "
+           "around, and yours are in another order")
+    for name, who, place in accesses:
         what = "loads x" if name == "x" else "stores to y"
-        expect(who == place, f"for {given} thread {who % mini.TEAM} of block {who // mini.TEAM} "
+        expect(who == place, f"for {inputs} thread {who % mini.TEAM} of block {who // mini.TEAM} "
                f"{what}[{who}], and yours {what}[{place}]\nthe turning is done in shared memory")
 
 
@@ -189,17 +189,17 @@ def grade_butterfly(butterfly: Callable) -> None:
                          ("a one and zeros", [1.0, *[0.0] * 31]),
                          ("random numbers", (rng.normal(size=32) * 10 ** rng.uniform(
                              -8, 8, 32)).tolist())]:
-        wanted = _butterfly(values)
-        with wanting(what, wanted[:3]):
-            found = butterfly(list(values))
-        expect(found is not None and np.shape(found) == (32,), f"for {what} 32 numbers are wanted, "
-               f"and yours {'is None: return them' if found is None else 'are not'}")
-        found = list(map(float, found))
-        summed = np.isclose(found[0], sum(values))
+        expected = _butterfly(values)
+        with wanting(what, expected[:3]):
+            result = butterfly(list(values))
+        expect(result is not None and np.shape(result) == (32,), f"for {what} 32 numbers are "
+               f"wanted, and yours {'is None: return them' if result is None else 'are not'}")
+        result = list(map(float, result))
+        summed = np.isclose(result[0], sum(values))
         for k in range(32):
-            agree(f"{what} and thread {k}", found[k], wanted[k],
-                  (not summed or not np.isclose(found[k], wanted[k]), "in a round each adds what "
-                   "its partner had *before* that round"),
+            agree(f"{what} and thread {k}", result[k], expected[k],
+                  (not summed or not np.isclose(result[k], expected[k]), "in a round each adds "
+                   "what its partner had *before* that round"),
                   "the sum is right, but the last digits are not: in which order is it added up?",
                   what="the number", tolerance=0)
 
@@ -236,19 +236,20 @@ def grade_resident(resident: Callable) -> None:
     for threads, registers, shared in (
             (256, 32, 0), (256, 64, 0), (256, 40, 0), (256, 16, 44 << 10), (32, 16, 0),
             (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10)):
-        wanted = _resident(threads, registers, shared)
-        given = f"{threads} threads, {registers} registers each, {shared} bytes"
-        with wanting(given, wanted):
-            found = resident(threads, registers, shared)
-        agree(given, found, wanted,
-              (wanted == 32, "there are places for 32 blocks"),
-              (found == min(2048 // threads, 65536 // registers, 164 * 1024 // (shared + 1024), 32),
+        expected = _resident(threads, registers, shared)
+        inputs = f"{threads} threads, {registers} registers each, {shared} bytes"
+        with wanting(inputs, expected):
+            result = resident(threads, registers, shared)
+        agree(inputs, result, expected,
+              (expected == 32, "there are places for 32 blocks"),
+              (result == min(2048 // threads, 65536 // registers,
+                             164 * 1024 // (shared + 1024), 32),
                "each *thread* has so many registers"),
-              (found == min(2048 // threads, 65536 // (threads * registers), 32),
+              (result == min(2048 // threads, 65536 // (threads * registers), 32),
                "is there enough shared memory?"),
-              (found == min(65536 // (threads * registers), 164 * 1024 // (shared + 1024), 32),
+              (result == min(65536 // (threads * registers), 164 * 1024 // (shared + 1024), 32),
                "64 warps are 2048 threads"),
-              (shared and found == 164 * 1024 // shared, "a block costs 1 kB more"),
+              (shared and result == 164 * 1024 // shared, "a block costs 1 kB more"),
               "what is used up first?", tolerance=0)
 
 

@@ -24,15 +24,15 @@ def grade_rolled(rolled: Callable) -> None:
     for n, by in itertools.product((1, 2, 5), (0, 1, 2, -1, -3, 7)):
         y = np.roll(np.arange(n), by)
         for i in range(n):
-            given = f"i = {i}, n = {n}, by = {by}"
-            with instead_of(ZeroDivisionError, "", f"for {given} you divide by zero"):
-                found = rolled(i, n, by)
-            wanted = int(y[i])
-            agree(given, found, wanted,
-                  (isinstance(found, int) and found % n == wanted,
+            inputs = f"i = {i}, n = {n}, by = {by}"
+            with instead_of(ZeroDivisionError, "", f"for {inputs} you divide by zero"):
+                result = rolled(i, n, by)
+            expected = int(y[i])
+            agree(inputs, result, expected,
+                  (isinstance(result, int) and result % n == expected,
                    "right, but for a multiple of n: an index lies from 0 to n - 1"),
-                  (isinstance(found, int) and found == (i + by) % n, "that is where x[i] goes to; "
-                   "where does y[i] come from?"),
+                  (isinstance(result, int) and result == (i + by) % n, "that is where x[i] goes "
+                   "to; where does y[i] come from?"),
                   "y[by] is x[0]: go back by as many places", what="the place in x", tolerance=0)
 
 
@@ -50,13 +50,13 @@ exercise("rolled", chapter=CHAPTER, grade=grade_rolled, solution=_ROLLED.format(
 def grade_how_far(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
            f"four numbers are wanted, for a, b, c and d, and yours is {answer!r}")
-    told = f"yours is {list(answer)}\n"
+    message = f"yours is {list(answer)}\n"
     a, b, c, d = answer
-    expect(a == 0, told + "a: which of its words is known only in a loop?")
-    expect(b == 1, told + "b: it mentions i, and nothing further in")
-    expect(c != 2, told + "c: who asks for it does not matter; what does it mention?")
-    expect(c == 1, told + "c: a is known outside; and b?")
-    expect(d == 2, told + "d: j has no value yet outside of its loop")
+    expect(a == 0, message + "a: which of its words is known only in a loop?")
+    expect(b == 1, message + "b: it mentions i, and nothing further in")
+    expect(c != 2, message + "c: who asks for it does not matter; what does it mention?")
+    expect(c == 1, message + "c: a is known outside; and b?")
+    expect(d == 2, message + "d: j has no value yet outside of its loop")
 
 
 exercise("how_far", chapter=CHAPTER, grade=grade_how_far, solution="[0, 1, 1, 2]",
@@ -71,13 +71,13 @@ def grade_exponentials_called(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 2,
            f"two numbers are wanted, and yours is {answer!r}")
     first, second = answer
-    told = f"yours is {list(answer)}\n"
-    expect(first != 1_000_000, told + "the first: one of the two stands in the outer loop")
-    expect(first not in (1500, 1000), told + "the first: how often is the inner loop run?")
-    expect(first != 500_000, told + "the first: and those of the outer loop?")
-    expect(first == 501_000, told + "the first: 1000 rounds outside, and in each 500 inside")
-    expect(second != 501_000, told + "the second: now it is the other one that moves out")
-    expect(second == 500_500, told + "the second: 500 rounds outside, and in each 1000 inside")
+    message = f"yours is {list(answer)}\n"
+    expect(first != 1_000_000, message + "the first: one of the two stands in the outer loop")
+    expect(first not in (1500, 1000), message + "the first: how often is the inner loop run?")
+    expect(first != 500_000, message + "the first: and those of the outer loop?")
+    expect(first == 501_000, message + "the first: 1000 rounds outside, and in each 500 inside")
+    expect(second != 501_000, message + "the second: now it is the other one that moves out")
+    expect(second == 500_500, message + "the second: 500 rounds outside, and in each 1000 inside")
 
 
 exercise("exponentials_called", chapter=CHAPTER, grade=grade_exponentials_called,
@@ -93,14 +93,14 @@ def grade_arrays_of_three(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
            f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
     f, g, h = answer
-    told = f"yours is {list(answer)}\n"
-    expect(f != 2, told + "f: `a` is read more than once, but in one loop, where it has a name")
-    expect(f == 1, told + "f: the result is an array, whatever else is")
-    expect(g != 1, told + "g: there are two loops, and one must end before the other begins; what "
-           "is asked for in both?")
-    expect(g == 2, told + "g: an exponential costs 10, a store and two loads, 5")
-    expect(h != 2, told + "h: here, too, two loops ask for `a`; but what does it cost?")
-    expect(h == 1, told + "h: to double a number is cheaper than to store it")
+    message = f"yours is {list(answer)}\n"
+    expect(f != 2, message + "f: `a` is read more than once, but in one loop, where it has a name")
+    expect(f == 1, message + "f: the result is an array, whatever else is")
+    expect(g != 1, message + "g: there are two loops, and one must end before the other begins; "
+           "what is asked for in both?")
+    expect(g == 2, message + "g: an exponential costs 10, a store and two loads, 5")
+    expect(h != 2, message + "h: here, too, two loops ask for `a`; but what does it cost?")
+    expect(h == 1, message + "h: to double a number is cheaper than to store it")
 
 
 exercise("arrays_of_three", chapter=CHAPTER, grade=grade_arrays_of_three, solution="[1, 2, 1]",
@@ -116,29 +116,29 @@ def grade_flip_p(flip: Any) -> None:
     expect(isinstance(flip, mini.Primitive), "`flip_p` is what `linear` gives, a primitive")
     x, y = np.array([1.0, 2.0, 5.0]), np.arange(6.0).reshape(2, 3)
     for a, axis in ((x, 0), (y, 0), (y, 1)):
-        given = f"flip_p({shown(a)}, along={axis})"
-        agree(given, flip(a, along=axis), np.flip(a, axis), "`np.flip(x, along)` does it",
+        inputs = f"flip_p({shown(a)}, along={axis})"
+        agree(inputs, flip(a, along=axis), np.flip(a, axis), "`np.flip(x, along)` does it",
               what="the result")
-        with wanting(f"the gradient of sum({given} * w)", "w, flipped"):
+        with wanting(f"the gradient of sum({inputs} * w)", "w, flipped"):
             w = np.arange(1.0, a.size + 1).reshape(a.shape)
-            found = mini.grad(lambda a, axis=axis, w=w: mini.sum(flip(a, along=axis) * w))(a)
-        agree(f"w = {shown(w)} and f(x) = sum(flip_p(x, along={axis}) * w)", found,
+            result = mini.grad(lambda a, axis=axis, w=w: mini.sum(flip(a, along=axis) * w))(a)
+        agree(f"w = {shown(w)} and f(x) = sum(flip_p(x, along={axis}) * w)", result,
               np.flip(w, axis), "what went to the other end comes from there", what="the gradient")
     with wanting("mini.vmap of flip_p with along=0, on two rows", np.flip(y, 1),
                  (ValueError, "is the axis still there?")):
-        found = mini.vmap(lambda a: flip(a, along=0))(y)
-    agree(f"mini.vmap of flip_p with along=0, on {shown(y)}", found, np.flip(y, 1),
+        result = mini.vmap(lambda a: flip(a, along=0))(y)
+    agree(f"mini.vmap of flip_p with along=0, on {shown(y)}", result, np.flip(y, 1),
           "with the examples in front, each axis has moved by one", what="the result")
     expect("flip" in mini.SOURCE, 'now the line for the compiler: `SOURCE["flip"] = …`')
     for a, axis in ((x, 0), (y, 0), (y, 1)):
-        given = f"flip_p({shown(a)}, along={axis})"
+        inputs = f"flip_p({shown(a)}, along={axis})"
         program = mini.make_jaxpr(lambda a, axis=axis: flip(a, along=axis))(a)
         names: dict[str, Any] = {"np": np}
         exec(mini.Text(program, {}).text, names)
-        with wanting(given, np.flip(a, axis), (IndexError, "the last place is n - 1, and not n"),
+        with wanting(inputs, np.flip(a, axis), (IndexError, "the last place is n - 1, and not n"),
                      what="the result of its text"):
-            [found] = names["program"](a)
-        agree(given, found, np.flip(a, axis), "which element of the operand is element i?",
+            [result] = names["program"](a)
+        agree(inputs, result, np.flip(a, axis), "which element of the operand is element i?",
               what="the result of its text")
 
 
@@ -174,16 +174,16 @@ def grade_reshaped(reshaped: Callable) -> None:
     for before, after in pairs:
         places = np.arange(np.prod(before, dtype=int)).reshape(before)
         for at in np.ndindex(after):
-            wanted = tuple(map(int, np.unravel_index(int(places.reshape(after)[at]), before)))
-            given = f"at = {at}, before = {before}, after = {after}"
-            with wanting(given, wanted, (ZeroDivisionError, "of no axes the product is 1")):
-                found = reshaped(at, before, after)
-            expect(isinstance(found, tuple | list) and len(found) == len(before), f"for {given} "
-                   f"the place is {wanted}, a tuple of {len(before)}, and yours is {found!r}")
+            expected = tuple(map(int, np.unravel_index(int(places.reshape(after)[at]), before)))
+            inputs = f"at = {at}, before = {before}, after = {after}"
+            with wanting(inputs, expected, (ZeroDivisionError, "of no axes the product is 1")):
+                result = reshaped(at, before, after)
+            expect(isinstance(result, tuple | list) and len(result) == len(before), f"for {inputs} "
+                   f"the place is {expected}, a tuple of {len(before)}, and yours is {result!r}")
             columns = np.unravel_index(np.ravel_multi_index(at, after, order="F"), before,
-                                       order="F") if after and before else wanted
-            agree(given, found, wanted,
-                  (tuple(found) == tuple(map(int, columns)) != wanted,
+                                       order="F") if after and before else expected
+            agree(inputs, result, expected,
+                  (tuple(result) == tuple(map(int, columns)) != expected,
                    "in that order the *first* index runs fastest; in memory it is the last"),
                   "count which element it is, in the order of memory; then find that one",
                   what="the place", tolerance=0)
@@ -225,18 +225,19 @@ exercise(
 def grade_joined(joined: Callable) -> None:
     for n, m in itertools.product((1, 2, 4), (1, 3)):
         for i in range(n + m):
-            given = f"i = {i}, n = {n}, m = {m}"
-            found = joined(i, n, m)
-            expect(isinstance(found, tuple | list) and len(found) == 3, f"for {given} a triple is "
-                   f"wanted, and yours is {found!r}")
-            first, second, which = found
-            expect(isinstance(which, bool | np.bool_) and which == (i < n), f"for {given} the "
+            inputs = f"i = {i}, n = {n}, m = {m}"
+            result = joined(i, n, m)
+            expect(isinstance(result, tuple | list) and len(result) == 3, f"for {inputs} a triple "
+                   f"is wanted, and yours is {result!r}")
+            first, second, which = result
+            expect(isinstance(which, bool | np.bool_) and which == (i < n), f"for {inputs} the "
                    f"third is {i < n}, and yours is {which!r}: whether y[i] is in x")
-            expect(0 <= first < n, f"for {given} you ask x for element {first}, and it has 0 to "
+            expect(0 <= first < n, f"for {inputs} you ask x for element {first}, and it has 0 to "
                    f"{n - 1}: also what is not wanted must exist")
-            expect(0 <= second < m, f"for {given} you ask z for element {second}, and it has 0 to "
+            expect(0 <= second < m, f"for {inputs} you ask z for element {second}, and it has 0 to "
                    f"{m - 1}: also what is not wanted must exist")
-            agree(given, first if which else second, i if which else i - n, "z begins where x ends",
+            agree(inputs, first if which else second, i if which else i - n,
+                  "z begins where x ends",
                   what=f"the place in {'x' if which else 'z'}", tolerance=0)
 
 
@@ -257,11 +258,11 @@ exercise(
 
 def grade_fused_cost(fused_cost: Callable) -> None:
     for count, places, cost in itertools.product((1, 2, 3, 6), (1, 2, 3), (0.5, 4.0)):
-        wanted = 1.0
+        expected = 1.0
         for _ in range(count):
-            wanted = cost + places * wanted
-        given = f"count = {count}, places = {places}, cost = {cost}"
-        agree(given, fused_cost(count, places, cost), wanted,
+            expected = cost + places * expected
+        inputs = f"count = {count}, places = {places}, cost = {cost}"
+        agree(inputs, fused_cost(count, places, cost), expected,
               (count == 1, "one step costs its own cost, and a load for each place"),
               (places > 1, "each of the places needs the whole step before"),
               "begin from a load, which costs 1, and put one step on it after the other")

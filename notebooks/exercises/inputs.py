@@ -59,31 +59,31 @@ exercise(
 
 
 def grade_spread(spread: Callable) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
     real = spread.__globals__.get("deviation")
 
     def listening(x: Any) -> Any:
-        asked.append(x)
+        calls.append(x)
         return real(x)  # type: ignore[misc]
 
     random = np.random.default_rng(0)
     spread.__globals__["deviation"] = listening
     try:
         for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist()):
-            asked.clear()
-            given, wanted = f"readings = {readings}", np.std(readings)
-            with wanting(given, wanted):
+            calls.clear()
+            inputs, expected = f"readings = {readings}", np.std(readings)
+            with wanting(inputs, expected):
                 out = spread(readings)
-            agree(given, out, wanted, "it is the deviation of all of them, as `deviation` computes "
-                  "it")
-            expect(asked, f"for {given} the answer is right, but `deviation` was never called: let "
-                   "it do the work")
-            expect(len(asked) == 1, f"for {given} `deviation` should be called once, and was "
-                   f"called {len(asked)} times")
-            expect(not isinstance(asked[0], list | tuple), f"for {given} the program of "
-                   f"`deviation` should have 1 input, and has {len(asked[0])}: it was given a "
+            agree(inputs, out, expected, "it is the deviation of all of them, as `deviation` "
+                  "computes it")
+            expect(calls, f"for {inputs} the answer is right, but `deviation` was never called: "
+                   "let it do the work")
+            expect(len(calls) == 1, f"for {inputs} `deviation` should be called once, and was "
+                   f"called {len(calls)} times")
+            expect(not isinstance(calls[0], list | tuple), f"for {inputs} the program of "
+                   f"`deviation` should have 1 input, and has {len(calls[0])}: it was given a "
                    "list. Make an array of it first")
-            expect(isinstance(out, float), f"for {given} a Python float is wanted, and yours is "
+            expect(isinstance(out, float), f"for {inputs} a Python float is wanted, and yours is "
                    f"{type(out).__name__}")
     finally:
         spread.__globals__["deviation"] = real
@@ -131,7 +131,7 @@ WHY = {
 
 
 def traced_calls() -> list[int]:
-    """Which of the calls trace the function, by running them."""
+    """The calls that trace the function, found by running them."""
     counted: list[int] = []
     runs: list[int] = []
     f = jax.jit(lambda tree: runs.append(1))
@@ -169,7 +169,7 @@ exercise(
 
 
 def _count(tree: Any, leaf: Callable[[Any], int]) -> int:
-    """A tree's leaves, counted by hand."""
+    """The number of leaves of a tree, by recursion."""
     if isinstance(tree, list | tuple | dict):
         return sum(_count(part, leaf) for part in (
             tree.values() if isinstance(tree, dict) else tree))
@@ -192,11 +192,11 @@ def grade_inputs_of(inputs_of: Callable) -> None:
         ([1.0, 2.0, 3.0],), (np.zeros((2, 3)),), ({"weight": np.ones(4), "bias": None}, 2.0),
         ((), [[1.0], [2.0, (3.0,)]]), *((generated(3), generated(2)) for _ in range(8))]
     for args in some:
-        given = "the arguments " + re.sub(r"\s+", " ", ", ".join(map(repr, args)))
-        wanted = _count(args, lambda leaf: leaf is not None)
-        with wanting(given, wanted):
+        inputs = "the arguments " + re.sub(r"\s+", " ", ", ".join(map(repr, args)))
+        expected = _count(args, lambda leaf: leaf is not None)
+        with wanting(inputs, expected):
             out = inputs_of(*args)
-        agree(given, out, wanted,
+        agree(inputs, out, expected,
               (near(out, _count(args, lambda leaf: 1)), "None has no leaf: nothing comes in for "
                "it"),
               (near(out, _count(args, lambda leaf: 0 if leaf is None else np.size(leaf))),
@@ -232,7 +232,7 @@ def inputs_of(*args):
 
 
 def grade_dense(dense: Callable) -> None:
-    def wanted(weight: Any, bias: Any, mask: Any, x: Any) -> Any:
+    def expected(weight: Any, bias: Any, mask: Any, x: Any) -> Any:
         y = weight @ x if bias is None else weight @ x + bias
         return y if mask is None else y * mask
 
@@ -241,17 +241,17 @@ def grade_dense(dense: Callable) -> None:
     for f in (dense, jax.jit(dense)):
         for bias in some:
             for mask in (None, jnp.array([0.0, 1.0]), *some[2:4]):
-                given = f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}"
-                answer = wanted(weight, bias, mask, x)
-                with wanting(given, answer, (
+                inputs = f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}"
+                answer = expected(weight, bias, mask, x)
+                with wanting(inputs, answer, (
                         ValueError, "an array of two numbers is neither true nor false: ask "
                         "whether it is there, not what it is worth"), (
                         TypeError, "None is no array: nothing can be added to it")):
                     out = numbers(f(weight, bias, mask, x))
-                agree(given, out, answer,
+                agree(inputs, out, answer,
                       (mask is not None and near(out, weight @ x * mask + (
                           0 if bias is None else bias)), "the bias comes first"),
-                      (mask is not None and near(mask, 0.0) and near(out, wanted(
+                      (mask is not None and near(mask, 0.0) and near(out, expected(
                           weight, bias, None, x)), "a mask that is the number 0 is no missing "
                        "mask: ask whether it is there, not what it is worth"),
                       "add the bias if it is there, then multiply by the mask if it is there")
@@ -299,10 +299,10 @@ def grade_blended(blended: Callable) -> None:
         for t in weights:
             x, y = (jnp.asarray(random.integers(0, 9, 2), dtype) for _ in "xy")
             a, b, weight = (np.asarray(part, float) for part in (x, y, t))
-            wanted = a * (1 - weight) + b * weight
+            expected = a * (1 - weight) + b * weight
             for how, f in (("", blended), (", compiled,", jax.jit(blended))):
-                given = f"x = {shown(x)} and y = {shown(y)}, of {dtype}, and t = {t!r}{how}"
-                with wanting(given, wanted, (
+                inputs = f"x = {shown(x)} and y = {shown(y)}, of {dtype}, and t = {t!r}{how}"
+                with wanting(inputs, expected, (
                         jax.errors.ConcretizationTypeError, "`float` wants to know the number, and "
                         "under jit there is none yet"), (
                         jax.errors.TracerArrayConversionError, "under jit there is a tracer, which "
@@ -310,11 +310,12 @@ def grade_blended(blended: Callable) -> None:
                         AttributeError, "a Python number has no dtype and no methods of arrays"), (
                         TypeError, "t may be a number or an array")):
                     out = f(x, y, t)
-                agree(given, numbers(out), wanted, (near(out, wanted[::-1]), "x and y are swapped"),
+                agree(inputs, numbers(out), expected,
+                      (near(out, expected[::-1]), "x and y are swapped"),
                       "it is x where t is 0, and y where t is 1", tolerance=1e-2)
-                found = getattr(out, "dtype", type(out).__name__)
-                expect(found == dtype, f"for {given} the dtype is {dtype}, and yours is {found}\n"
-                       + ("what has a dtype keeps it: only a Python number gives way"
+                result = getattr(out, "dtype", type(out).__name__)
+                expect(result == dtype, f"for {inputs} the dtype is {dtype}, and yours is "
+                       f"{result}\n" + ("what has a dtype keeps it: only a Python number gives way"
                           if dtype == "float16" else "take the dtype of x, whatever it is"))
 
 
@@ -340,12 +341,12 @@ exercise(
 def grade_exact(exact: Callable) -> None:
     random = np.random.default_rng(0)
     limit = 2**31
-    given: list[Any] = [
+    inputs: list[Any] = [
         np.array([1, 2, 3]), np.array([1, limit]), np.array([-limit - 1, 0]),
         np.array([limit - 1, -limit]), np.array([[2**32 + 5]]), np.array([2**40, 0, 1]),
         np.array([7], np.uint8), *random.integers(-2 * limit, 2 * limit, (4, 2)),
         *random.integers(-limit, limit, (3, 2))]
-    for x in given:
+    for x in inputs:
         fits = bool(np.all((x >= -limit) & (x < limit)))
         named = f"np.array({x.tolist()}), of {x.dtype},"
         try:
@@ -536,11 +537,11 @@ def grade_bill(bill: Callable) -> None:
         for _ in range(3):
             amounts = random.integers(0, 6, 3).astype(np.float32) + 0.5
             i = random.integers(1, 4, 3) if way == " under vmap" else int(random.integers(1, 4))
-            given = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
-            what, wanted = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
+            inputs = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
+            what, expected = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
             if way == " under grad":
-                what, wanted = "the gradient by the amounts", (amounts > 1) * prices[i]
-            with wanting(given, wanted, (
+                what, expected = "the gradient by the amounts", (amounts > 1) * prices[i]
+            with wanting(inputs, expected, (
                     jax.errors.TracerIntegerConversionError, "a Python list wants a number for its "
                     "index: make an array of the prices, which a tracer can be an index of"), (
                     jax.errors.ConcretizationTypeError, "under jit nobody knows the number yet, so "
@@ -548,8 +549,8 @@ def grade_bill(bill: Callable) -> None:
                     jax.errors.TracerArrayConversionError, "NumPy wants an array of numbers, and "
                     "gets a tracer: its functions and arrays have to go"), what=what):
                 out = numbers(mine(i, amounts))
-            agree(given, out, wanted, (near(out, prices[i] * np.sum(amounts)), "an amount below 1 "
-                  "is billed as 1"), "the sum of what is billed, times the price of article i",
+            agree(inputs, out, expected, (near(out, prices[i] * np.sum(amounts)), "an amount below "
+                  "1 is billed as 1"), "the sum of what is billed, times the price of article i",
                   what=what)
 
 

@@ -34,21 +34,21 @@ def grade_writings(writings: Callable) -> None:
         [(1.0,), (2.0,), (three,), (3,), (jnp.ones(3),), (four,)],
         [(1.0, 2.0), (2.0, 1.0), (2.0, three), (three, 2.0)]]
     for calls in cases:
-        given = ", ".join("f(" + ", ".join(map(_told, args)) + ")" for args in calls)
-        found = writings(lambda *args: sum(args), *calls)
-        wanted = len({tuple(map(jax.typeof, args)) for args in calls})
-        expect(isinstance(found, int), f"for {given} the number of programs is {wanted}, and yours "
-               f"is {found!r}: a whole number is asked for")
-        agree(given, found, wanted,
-              (found == len(calls), "that is the number of calls; how often does the body run?"),
-              (found == len({tuple(map(np.shape, args)) for args in calls}), "that is the number "
+        inputs = ", ".join("f(" + ", ".join(map(_told, args)) + ")" for args in calls)
+        result = writings(lambda *args: sum(args), *calls)
+        expected = len({tuple(map(jax.typeof, args)) for args in calls})
+        expect(isinstance(result, int), f"for {inputs} the number of programs is {expected}, and "
+               f"yours is {result!r}: a whole number is asked for")
+        agree(inputs, result, expected,
+              (result == len(calls), "that is the number of calls; how often does the body run?"),
+              (result == len({tuple(map(np.shape, args)) for args in calls}), "that is the number "
                "of different shapes; a type is more than a shape"),
               "what is added must happen once for each program", what="the number of programs",
               tolerance=0)
 
 
 def _told(x: Any) -> str:
-    """An argument as a call has it."""
+    """An argument as it is written in a call."""
     return repr(x) if isinstance(x, int | float) else f"{x.dtype}{list(x.shape)}"
 
 
@@ -81,13 +81,13 @@ def grade_source(source: Callable) -> None:
     x = np.arange(12).reshape(4, 3)
     y = x.T[::-1]
     for i, j in np.ndindex(y.shape):
-        found = source(i, j)
-        expect(isinstance(found, tuple) and len(found) == 2, f"for y[{i}, {j}] a pair of indices "
-               f"is asked for, and yours is {found}")
-        expect(0 <= found[0] < 4 and 0 <= found[1] < 3,
-               f"for y[{i}, {j}] you give x[{found[0]}, {found[1]}], and x has 4 rows of 3")
-        expect(x[found] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is {y[i, j]}, and your "
-               f"x[{found[0]}, {found[1]}] is {x[found]}")
+        result = source(i, j)
+        expect(isinstance(result, tuple) and len(result) == 2, f"for y[{i}, {j}] a pair of indices "
+               f"is asked for, and yours is {result}")
+        expect(0 <= result[0] < 4 and 0 <= result[1] < 3,
+               f"for y[{i}, {j}] you give x[{result[0]}, {result[1]}], and x has 4 rows of 3")
+        expect(x[result] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is {y[i, j]}, and "
+               f"your x[{result[0]}, {result[1]}] is {x[result]}")
 
 
 exercise(
@@ -117,19 +117,19 @@ def grade_sqrt(sqrt: Any) -> None:
     mini = library.module
     expect(callable(sqrt), "`mini.sqrt` is a function")
     for x in (np.array([1.0, 4.0, 9.0]), np.random.default_rng(0).uniform(0.5, 20, 4).round(1)):
-        given = f"x = {shown(x)}"
-        agree(given, sqrt(x), np.sqrt(x), what="the root")
+        inputs = f"x = {shown(x)}"
+        agree(inputs, sqrt(x), np.sqrt(x), what="the root")
         with instead_of(TypeError, "positional argument", "a slope is given three things: the "
                         "tangent t, the result y, and the argument x"):
-            found = mini.grad(lambda x: mini.sum(sqrt(x)))(x)
-        agree(given, found, 0.5 / np.sqrt(x),
+            result = mini.grad(lambda x: mini.sum(sqrt(x)))(x)
+        agree(inputs, result, 0.5 / np.sqrt(x),
               "the slope may use the result y, the argument x, and the tangent t",
               what="the gradient of the sum")
         expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
         with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` "
                         "and `np`, so look how the others in `TEXT` name their functions"):
-            found = mini.jit(sqrt)(x)
-        agree(given, found, np.sqrt(x), "NumPy's root is right, and the text says something else",
+            result = mini.jit(sqrt)(x)
+        agree(inputs, result, np.sqrt(x), "NumPy's root is right, and the text says something else",
               what="the compiled root")
 
 
@@ -153,7 +153,7 @@ exercise(
 
 
 class _Elements(np.ndarray):
-    """An array of which only single elements can be computed with."""
+    """An array that refuses operations on more than one element."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, *_: Any, **__: Any) -> Any:
         raise Hint(f"`np.{ufunc.__name__}` is given a whole array: take x[i] and y[i] in a loop "
@@ -164,16 +164,16 @@ def grade_fused(fused: Callable) -> None:
     for n in (4, 1, 6, 0):
         x, y = np.random.default_rng(n).uniform(-5, 5, (2, n)).round(1).view(_Elements)
         before = np.array(x), np.array(y)
-        wanted = np.maximum(before[0], 0) * before[1] - before[0]
-        given = f"x = {shown(before[0])}, y = {shown(before[1])}"
-        found = fused(x, y)
-        expect(isinstance(found, np.ndarray),
-               f"for {given} a new array is wanted, and yours gives {found!r}: return it")
-        expect(near(x, before[0]) and near(y, before[1]) and found is not x and found is not y,
-               f"for {given} the arguments are x = {shown(np.array(x))}, y = {shown(np.array(y))} "
+        expected = np.maximum(before[0], 0) * before[1] - before[0]
+        inputs = f"x = {shown(before[0])}, y = {shown(before[1])}"
+        result = fused(x, y)
+        expect(isinstance(result, np.ndarray),
+               f"for {inputs} a new array is wanted, and yours gives {result!r}: return it")
+        expect(near(x, before[0]) and near(y, before[1]) and result is not x and result is not y,
+               f"for {inputs} the arguments are x = {shown(np.array(x))}, y = {shown(np.array(y))} "
                "after the call: write into a new array")
-        agree(given, np.array(found), wanted,
-              (near(np.array(found), before[0] * before[1] - before[0]), "where is the maximum?"),
+        agree(inputs, np.array(result), expected,
+              (near(np.array(result), before[0] * before[1] - before[0]), "where is the maximum?"),
               "for each i, all three operations")
 
 
@@ -227,23 +227,23 @@ VALUES: dict[str, Any] = {
 
 def grade_same_program(same_program: Callable) -> None:
     for (first, x), (second, y) in itertools.product(VALUES.items(), repeat=2):
-        wanted = jax.typeof(x) == jax.typeof(y)
+        expected = jax.typeof(x) == jax.typeof(y)
         with instead_of(AttributeError, "no attribute", f"for {first} and {second} the answer is "
-                        f"{wanted}, and yours asks a plain number for what only arrays have; "
+                        f"{expected}, and yours asks a plain number for what only arrays have; "
                         "`jax.typeof` takes numbers, too"):
-            found = same_program(x, y)
-        expect(np.ndim(found) == 0, f"for {first} and {second} one truth value is wanted, and "
-               f"yours is {found!r}")
+            result = same_program(x, y)
+        expect(np.ndim(result) == 0, f"for {first} and {second} one truth value is wanted, and "
+               f"yours is {result!r}")
         hint = ""
-        if type(x) is not type(y) and wanted:
+        if type(x) is not type(y) and expected:
             hint = ": a number and an array, NumPy's or ours, are alike to jit if their types are"
         elif np.shape(x) == np.shape(y) and jnp.result_type(x) == jnp.result_type(y):
-            hint = (": weak or not is a part of the type" if not wanted else
+            hint = (": weak or not is a part of the type" if not expected else
                     ": the numbers do not matter, only their type does")
-        elif not wanted:
+        elif not expected:
             hint = ": shape and dtype are parts of the type"
-        expect(bool(found) == wanted, f"for {first} and {second} the answer is {wanted}, and yours "
-               f"is {bool(found)}{hint}")
+        expect(bool(result) == expected, f"for {first} and {second} the answer is {expected}, and "
+               f"yours is {bool(result)}{hint}")
 
 
 _SAME = "def same_program(x, y):\n    return {}"
@@ -279,11 +279,11 @@ def grade_quick_series(quick_series: Any) -> None:
     for place, (x, n) in enumerate(calls):
         with instead_of(Exception, "traced", f"for x = {x} and n = {n} there is an error in "
                         "`range`: n is still a tracer"):
-            found = quick_series(x, n)
-        agree(f"x = {x} and n = {n}", found, sum(x**k for k in range(n)))
-        count, wanted = quick_series._cache_size(), len({n for _, n in calls[:place + 1]})
-        expect(count == wanted, f"for the calls {calls[:place + 1]} of (x, n) the number of "
-               f"programs is {wanted}, and yours is {count}: which argument's *value* must be "
+            result = quick_series(x, n)
+        agree(f"x = {x} and n = {n}", result, sum(x**k for k in range(n)))
+        count, expected = quick_series._cache_size(), len({n for _, n in calls[:place + 1]})
+        expect(count == expected, f"for the calls {calls[:place + 1]} of (x, n) the number of "
+               f"programs is {expected}, and yours is {count}: which argument's *value* must be "
                "known, and which only as a type?")
 
 

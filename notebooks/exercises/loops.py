@@ -35,12 +35,12 @@ _SHAPES = [(5,), (2, 3), (3, 2), (2, 3, 4), (4, 1, 2), ()]
 def grade_position(position: Callable) -> None:
     for shape in _SHAPES:
         for at in np.ndindex(shape):
-            wanted = int(np.ravel_multi_index(at, shape)) if shape else 0
-            given = f"at = {at} and shape = {shape}"
-            found = position(at, shape)
+            expected = int(np.ravel_multi_index(at, shape)) if shape else 0
+            inputs = f"at = {at} and shape = {shape}"
+            result = position(at, shape)
             columns = int(np.ravel_multi_index(at, shape, order="F")) if shape else 0
-            agree(given, found, wanted,
-                  (found == columns != wanted, "there the first index runs fastest"),
+            agree(inputs, result, expected,
+                  (result == columns != expected, "there the first index runs fastest"),
                   (len(shape) == 0, "an array without axes has one element, the first"),
                   "for each index: so many rows of all that lies behind it", what="the position",
                   tolerance=0)
@@ -72,11 +72,11 @@ exercise("position", chapter=CHAPTER, grade=grade_position, solution=_position_t
 def grade_distance(distance: Callable) -> None:
     for shape in _SHAPES[:-1]:
         for axis in range(len(shape)):
-            wanted, found = math.prod(shape[axis + 1:]), distance(shape, axis)
-            agree(f"shape = {shape} and axis = {axis}", found, wanted,
-                  (found == math.prod(shape[axis:]), "its own length does not count: the next one "
+            expected, result = math.prod(shape[axis + 1:]), distance(shape, axis)
+            agree(f"shape = {shape} and axis = {axis}", result, expected,
+                  (result == math.prod(shape[axis:]), "its own length does not count: the next one "
                    "lies behind all that has this index"),
-                  (found == math.prod(shape[:axis]), "the axes *behind* it lie in between"),
+                  (result == math.prod(shape[:axis]), "the axes *behind* it lie in between"),
                   "how many elements have the same index along this axis and those before it?",
                   what="the distance", tolerance=0)
 
@@ -95,14 +95,15 @@ exercise("distance", chapter=CHAPTER, grade=grade_distance, solution=_DISTANCE.f
 def grade_loops_of_three(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
            f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
-    told = f"yours is {list(answer)}\n"
+    message = f"yours is {list(answer)}\n"
     f, g, h = answer
-    expect(f != 3, told + "f: is the vector of the sums of rows ever needed as an array?")
-    expect(f == 2, told + "f: one loop over the rows, and what in it?")
-    expect(g != 4, told + "g: the sum needs no loop over the rows to itself")
-    expect(g == 3, told + "g: over the rows; and in it, one for the sum, and one for the result")
-    expect(h != 3, told + "h: `e` is read in two loops, and an exponential costs more than a store")
-    expect(h == 5, told + "h: two to store `e`, and what follows is like g")
+    expect(f != 3, message + "f: is the vector of the sums of rows ever needed as an array?")
+    expect(f == 2, message + "f: one loop over the rows, and what in it?")
+    expect(g != 4, message + "g: the sum needs no loop over the rows to itself")
+    expect(g == 3, message + "g: over the rows; and in it, one for the sum, and one for the result")
+    expect(h != 3,
+           message + "h: `e` is read in two loops, and an exponential costs more than a store")
+    expect(h == 5, message + "h: two to store `e`, and what follows is like g")
 
 
 exercise("loops_of_three", chapter=CHAPTER, grade=grade_loops_of_three, solution="[2, 3, 5]",
@@ -121,21 +122,21 @@ def grade_largest_p(largest: Any) -> None:
              *((np.array([[1.0, 5.0], [7.0, -2.0]]), (k,)) for k in (0, 1)),
              (-np.arange(1.0, 41.0).reshape(2, 20), (0, 1))]
     for x, axes in cases:
-        given, wanted = f"largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
-        with wanting(given, wanted, (ValueError, "an `impl` gives a list, of one array here"),
+        inputs, expected = f"largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
+        with wanting(inputs, expected, (ValueError, "an `impl` gives a list, of one array here"),
                      (TypeError, "an `impl` gives a list, of one array here")):
-            found = largest(x, axes=axes)
-        agree(given, found, wanted, "`np.max(x, axis=axes)` does it")
+            result = largest(x, axes=axes)
+        agree(inputs, result, expected, "`np.max(x, axis=axes)` does it")
     for table in ("REDUCE", "ELEMENT"):
         expect("max" in getattr(mini, table), f'now the compiler: `{table}["max"] = …`')
     for x, axes in cases:
-        given, wanted = f"the text of largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
+        inputs, expected = f"the text of largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
         program = mini.make_jaxpr(lambda x, axes=axes: largest(x, axes=axes))(x)
         names: dict[str, Any] = {"np": np, "inf": math.inf}
         exec(mini.Text(program, {}).text, names)
-        with wanting(given, wanted):
-            [found] = names["program"](x)
-        agree(given, found, wanted,
+        with wanting(inputs, expected):
+            [result] = names["program"](x)
+        agree(inputs, result, expected,
               (bool(np.all(x < 0)), "all numbers are negative here; what does it start from?"),
               "what does the step do with the next element?", what="the result")
 
@@ -180,16 +181,17 @@ def _lane_sums(x: np.ndarray, lanes: int) -> float:
 def grade_lane_sums(lane_sums: Callable) -> None:
     for lanes, n in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40)):
         x = np.random.default_rng(n).normal(size=n) * 10.0 ** np.arange(n)
-        given, wanted = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
-        with wanting(given, wanted, (IndexError, "those that do not fill a round go to the first")):
-            found = lane_sums(x, lanes)
-        expect(found is not None, f"for {given} the sum is {wanted!r}, and yours is None: return "
-               "it")
+        inputs, expected = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
+        with wanting(inputs, expected,
+                     (IndexError, "those that do not fill a round go to the first")):
+            result = lane_sums(x, lanes)
+        expect(result is not None, f"for {inputs} the sum is {expected!r}, and yours is None: "
+               "return it")
         hint = "in another order the last digits differ: follow the order of the text"
-        if n < lanes or abs(found - wanted) > 1e-9 * abs(wanted):
+        if n < lanes or abs(result - expected) > 1e-9 * abs(expected):
             hint = "some numbers are missing, or there are too many: think of the end"
-        expect(float(found) == wanted, f"for {given} the sum is {wanted!r}, and yours is "
-               f"{float(found)!r}\n{hint}")
+        expect(float(result) == expected, f"for {inputs} the sum is {expected!r}, and yours is "
+               f"{float(result)!r}\n{hint}")
 
 
 _LANE = """
@@ -249,12 +251,12 @@ exercise("in_registers", chapter=CHAPTER, grade=grade_in_registers, solution='"c
 
 def grade_versions(answer: Any) -> None:
     expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
-    told = f"yours is {answer}: "
-    expect(answer != 8, told + "the number itself is no part of a type, nor is the length")
-    expect(answer != 7, told + "one of these arrays has the type of an earlier one")
-    expect(answer != 4, told + "how the elements lie is part of a type, and `.T` changes it")
-    expect(answer != 5, told + "`.T` and `[::2]` lie in two different ways, and 1 is not 2.0")
-    expect(answer == 6, told + "numbers: int and float; arrays: how many axes, and how they lie")
+    message = f"yours is {answer}: "
+    expect(answer != 8, message + "the number itself is no part of a type, nor is the length")
+    expect(answer != 7, message + "one of these arrays has the type of an earlier one")
+    expect(answer != 4, message + "how the elements lie is part of a type, and `.T` changes it")
+    expect(answer != 5, message + "`.T` and `[::2]` lie in two different ways, and 1 is not 2.0")
+    expect(answer == 6, message + "numbers: int and float; arrays: how many axes, and how they lie")
 
 
 exercise("versions", chapter=CHAPTER, grade=grade_versions, solution="6",
@@ -276,23 +278,26 @@ def grade_spread_text(text: Any) -> None:
            "give it a name")
     expect(made == 1, f"one array is made, the result, and your text uses `np.` {made} times")
     x = np.random.default_rng(0).normal(size=(40, 30)) - 10.0
-    wanted = x.max(1) - x.min(1)
+    expected = x.max(1) - x.min(1)
     names: dict[str, Any] = {"np": np, "math": math}
     exec(text, names)
-    given = "a matrix of negative numbers"
+    inputs = "a matrix of negative numbers"
     compiled = mini.compiled(SimpleNamespace(text=text, functions={}))
     for how, run in (("Python", names["program"]), ("Numba", compiled)):
         try:
-            found = run(x)
+            result = run(x)
         except Exception as error:
-            expect(False, f"for {given}, run by {how}, the first differences are "
-                   f"{shown(wanted[:2])}, and yours {trouble(error).removeprefix('your answer ')}")
-        expect(np.shape(found) == (40,), f"for {given} a vector of 40 is wanted, and yours is "
-               f"{found!r}")
-        agree(f"{given}, whose first two rows are looked at,", np.asarray(found)[:2], wanted[:2],
+            expect(False, f"for {inputs}, run by {how}, the first differences are "
+                   f"{shown(expected[:2])}, and yours "
+                   + trouble(error).removeprefix("your answer "))
+        expect(np.shape(result) == (40,), f"for {inputs} a vector of 40 is wanted, and yours is "
+               f"{result!r}")
+        agree(f"{inputs}, whose first two rows are looked at,",
+              np.asarray(result)[:2], expected[:2],
               "what do the largest and the smallest start from, in each row?",
               what="the differences")
-        agree(given, found, wanted, "what do the largest and the smallest start from, in each row?")
+        agree(inputs, result, expected,
+              "what do the largest and the smallest start from, in each row?")
 
 
 _SPREAD = '''

@@ -21,7 +21,7 @@ def _batches() -> list[list[float]]:
 
 
 def _primitives(f: Callable, x: Any, name: str) -> set[str]:
-    """The collectives in a function of one example, as it is before any `vmap`."""
+    """The collectives of a function of one example, before any `vmap`."""
     seen: set[str] = set()
 
     def look(x: Any) -> Any:
@@ -38,14 +38,14 @@ def _primitives(f: Callable, x: Any, name: str) -> set[str]:
 
 
 def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[str, Any]:
-    """What was given, in words, and what a function of one example gives for all of them."""
-    given = f"the examples {xs}{also}"
+    """The inputs in words, and the results of a function of one example for all examples."""
+    inputs = f"the examples {xs}{also}"
     with instead_of(NameError, "unbound axis name", f"the axis is called {name!r} here, and your "
                     "answer asks for another"):
-        found = jax.vmap(f, axis_name=name)(jnp.array(xs))
-    expect(np.shape(found) == (len(xs),), f"for {given} one number is wanted for each, the shape "
-           f"({len(xs)},), and yours is {np.shape(found)}")
-    return given, found
+        result = jax.vmap(f, axis_name=name)(jnp.array(xs))
+    expect(np.shape(result) == (len(xs),), f"for {inputs} one number is wanted for each, the shape "
+           f"({len(xs)},), and yours is {np.shape(result)}")
+    return inputs, result
 
 
 # ── times_the_sum ────────────────────────────────────────────────────────────────────────────
@@ -75,17 +75,17 @@ def grade_standardised(f: Callable) -> None:
     for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0], *_batches()[2:]):
         mean, off = np.mean(xs), np.std(xs)
         far = np.array(xs) - mean
-        given, found = _for_all(f, xs, "batch")
-        agree(given, found, far / off,
-              (near(found, 0 * far), "inside of the function `x` is a single number, which is its "
+        inputs, result = _for_all(f, xs, "batch")
+        agree(inputs, result, far / off,
+              (near(result, 0 * far), "inside of the function `x` is a single number, which is its "
                "own mean: `jnp.mean` cannot see the others"),
-              (near(found, far / off**2), "that is measured in squared deviations: the root is "
+              (near(result, far / off**2), "that is measured in squared deviations: the root is "
                "missing"),
-              (near(found, far / off / len(xs)**0.5), "the mean of the squared distances is "
+              (near(result, far / off / len(xs)**0.5), "the mean of the squared distances is "
                "wanted, not their sum"),
-              (near(found, far / np.mean(abs(far))), "that is in units of the mean distance; "
+              (near(result, far / np.mean(abs(far))), "that is in units of the mean distance; "
                "the squares are missing"),
-              (near(found, far), "these are the distances from the mean; divide them"),
+              (near(result, far), "these are the distances from the mean; divide them"),
               f"the mean is {mean:g}, and the standard deviation {off:.5g}")
 
 
@@ -119,24 +119,24 @@ def grade_pmean(pmean: Callable) -> None:
     from minijax.notebook.library import library
     mini = library.module
     for xs in _batches():
-        given = f"pmean(x, 'i') and the examples {xs}"
-        with (instead_of(TypeError, "len()", f"for {given}, inside of the function x is a single "
+        inputs = f"pmean(x, 'i') and the examples {xs}"
+        with (instead_of(TypeError, "len()", f"for {inputs}, inside of the function x is a single "
                          "number, which has no length: how many examples are there?"),
-              instead_of(TypeError, "unsized", f"for {given}, inside of the function x is a single "
-                         "number, which has no length: how many examples are there?")):
-            found = mini.vmap(lambda x: pmean(x, "i") + 0.0 * x, axis_name="i")(np.array(xs))
-        agree(given, found, np.full(len(xs), np.mean(xs)),
-              (near(found, np.full(len(xs), np.sum(xs))), "that is the sum"),
-              (near(found, xs), "that is each example itself"),
-              (near(found, np.full(len(xs), np.sum(xs) / 3)), "there are not always 3 examples"),
-              (near(found, np.ones(len(xs))), "divide by how many there are: if each gives a 1 "
+              instead_of(TypeError, "unsized", f"for {inputs}, inside of the function x is a "
+                         "single number, which has no length: how many examples are there?")):
+            result = mini.vmap(lambda x: pmean(x, "i") + 0.0 * x, axis_name="i")(np.array(xs))
+        agree(inputs, result, np.full(len(xs), np.mean(xs)),
+              (near(result, np.full(len(xs), np.sum(xs))), "that is the sum"),
+              (near(result, xs), "that is each example itself"),
+              (near(result, np.full(len(xs), np.sum(xs) / 3)), "there are not always 3 examples"),
+              (near(result, np.ones(len(xs))), "divide by how many there are: if each gives a 1 "
                "in place of x, what is their sum?"), what="the mean")
-    given = "two axes, the outer one called 'out', and [1, 3, 8] times [1, 2]"
-    with instead_of(NameError, "unbound axis name", f"for {given}, pmean(x, 'out') asks for an "
+    inputs = "two axes, the outer one called 'out', and [1, 3, 8] times [1, 2]"
+    with instead_of(NameError, "unbound axis name", f"for {inputs}, pmean(x, 'out') asks for an "
                     "axis of another name"):
-        found = mini.vmap(lambda x: mini.vmap(lambda y: pmean(x * y, "out"))(np.array([1.0, 2.0])),
+        result = mini.vmap(lambda x: mini.vmap(lambda y: pmean(x * y, "out"))(np.array([1.0, 2.0])),
                           axis_name="out")(np.array([1.0, 3.0, 8.0]))
-    agree(given, found, [[4.0, 8.0]] * 3, what="the mean over 'out'")
+    agree(inputs, result, [[4.0, 8.0]] * 3, what="the mean over 'out'")
     slope = mini.grad(lambda xs: mini.sum(mini.vmap(
         lambda x: x * pmean(x, "i"), axis_name="i")(xs)))(np.array([1.0, 2.0, 5.0]))
     agree("the sum of x * pmean(x, 'i') at [1, 2, 5]", slope, np.full(3, 16 / 3),
@@ -163,18 +163,18 @@ def grade_from_example(f: Callable) -> None:
     for xs in (*_batches(), [4.0, 4.0, -1.0]):
         n = len(xs)
         for k in range(n):
-            given, found = _for_all(functools.partial(f, k=k), xs, "i", f" and k = {k}")
+            inputs, result = _for_all(functools.partial(f, k=k), xs, "i", f" and k = {k}")
             others = np.sum(xs) - xs[k]
-            agree(given, found, [xs[k]] * n,
-                  (near(found, [xs[k] / n] * n), "that is its share of a mean"),
-                  (near(found, [np.sum(xs)] * n), "that is the sum of all of them: the others "
+            agree(inputs, result, [xs[k]] * n,
+                  (near(result, [xs[k] / n] * n), "that is its share of a mean"),
+                  (near(result, [np.sum(xs)] * n), "that is the sum of all of them: the others "
                    "should add nothing"),
-                  (near(found, [others] * n), "that is the sum of all *others*"),
-                  (near(found, [max(xs[k], 0)] * n), "the zeros of the others are larger than "
+                  (near(result, [others] * n), "that is the sum of all *others*"),
+                  (near(result, [max(xs[k], 0)] * n), "the zeros of the others are larger than "
                    "a negative number: add up in place of comparing"),
-                  (near(found, [xs[k] if j == k else 0 for j in range(n)]), "example k has it, "
+                  (near(result, [xs[k] if j == k else 0 for j in range(n)]), "example k has it, "
                    "and the others were not told"),
-                  (near(found, np.sum(np.equal(xs, k)) * float(k) * np.ones(n)), "k is a place, "
+                  (near(result, np.sum(np.equal(xs, k)) * float(k) * np.ones(n)), "k is a place, "
                    "and no value: which place has an example?"))
     names = _primitives(lambda x: f(x, 0), jnp.arange(3.0), "i")
     expect("psum" in names, "the values are right, but this exercise is about `lax.psum`, and "
@@ -235,20 +235,20 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
     for devices, examples in ((3, 5), (1, 4), (4, 2)):
         w = jnp.asarray(random.normal(size=2).round(2))
         xs = jnp.asarray(random.normal(size=(devices, examples, 2)).round(2))
-        given = f"{devices} devices with {examples} examples each"
-        with (instead_of(ValueError, "out_axes", f"for {given} the result was "
+        inputs = f"{devices} devices with {examples} examples each"
+        with (instead_of(ValueError, "out_axes", f"for {inputs} the result was "
                          "not known to be the same for all devices, so `out_axes=None` cannot "
                          "take it: where do they exchange their gradients?"),
-              instead_of(ValueError, "inconsistent sizes", f"for {given}, each device has all of "
+              instead_of(ValueError, "inconsistent sizes", f"for {inputs}, each device has all of "
                          "w, and a row of xs: say so with `in_axes`")):
-            found = parallel_gradient(loss)(w, xs)
-        wanted = jax.grad(loss)(w, xs.reshape(-1, 2))
-        expect(np.shape(found) == (2,), f"for {given} the gradient is wanted once, with the shape "
-               f"(2,) of w, and yours has the shape {np.shape(found)}")
-        agree(given, found, wanted,
-              (devices > 1 and near(found, devices * wanted), "that is the sum of all devices' "
+            result = parallel_gradient(loss)(w, xs)
+        expected = jax.grad(loss)(w, xs.reshape(-1, 2))
+        expect(np.shape(result) == (2,), f"for {inputs} the gradient is wanted once, with the "
+               f"shape (2,) of w, and yours has the shape {np.shape(result)}")
+        agree(inputs, result, expected,
+              (devices > 1 and near(result, devices * expected), "that is the sum of all devices' "
                "gradients; the loss is a mean"),
-              (near(found, jax.grad(loss)(w, xs[0])), "that is the gradient of the first device"),
+              (near(result, jax.grad(loss)(w, xs[0])), "that is the gradient of the first device"),
               what="the gradient")
 
 
@@ -282,15 +282,15 @@ exercise(
 def grade_place(place: Callable) -> None:
     for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0]):
         n = len(xs)
-        given, found = _for_all(place, xs, "i")
-        agree(given, found, [sum(y < x for y in xs) for x in xs],
-              (near(found, np.arange(n)), "that is where the example stands, not which of all it "
+        inputs, result = _for_all(place, xs, "i")
+        agree(inputs, result, [sum(y < x for y in xs) for x in xs],
+              (near(result, np.arange(n)), "that is where the example stands, not which of all it "
                "is by size"),
-              (near(found, np.zeros(n)), "`x` is a single number here, which is compared with "
+              (near(result, np.zeros(n)), "`x` is a single number here, which is compared with "
                "itself alone"),
-              (near(found, [sum(y > x for y in xs) for x in xs]), "those are the larger ones"),
-              (near(found, [sum(y <= x for y in xs) for x in xs]), "an example is not smaller than "
-               "itself, nor than its equal"))
+              (near(result, [sum(y > x for y in xs) for x in xs]), "those are the larger ones"),
+              (near(result, [sum(y <= x for y in xs) for x in xs]), "an example is not smaller "
+               "than itself, nor than its equal"))
 
 
 exercise(
@@ -312,14 +312,14 @@ def grade_ring_sum(ring_sum: Callable) -> None:
         with instead_of(ValueError, "ppermute", f"for {n} examples the pairs of the ring name a "
                         f"device that is not there: they are numbered 0 to {n - 1}, and behind "
                         "the last comes the first again"):
-            given, found = _for_all(functools.partial(ring_sum, count=n), xs, "i")
-        agree(given, found, [np.sum(xs)] * n,
-              (near(found, np.sum(xs) + np.array(xs)), "each has counted its own number twice: "
+            inputs, result = _for_all(functools.partial(ring_sum, count=n), xs, "i")
+        agree(inputs, result, [np.sum(xs)] * n,
+              (near(result, np.sum(xs) + np.array(xs)), "each has counted its own number twice: "
                "after how many rounds does it come back?"),
-              (near(found, np.sum(xs) - np.array(xs)), "its own number is missing"),
-              (near(found, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
+              (near(result, np.sum(xs) - np.array(xs)), "its own number is missing"),
+              (near(result, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
                "it: more rounds are needed"),
-              (near(found, xs), "nothing has been added"),
+              (near(result, xs), "nothing has been added"),
               "what is handed on in each round: what came in the last one, or the sum so far?")
     names = _primitives(lambda x: ring_sum(x, 3), jnp.arange(3.0), "i")
     expect("psum" not in names, "the values are right, but no `psum` here: each device speaks only "
@@ -371,9 +371,9 @@ def grade_by_level(by_level: Callable) -> None:
 
     def table(of: Callable, what: str) -> list:
         heard.clear()
-        found, wanted = by_level(of, heard.append)(x), of(x)
-        expect(not isinstance(found, mini.Tracer), "the result is still a tracer: take its value")
-        agree(what, found, wanted, "the function gives what f gives", what="the result")
+        result, expected = by_level(of, heard.append)(x), of(x)
+        expect(not isinstance(result, mini.Tracer), "the result is still a tracer: take its value")
+        agree(what, result, expected, "the function gives what f gives", what="the result")
         expect(len(heard) == 1, f"`tell` is to be called once, and you call it {len(heard)} times")
         expect(isinstance(heard[0], list) and all(np.shape(row) == (2,) for row in heard[0]),
                f"`tell` is given a list of pairs; yours is {heard[0]!r}")
@@ -487,30 +487,30 @@ def grade_cumsum(cumsum: Callable) -> None:
           "the sums run along the last axis")
     names = [eqn.primitive.name for eqn in mini.make_jaxpr(cumsum)(row).eqns]
     expect(names == ["cumsum"], f"one operation named cumsum is asked for; yours are {names}")
-    [found] = mini.make_jaxpr(cumsum)(table).out_avals
-    expect(found == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, that "
-           f"of the argument; yours is {found}")
+    [result] = mini.make_jaxpr(cumsum)(table).out_avals
+    expect(result == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, "
+           f"that of the argument; yours is {result}")
     agree(f"the tangent {shown(way)}", mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way),
           "running sums are linear: the tangent goes the way of the value",
           what="the tangent of the result")
     gradient = mini.grad(lambda x: mini.sum(cumsum(x) * way))
     back = np.cumsum(way[::-1])[::-1]
-    given = f"the sum of cumsum(x) * {shown(way)}"
-    found = gradient(row)
-    agree(given, found, back, (near(found, np.cumsum(way)), "the transpose is again a running sum, "
-          "but from the other end: which results is the first number in, and which the last?"),
+    inputs = f"the sum of cumsum(x) * {shown(way)}"
+    result = gradient(row)
+    agree(inputs, result, back, (near(result, np.cumsum(way)), "the transpose is again a running "
+          "sum, but from the other end: which results is the first number in, and which the last?"),
           what="the gradient")
     for axis in (0, 1):
-        found = mini.vmap(cumsum, in_axes=axis)(table)
-        agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", found,
+        result = mini.vmap(cumsum, in_axes=axis)(table)
+        agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", result,
               np.cumsum(np.moveaxis(table, axis, 0), -1))
     with instead_of(NotImplementedError, "cumsum", 'now its loop: `LOOPS["cumsum"] = …`'):
-        found = mini.jit(cumsum)(table)
-    agree(f"the matrix {shown(table)}, compiled,", found, np.cumsum(table, -1),
+        result = mini.jit(cumsum)(table)
+    agree(f"the matrix {shown(table)}, compiled,", result, np.cumsum(table, -1),
           "NumPy's result is right, your loop's is not")
-    found = mini.jit(gradient)(row)
-    agree(given + ", compiled,", found, back, (near(found, np.cumsum(way)), "your loop runs from "
-          "the beginning also where it should run from the end"), what="the gradient")
+    result = mini.jit(gradient)(row)
+    agree(inputs + ", compiled,", result, back, (near(result, np.cumsum(way)), "your loop runs "
+          "from the beginning also where it should run from the end"), what="the gradient")
 
 
 _CUMSUM = """

@@ -71,15 +71,15 @@ def grade_same_values(same_values: Callable) -> None:
     for a, b in [([1.0, 2.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [1, 2]),
                  ([1.0, 1.0], near_one), *((a, b) for a in PAIRS for b in PAIRS)]:
         x, y = np.array(a, np.float32), np.array(b, np.float32)
-        wanted = np.array_equal(x, y, equal_nan=True)
-        given = f"a = {x.tolist()} and b = {y.tolist()}"
-        with wanting(given, wanted, (jax.errors.ConcretizationTypeError, "it should work under "
+        expected = np.array_equal(x, y, equal_nan=True)
+        inputs = f"a = {x.tolist()} and b = {y.tolist()}"
+        with wanting(inputs, expected, (jax.errors.ConcretizationTypeError, "it should work under "
                      "jit, where a Python `if` or `and` cannot look at the numbers"), (ValueError,
                      "Python's `and` and `or` are for one boolean; place by place it is & and |")):
             out = numbers(compiled(x, y))
-        agree(given, out, wanted,
+        agree(inputs, out, expected,
               (np.shape(out) != (), "one answer for the whole arrays is wanted"),
-              (wanted, "a nan is not equal to itself: where do both have one?"),
+              (expected, "a nan is not equal to itself: where do both have one?"),
               (b is near_one, "near is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
                "and as nothing else"),
@@ -141,15 +141,16 @@ STEPS: list[tuple[str, Callable, float, int | None, str]] = [
 
 
 def grade_first_bad_step(first_bad_step: Callable) -> None:
-    for text, step, start, wanted, hint in STEPS:
-        given = f"a step of {text}, from w = {start}, four times"
-        with wanting(given, wanted, (FloatingPointError, hint)):
-            found = first_bad_step(step, jnp.float32(start), 4)
-        expect(found is None or isinstance(found, int | np.integer),
-               f"for {given}, the answer is {wanted}, and yours is {found!r}\n"
+    for text, step, start, expected, hint in STEPS:
+        inputs = f"a step of {text}, from w = {start}, four times"
+        with wanting(inputs, expected, (FloatingPointError, hint)):
+            result = first_bad_step(step, jnp.float32(start), 4)
+        expect(result is None or isinstance(result, int | np.integer),
+               f"for {inputs}, the answer is {expected}, and yours is {result!r}\n"
                "the number of a step is wanted, or None")
-        expect(found is wanted or (wanted is not None and found is not None and found == wanted),
-               f"for {given}, the answer is {wanted}, and yours is {found}\n{hint}")
+        expect(result is expected
+               or (expected is not None and result is not None and result == expected),
+               f"for {inputs}, the answer is {expected}, and yours is {result}\n{hint}")
 
 
 def _watching(body: str, before: str = "", after: str = "return None") -> str:
@@ -192,7 +193,7 @@ def first_bad_step(step, w, steps):
 
 
 def _told(findings: Any) -> str:
-    """The first of what was found, on one line."""
+    """The first finding, on one line."""
     return findings[0].message.removeprefix("invalid value ") if findings else ""
 
 
@@ -200,13 +201,13 @@ def grade_length(length: Callable) -> None:
     random = np.random.default_rng(0)
     for values in ([3, 4, 0], *random.integers(-9, 10, (4, 3)).tolist(), [3e-5, 4e-5, 0]):
         v = np.array(values, np.float32)
-        wanted = np.sqrt(np.sum(v * v))
+        expected = np.sqrt(np.sum(v * v))
         out = np.asarray(numbers(length(jnp.asarray(v))))
-        scale = 1e5 if wanted < 1 else 1
-        agree(f"v = {values}" + ", times 100000," * (scale > 1), out * scale, wanted * scale,
+        scale = 1e5 if expected < 1 else 1
+        agree(f"v = {values}" + ", times 100000," * (scale > 1), out * scale, expected * scale,
               (scale > 1, "nothing may be added to a small length, and it is not zero"),
               "it is the root of the sum of the squares")
-        agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / wanted, "it is v / length",
+        agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / expected, "it is v / length",
               what="the gradient")
     zero = jnp.zeros(3)
     with wanting("v = [0, 0, 0] under jit", 0.0, (jax.errors.ConcretizationTypeError, "a Python "
@@ -325,17 +326,17 @@ def grade_bad_examples(bad_examples: Callable) -> None:
         batch = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), batch)
         of_each = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)
         count = len(jax.tree.leaves(batch)[0])
-        wanted = [i for i in range(count)
+        expected = [i for i in range(count)
                   if any(np.isnan(np.asarray(leaf)[i]).any() for leaf in jax.tree.leaves(of_each))]
         data = " and ".join(shown(leaf) for leaf in jax.tree.leaves(batch))
-        given = f"a loss of {text}, and the batch {data},"
-        with wanting(given, wanted, hint):
-            found = bad_examples(loss, weights, batch)
-            expect(found is not None, "your function gave None: does each way through it end in "
+        inputs = f"a loss of {text}, and the batch {data},"
+        with wanting(inputs, expected, hint):
+            result = bad_examples(loss, weights, batch)
+            expect(result is not None, "your function gave None: does each way through it end in "
                    "`return`?")
-            listed = np.asarray(found).tolist()
-        expect(listed == wanted,
-               f"for {given} the answer is {wanted}, and yours is {listed}\n{hint}")
+            listed = np.asarray(result).tolist()
+        expect(listed == expected,
+               f"for {inputs} the answer is {expected}, and yours is {listed}\n{hint}")
 
 
 exercise(
@@ -420,19 +421,19 @@ exercise(
 
 def grade_logmeanexp(logmeanexp: Callable) -> None:
     random = np.random.default_rng(0)
-    given = [[0, 1, 2], [1000, 1000, 1000], [-1000, -1000, -1000], [-500, 0, 600],
+    inputs = [[0, 1, 2], [1000, 1000, 1000], [-1000, -1000, -1000], [-500, 0, 600],
              *random.integers(-800, 800, (4, 3)).tolist()]
-    for values in given:
+    for values in inputs:
         x = np.array(values, np.float32)
-        wanted = np.max(x) + np.log(np.mean(np.exp(x.astype(float) - np.max(x))))
+        expected = np.max(x) + np.log(np.mean(np.exp(x.astype(float) - np.max(x))))
         with jax.checking_sharp_bits(collect=True) as findings:
-            found = numbers(logmeanexp(jnp.asarray(x)))
-        finite = np.isfinite(found).all()
-        agree(f"x = {values}", found, wanted,
+            result = numbers(logmeanexp(jnp.asarray(x)))
+        finite = np.isfinite(result).all()
+        agree(f"x = {values}", result, expected,
               (not finite and min(values) == max(values), "take something out of the exponentials "
                "before they are computed"),
               (not finite, "which of the numbers is to be taken out?"),
-              (near(found, wanted + np.log(3)), "it is a mean, and not a sum"),
+              (near(result, expected + np.log(3)), "it is a mean, and not a sum"),
               "the result lies between the least and the largest number", tolerance=1e-6)
         expect(not findings, f"for x = {values} the answer is right; it should be so without a nan "
                f"or an infinity on the way, and yours has {_told(findings)}")
@@ -463,7 +464,7 @@ holes = jnp.array([0.15, 0.1, 0.125, 0.3, 0.11, 0.12])
 
 
 def _levels() -> np.ndarray:
-    """The level of each tank at the begin of each second, and at the end."""
+    """The level of each tank at the start of each second, and at the end."""
     level, hole = (np.array(x, np.float32) for x in (
         [9.0, 4.0, 7.0, 8.0, 5.0, 6.0], [0.15, 0.1, 0.125, 0.3, 0.11, 0.12]))
     every = [level]
@@ -542,13 +543,13 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
 
 
 def grade_first_nan(first_nan: Callable) -> None:
-    for text, f, argument, wanted, hint in PROGRAMS:
+    for text, f, argument, expected, hint in PROGRAMS:
         x = np.array(argument, np.float32)
-        given = f"the program of {text} and x = {shown(x)}"
-        with wanting(given, wanted, hint):
-            found = first_nan(jax.make_jaxpr(f)(x), x)
-        expect(found == wanted, f"for {given} the answer is {wanted!r}, and yours is {found!r}\n"
-               f"{hint}")
+        inputs = f"the program of {text} and x = {shown(x)}"
+        with wanting(inputs, expected, hint):
+            result = first_nan(jax.make_jaxpr(f)(x), x)
+        expect(result == expected,
+               f"for {inputs} the answer is {expected!r}, and yours is {result!r}\n{hint}")
 
 
 exercise(

@@ -25,26 +25,26 @@ def _has_rule(f: Any, kind: type, needs: str) -> None:
     expect(getattr(f, rule) is not None, f"it has no rule yet: `{needs}`")
 
 
-def _forwards(f: Callable, given: str, args: tuple, tangents: tuple) -> tuple[Any, Any]:
-    """What jvp gives; a rule that returns something of the wrong form is told so."""
+def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[Any, Any]:
+    """The result of jvp; a hint where the rule returns something of the wrong form."""
     with (instead_of(TypeError, "<class 'tuple'>", "a rule is given two tuples, primals and "
                      "tangents, with one entry for each argument: yours computes with a whole "
                      "tuple"),
-          instead_of(TypeError, "must produce a pair", f"for {given} the rule is to return two "
+          instead_of(TypeError, "must produce a pair", f"for {inputs} the rule is to return two "
                      "things, a value and its tangent, and yours does not"),
-          instead_of(TypeError, "equal container", f"for {given} the value that your rule returns "
+          instead_of(TypeError, "equal container", f"for {inputs} the value that your rule returns "
                      "and its tangent have different forms: is one of them still in its tuple?")):
         return jax.jvp(f, args, tangents)
 
 
-def _backwards(f: Callable, given: str, *args: float) -> tuple[Any, Callable]:
-    """The value of fwd and the cotangents of bwd, where both return what they should."""
-    with instead_of(TypeError, "must produce a pair", f"for {given}, `fwd` is to return a pair: "
+def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
+    """The value of fwd and the cotangents of bwd; a hint where one returns the wrong form."""
+    with instead_of(TypeError, "must produce a pair", f"for {inputs}, `fwd` is to return a pair: "
                     "the result, and what is saved for `bwd` (None, if nothing is)"):
         value, back = jax.vjp(f, *args)
 
     def pulled(ct: float) -> tuple:
-        with (instead_of(TypeError, "tuple", f"for {given} and a cotangent of {ct}, `bwd` is to "
+        with (instead_of(TypeError, "tuple", f"for {inputs} and a cotangent of {ct}, `bwd` is to "
                          "return a tuple with one cotangent for each argument of the function, "
                          f"{len(args)} here, and yours does not"),
               instead_of(TypeError, "positional argument", "`bwd` is called with two things: what "
@@ -62,14 +62,14 @@ def grade_straight_round(f: Any) -> None:
     for x in [0.2, 2.7, *_numbers()]:
         agree(f"x = {x}", f(x), np.round(x), (near(f(x), x), "it is not rounded"),
               what="the value")
-        given = f"x = {x} and a tangent of 3"
-        value, tangent = _forwards(f, given, (x,), (3.0,))
-        agree(given, value, np.round(x), "the function rounds, and its rule does not: a rule "
+        inputs = f"x = {x} and a tangent of 3"
+        value, tangent = _forwards(f, inputs, (x,), (3.0,))
+        agree(inputs, value, np.round(x), "the function rounds, and its rule does not: a rule "
               "gives the value once more", what="the value that the rule gives")
-        agree(given, tangent, 3.0, (near(tangent, 1.0), "1 is the slope; the tangent of the result "
-              "is the slope times that of x"), (near(tangent, 0.0), "that is the slope of rounding "
-              "itself: the rule is to pretend another"), (near(tangent, 3.0 * x), "this is the "
-              "rule of a square, or of x times something"), what="the tangent")
+        agree(inputs, tangent, 3.0, (near(tangent, 1.0), "1 is the slope; the tangent of the "
+              "result is the slope times that of x"), (near(tangent, 0.0), "that is the slope of "
+              "rounding itself: the rule is to pretend another"), (near(tangent, 3.0 * x), "this "
+              "is the rule of a square, or of x times something"), what="the tangent")
     agree("x = [0.2, 2.7]", jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0],
           what="the gradient")
 
@@ -117,17 +117,17 @@ def grade_with_slope(with_slope: Callable) -> None:
         expect(callable(g), f"the answer is a function, and yours is {g!r}: return the one that "
                "has the rule")
         for x in _numbers(3):
-            given = f"{names}, at {x}"
-            with instead_of(TypeError, "missing 1 required positional argument", f"for {given}, a "
+            inputs = f"{names}, at {x}"
+            with instead_of(TypeError, "missing 1 required positional argument", f"for {inputs}, a "
                             "function of two arguments came back: is it the rule itself?"):
                 value = g(x)
-            agree(given, value, f(x), "the values are those of f", what="the value")
-            given += " and a tangent of 2"
-            value, tangent = _forwards(g, given, (x,), (2.0,))
+            agree(inputs, value, f(x), "the values are those of f", what="the value")
+            inputs += " and a tangent of 2"
+            value, tangent = _forwards(g, inputs, (x,), (2.0,))
             slope = jax.grad(f)(x)
-            agree(given, value, f(x), "the rule is to give the value, too",
+            agree(inputs, value, f(x), "the rule is to give the value, too",
                   what="the value that the rule gives")
-            agree(given, tangent, 2.0 * df(x), (near(tangent, 2.0 * slope), "that is the slope of "
+            agree(inputs, tangent, 2.0 * df(x), (near(tangent, 2.0 * slope), "that is the slope of "
                   "f: is what you return the function that has the rule?"),
                   (near(tangent, df(x)), "that is the slope; the tangent of the result is the "
                    "slope times that of x"),
@@ -187,15 +187,15 @@ def grade_turned_back(f: Any) -> None:
     _has_rule(f, jax.custom_vjp, "turned_back.defvjp(fwd, bwd)")
     for x in _numbers():
         agree(f"x = {x}", f(x), x, what="the value")
-        given = f"x = {x}"
-        value, back = _backwards(f, given, x)
-        agree(given, value, x, (near(value, -x), "only the way back is turned round"),
+        inputs = f"x = {x}"
+        value, back = _backwards(f, inputs, x)
+        agree(inputs, value, x, (near(value, -x), "only the way back is turned round"),
               what="the value that fwd gives")
-        [found] = back(2.0)
-        agree(f"{given} and a cotangent of 2", found, -2.0,
-              (near(found, 2.0), "it comes back as it went"),
-              (near(found, -1.0), "-1 is the factor, by which the cotangent is to be multiplied"),
-              (near(found, -x), "that is minus x: `bwd` is given first what was saved, and then "
+        [result] = back(2.0)
+        agree(f"{inputs} and a cotangent of 2", result, -2.0,
+              (near(result, 2.0), "it comes back as it went"),
+              (near(result, -1.0), "-1 is the factor, by which the cotangent is to be multiplied"),
+              (near(result, -x), "that is minus x: `bwd` is given first what was saved, and then "
                "the cotangent"), what="the cotangent of x")
 
 
@@ -231,16 +231,16 @@ exercise(
 def grade_cube_back(cube_back: Callable) -> None:
     cases = np.random.default_rng(2).uniform(-3, 3, (5, 2)).round(2).tolist()
     for x, ct in ((1.0, 1.0), (2.0, 1.0), (0.0, 3.0), (-1.5, -2.0), *cases):
-        given = f"x = {x}, ct = {ct}"
-        found = cube_back(x, ct)
-        expect(not isinstance(found, tuple), f"for {given} one cotangent is wanted, and yours is "
-               f"the tuple {found!r}")
+        inputs = f"x = {x}, ct = {ct}"
+        result = cube_back(x, ct)
+        expect(not isinstance(result, tuple), f"for {inputs} one cotangent is wanted, and yours is "
+               f"the tuple {result!r}")
         slope = 3 * x ** 2 + 1
-        agree(given, found, ct / slope, (near(found, ct * slope), "that is how a moves with x; "
-              "how does x move with a?"), (near(found, 1 / slope), "the slope alone does not know "
-              "the cotangent"), (x and near(found, ct / (slope - 1)), "both terms of x³ + x have "
-              "a slope"), (near(found, ct / (x ** 3 + x or 1)), "that is divided by the value, not "
-              "by the slope"), "take the derivative of both sides of x³ + x = a",
+        agree(inputs, result, ct / slope, (near(result, ct * slope), "that is how a moves with x; "
+              "how does x move with a?"), (near(result, 1 / slope), "the slope alone does not know "
+              "the cotangent"), (x and near(result, ct / (slope - 1)), "both terms of x³ + x have "
+              "a slope"), (near(result, ct / (x ** 3 + x or 1)), "that is divided by the value, "
+              "not by the slope"), "take the derivative of both sides of x³ + x = a",
               what="the cotangent of a")
 
 
@@ -263,19 +263,19 @@ def grade_gentle(gentle: Any) -> None:
     random = np.random.default_rng(3).uniform(0.5, 4, (4, 3)).round(2).tolist()
     for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0),
                          *random):
-        given = f"x = {x}, limit = {limit}"
-        agree(given, gentle(x, limit), x, "only the way back is cut off", what="the value")
-        value, back = _backwards(gentle, given, x, limit)
-        agree(given, value, x, "only the way back is cut off", what="the value that fwd gives")
-        found, of_limit = back(ct)
-        given += f" and a cotangent of {ct}"
-        agree(given, found, np.clip(ct, -limit, limit),
-              (ct > 0 and near(found, ct), "it is not cut off"),
-              (near(found, ct), "a negative cotangent can be too long, too"),
-              (near(found, max(-abs(x), min(ct, abs(x)))), "it is cut off at x: what has `fwd` "
+        inputs = f"x = {x}, limit = {limit}"
+        agree(inputs, gentle(x, limit), x, "only the way back is cut off", what="the value")
+        value, back = _backwards(gentle, inputs, x, limit)
+        agree(inputs, value, x, "only the way back is cut off", what="the value that fwd gives")
+        result, of_limit = back(ct)
+        inputs += f" and a cotangent of {ct}"
+        agree(inputs, result, np.clip(ct, -limit, limit),
+              (ct > 0 and near(result, ct), "it is not cut off"),
+              (near(result, ct), "a negative cotangent can be too long, too"),
+              (near(result, max(-abs(x), min(ct, abs(x)))), "it is cut off at x: what has `fwd` "
                "saved?"),
               what="the cotangent of x")
-        agree(given, of_limit, 0.0, "the value does not depend on the limit",
+        agree(inputs, of_limit, 0.0, "the value does not depend on the limit",
               what="the cotangent of limit")
 
 
@@ -328,22 +328,22 @@ def grade_blocks(blocks: Callable) -> None:
     mini = library.module
     for n, size in ((6, 2), (7, 3), (3, 5), (4, 1), (0, 2), *np.random.default_rng(1).integers(
             1, 12, (4, 2)).tolist()):
-        f, given = blocks(mini.sin, n, size), f"the sine, n = {n} and size = {size}"
-        expect(callable(f), f"for {given} a function is wanted, and yours is {f!r}")
+        f, inputs = blocks(mini.sin, n, size), f"the sine, n = {n} and size = {size}"
+        expect(callable(f), f"for {inputs} a function is wanted, and yours is {f!r}")
         chain, calls = [1.0], -(-n // size)
         for _ in range(n + size):
             chain.append(float(np.sin(chain[-1])))
-        found = f(1.0)
-        times = next((k for k, x in enumerate(chain) if near(x, found, 1e-9)), None)
-        agree(given + ", at 1,", found, chain[n], (times is not None, f"that is the sine {times} "
+        result = f(1.0)
+        times = next((k for k, x in enumerate(chain) if near(x, result, 1e-9)), None)
+        agree(inputs + ", at 1,", result, chain[n], (times is not None, f"that is the sine {times} "
               f"times; {n} are wanted. Is the last block a full one?"), what="the value",
               tolerance=1e-9)
         names = [eqn.primitive.name for eqn in mini.make_jaxpr(f)(1.0).eqns]
-        agree(given, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
+        agree(inputs, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
               "is in a checkpoint"), (names.count("checkpoint") == 1, "there is one around all; "
               "each block needs its own"), (names.count("checkpoint") == n, "there is one around "
               "each single call"), what="the number of checkpoints")
-        expect(len(names) == calls, f"for {given}, these operations of the program are wanted: "
+        expect(len(names) == calls, f"for {inputs}, these operations of the program are wanted: "
                f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside of "
                "all checkpoints")
 
@@ -395,20 +395,20 @@ exercise(
 def grade_times_moving(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@times_moving.defjvp")
     for c, x, by_c, by_x in np.random.default_rng(4).uniform(-3, 3, (6, 4)).round(2).tolist():
-        given = f"c = {c}, x = {x}"
-        agree(given, f(c, x), c * x, what="the value")
-        given += f" and the tangents {by_c} and {by_x}"
-        value, found = _forwards(f, given, (c, x), (by_c, by_x))
-        agree(given, value, c * x, "a rule gives the value, too",
+        inputs = f"c = {c}, x = {x}"
+        agree(inputs, f(c, x), c * x, what="the value")
+        inputs += f" and the tangents {by_c} and {by_x}"
+        value, result = _forwards(f, inputs, (c, x), (by_c, by_x))
+        agree(inputs, value, c * x, "a rule gives the value, too",
               what="the value that the rule gives")
-        agree(given, found, by_c * x + c * by_x,
-              (near(found, c * by_x), "c moves as well, now that it is an argument: where is its "
+        agree(inputs, result, by_c * x + c * by_x,
+              (near(result, c * by_x), "c moves as well, now that it is an argument: where is its "
                "term?"),
-              (near(found, by_c * x), "only the term of c is there"),
-              (near(found, by_c * c + x * by_x), "each tangent is multiplied by the *other* "
+              (near(result, by_c * x), "only the term of c is there"),
+              (near(result, by_c * c + x * by_x), "each tangent is multiplied by the *other* "
                "argument"),
-              (near(found, by_c * by_x), "a term of two tangents is not linear"),
-              (near(found, by_c + by_x), "the slopes are missing"), what="the tangent")
+              (near(result, by_c * by_x), "a term of two tangents is not linear"),
+              (near(result, by_c + by_x), "the slopes are missing"), what="the tangent")
     slope = jax.grad(lambda c: f(c, 2.0))(3.0)
     agree("f(c, 2.0) at c = 3", slope, 2.0, what="the gradient")
 

@@ -17,9 +17,9 @@ from minijax.notebook.checks import (Hint, agree, exercise, expect, near, number
 CHAPTER = "20_precision"
 
 
-def _told(right: Any, given: str, found: Any, wanted: Any, hint: str) -> None:
-    """Like `agree`, where "near" is said by the caller."""
-    expect(right, f"for {given} the answer is {wanted}, and yours is {found}\n{hint}")
+def _agrees(right: Any, inputs: str, result: Any, expected: Any, hint: str) -> None:
+    """`agree`, where the caller decides whether the result is right."""
+    expect(right, f"for {inputs} the answer is {expected}, and yours is {result}\n{hint}")
 
 
 def grade_gap(gap: Callable) -> None:
@@ -34,13 +34,13 @@ def grade_gap(gap: Callable) -> None:
              "just below a power of two the smaller gap still holds: was a logarithm rounded up?")
     for group, hint in zip((powers, between, below), hints, strict=True):
         for x in group:
-            wanted = float(np.spacing(np.float32(x)))
-            with wanting(f"x = {x!r}", wanted):
-                found = numbers(gap(x))
-            expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
-            _told(float(found) == wanted, f"x = {x!r}", f"{float(found):.6g}", f"{wanted:.6g}",
-                  "that is the gap of float64, whose fraction has 52 bits"
-                  if float(found) == np.spacing(x) else hint)
+            expected = float(np.spacing(np.float32(x)))
+            with wanting(f"x = {x!r}", expected):
+                result = numbers(gap(x))
+            expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+            _agrees(float(result) == expected, f"x = {x!r}", f"{float(result):.6g}",
+                  f"{expected:.6g}", "that is the gap of float64, whose fraction has 52 bits"
+                  if float(result) == np.spacing(x) else hint)
 
 
 exercise(
@@ -73,21 +73,21 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
         for x in np.array(group, np.float32):
-            wanted = 2 * float(np.sin(np.float64(x) / 2)) ** 2
-            with wanting(f"x = {x:.5g}", wanted, (
+            expected = 2 * float(np.sin(np.float64(x) / 2)) ** 2
+            with wanting(f"x = {x:.5g}", expected, (
                     jax.errors.TracerArrayConversionError, "write it with jnp: the digits are to "
                     "be saved by the formula, and not by 64 bits")):
-                found = float(numbers(compiled(x)))
+                result = float(numbers(compiled(x)))
             at_large = ("the first terms of a series are good near 0 only"
-                        if near(found, x * x / 2, 1e-5) else
+                        if near(result, x * x / 2, 1e-5) else
                         "near π your formula loses digits, too"
                         if x == np.float32(3.14) else
                         "cos(x) is cos² - sin² of half of x: are all the factors there?")
             at_small = ("cos(x) is near 1, and the subtraction leaves its last digits only: do "
-                        "without it" if found == np.float32(1) - np.cos(x) else
+                        "without it" if result == np.float32(1) - np.cos(x) else
                         "the first terms of a series are good for the smallest x only")
-            _told(abs(found - wanted) <= 1e-5 * wanted, f"x = {x:.5g}", f"{found:.6g}",
-                  f"{wanted:.6g}", at_large if group is large else at_small)
+            _agrees(abs(result - expected) <= 1e-5 * expected, f"x = {x:.5g}", f"{result:.6g}",
+                  f"{expected:.6g}", at_large if group is large else at_small)
 
 
 exercise(
@@ -115,19 +115,19 @@ def grade_careful_sum(careful_sum: Callable) -> None:
              "[0.1] * 300": [0.1] * 300, "300 random numbers": random.uniform(0, 1000, 300)}
     for text, values in cases.items():
         x = np.array(values, np.float32)
-        wanted = math.fsum(x.tolist())
-        with wanting(f"x = {text}", wanted):
-            found = numbers(careful_sum(jnp.asarray(x)))
-        expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
-        expect(getattr(found, "dtype", None) == np.float32, f"for x = {text} the dtype is float32, "
-               f"and yours is {getattr(found, 'dtype', type(found).__name__)}")
+        expected = math.fsum(x.tolist())
+        with wanting(f"x = {text}", expected):
+            result = numbers(careful_sum(jnp.asarray(x)))
+        expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+        expect(getattr(result, "dtype", None) == np.float32, f"for x = {text} the dtype is "
+               f"float32, and yours is {getattr(result, 'dtype', type(result).__name__)}")
         hint = ("add them up first, and then see to what is lost" if len(x) == 3 else
                 "that is the sum one after the other: what an addition loses has to go into the "
-                "next, and with the right sign" if found == np.cumsum(x)[-1] else
+                "next, and with the right sign" if result == np.cumsum(x)[-1] else
                 "that is `jnp.sum`: fewer additions to a large number lose less, but they lose"
-                if found == jnp.sum(x) else "what was lost goes in once, with the right sign")
-        _told(abs(float(found) - wanted) <= 2.0**-23 * wanted, f"x = {text}",
-              f"{float(found):.9g}", f"{wanted:.9g}", hint)
+                if result == jnp.sum(x) else "what was lost goes in once, with the right sign")
+        _agrees(abs(float(result) - expected) <= 2.0**-23 * expected, f"x = {text}",
+              f"{float(result):.9g}", f"{expected:.9g}", hint)
 
 
 _CAREFUL = """
@@ -178,20 +178,20 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
         for f, args in ((rest, (np.float64(1.0),)), (rest, (np.array([1.0, 1 + 1e-12]),)),
                         (product, (np.array([1 + 1e-10, 0.0]), np.array([1 - 2e-10, 1.0])))):
             x = np.asarray(args[0])
-            wanted = (x + 1e-9) - 1 if f is rest else np.sum(x * args[-1]) - 1
+            expected = (x + 1e-9) - 1 if f is rest else np.sum(x * args[-1]) - 1
             name = "(x + 1e-9) - 1" if f is rest else "sum(x * y) - 1"
-            given = f"f = {name} and x = {args[0].tolist()!r}"
-            with wanting(given, wanted):
-                found = numbers(in_64_bits(f)(*args))
-            expect(jax.config.enable_x64.value == before, f"after {given} the flag is off again, "
+            inputs = f"f = {name} and x = {args[0].tolist()!r}"
+            with wanting(inputs, expected):
+                result = numbers(in_64_bits(f)(*args))
+            expect(jax.config.enable_x64.value == before, f"after {inputs} the flag is off again, "
                    "and yours leaves it on: what comes after has 64 bits, too")
-            dtype = getattr(found, "dtype", None)
-            expect(dtype == np.float64, f"for {given} the dtype is float64, and yours is {dtype}\n"
+            dtype = getattr(result, "dtype", None)
+            expect(dtype == np.float64, f"for {inputs} the dtype is float64, and yours is {dtype}\n"
                    + ("return what f gave, as it is" if was_on[-1] else
                       "the flag was off when f was called: it was on, if at all, when your "
                       "function was made"))
-            _told(np.allclose(found, wanted, rtol=1e-5, atol=0), given, shown(found),
-                  shown(wanted), "the digits were lost before f began: turn the flag on first")
+            _agrees(np.allclose(result, expected, rtol=1e-5, atol=0), inputs, shown(result),
+                  shown(expected), "the digits were lost before f began: turn the flag on first")
     finally:
         jax.config.update("jax_enable_x64", before)
 
@@ -228,16 +228,16 @@ exercise(
 
 def grade_elapsed(elapsed: Callable) -> None:
     random = np.random.default_rng(0)
-    given = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
-    given += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
-    for stamps in given:
-        wanted = stamps - stamps[0]
-        with wanting(f"stamps = {stamps.tolist()}", wanted):
+    inputs = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
+    inputs += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
+    for stamps in inputs:
+        expected = stamps - stamps[0]
+        with wanting(f"stamps = {stamps.tolist()}", expected):
             out: Any = elapsed(stamps)
         expect(isinstance(out, jax.Array), f"for stamps = {stamps.tolist()} yours is of "
                f"type {type(out).__name__}\nreturn an array of ours, not NumPy's")
         expect(out.dtype == jnp.float32, f"a float32 is wanted, and this is {out.dtype}")
-        agree(f"stamps = {stamps.tolist()}", out, wanted,
+        agree(f"stamps = {stamps.tolist()}", out, expected,
               (near(out, stamps), "seconds since the *first* stamp are wanted"),
               (near(out, stamps.astype(np.float32) - np.float32(stamps[0])), "when the subtraction "
                "was done, the digits were gone"),
@@ -282,15 +282,16 @@ def grade_take_in(take_in: Callable) -> None:
                f"of type {type(out).__name__}")
         agree(text, out, x.astype(out.dtype), "the numbers are to be the same")
     for x, why in lost:
-        told = f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is wanted: {why}; yours gave "
+        message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is wanted: {why}; yours "
+                   "gave ")
         try:
-            with warnings.catch_warnings(record=True) as given:
+            with warnings.catch_warnings(record=True) as inputs:
                 warnings.simplefilter("always")
                 out = take_in(x)
         except ValueError:
             continue
-        spoke = any(issubclass(w.category, jax.errors.SharpBitWarning) for w in given)
-        raise Hint(f"{told}{'a warning and ' * spoke}{shown(out)}\n" + (
+        spoke = any(issubclass(w.category, jax.errors.SharpBitWarning) for w in inputs)
+        raise Hint(f"{message}{'a warning and ' * spoke}{shown(out)}\n" + (
             "a warning can be overlooked: collect what is found, and look at the list" if spoke else
             "is the data still 64 bits wide when it comes in, and is somebody looking?"))
 
@@ -326,14 +327,15 @@ def grade_remainder(remainder: Callable) -> None:
     cases = [([4, 2], 5), ([1, 2, 3, 4], 97), ([7], 10), ([1, 0, 0, 0, 0], 7)]
     cases += [(random.integers(0, 10, 12).tolist(), int(m)) for m in (10**8, 97, 65537, 99999989)]
     for digits, m in cases:
-        wanted = int("".join(map(str, digits))) % m
-        with wanting(f"digits = {digits} and m = {m}", wanted, (
+        expected = int("".join(map(str, digits))) % m
+        with wanting(f"digits = {digits} and m = {m}", expected, (
                 jax.errors.ConcretizationTypeError, "under `jit` nobody knows the digits, so "
                 "Python cannot make a number of them: compute with the array")):
-            found = numbers(compiled(jnp.array(digits), jnp.int32(m)))
-        dtype = getattr(found, "dtype", None)
-        expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
-        _told(float(found) == wanted, f"digits = {digits} and m = {m}", shown(found), wanted,
+            result = numbers(compiled(jnp.array(digits), jnp.int32(m)))
+        dtype = getattr(result, "dtype", None)
+        expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+        _agrees(float(result) == expected, f"digits = {digits} and m = {m}", shown(result),
+                expected,
               "start from the left: so far it is 4, and with the next digit 42"
               if len(digits) < 12 else
               "a number of twelve digits does not fit into 32 bits: let no number on the way "
@@ -372,16 +374,16 @@ def grade_middle(middle: Callable) -> None:
     same, far = [(n, n) for n in ends], [(a, b) for a in ends for b in ends]
     for pairs in (small, same, far, random.integers(-2**31, 2**31, (40, 2)).tolist()):
         x, y = np.array(pairs, np.int32).T
-        wanted = (x.astype(np.int64) + y) // 2
-        with wanting(f"x = {shown(x[:3])} and y = {shown(y[:3])}", wanted[:3]):
+        expected = (x.astype(np.int64) + y) // 2
+        with wanting(f"x = {shown(x[:3])} and y = {shown(y[:3])}", expected[:3]):
             middle(jnp.asarray(x[:3]), jnp.asarray(y[:3]))
         out: Any = numbers(middle(jnp.asarray(x), jnp.asarray(y)))
         expect(getattr(out, "dtype", None) == jnp.int32, f"for x = {pairs[0][0]} and y = "
                f"{pairs[0][1]} the dtype is int32, and yours is "
                f"{getattr(out, 'dtype', type(out).__name__)}")
-        found = np.asarray(out)
-        for k in np.flatnonzero(found != wanted)[:1]:
-            agree(f"x = {x[k]} and y = {y[k]}", found[k], wanted[k],
+        result = np.asarray(out)
+        for k in np.flatnonzero(result != expected)[:1]:
+            agree(f"x = {x[k]} and y = {y[k]}", result[k], expected[k],
                   (pairs is small, "round down, and see to what a halving loses"),
                   (pairs is same, "something on the way does not fit into 32 bits, or into a "
                    "float"),
@@ -418,8 +420,8 @@ def grade_foreseen(foreseen: Any) -> None:
            "NumPy gives 0 there; here a division by zero gives -1, or -2 where a remainder is left",
            "nothing has 64 bits unless the flag is on"]
     right = [False, False, False, False, True]
-    for line, answer, wanted, hint in zip(LINES, foreseen, right, why, strict=True):
-        expect(bool(answer) == wanted, f"{line} is {wanted}, and yours is {answer!r}\n{hint}")
+    for line, answer, expected, hint in zip(LINES, foreseen, right, why, strict=True):
+        expect(bool(answer) == expected, f"{line} is {expected}, and yours is {answer!r}\n{hint}")
 
 
 exercise(
@@ -441,20 +443,20 @@ def grade_to_bytes(to_bytes: Callable) -> None:
     inside = np.array(greys, np.float32)
     for x in (inside, np.array([-0.3, 1.7, -5.0, 300.0, 1.001, np.inf, -np.inf], np.float32),
               np.array([np.nan], np.float32)):
-        wanted = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
-        with wanting(f"x = {shown(x[:3])}", np.round(wanted[:3])):
+        expected = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
+        with wanting(f"x = {shown(x[:3])}", np.round(expected[:3])):
             to_bytes(jnp.asarray(x[:3]))
         out: Any = numbers(to_bytes(jnp.asarray(x)))
         expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype "
                f"is uint8, and yours is {getattr(out, 'dtype', type(out).__name__)}")
         # half a byte up and half a byte down are both right
-        found = np.asarray(out).astype(float)
-        for k in np.flatnonzero(np.abs(found - wanted) > 0.5 + 1e-4)[:1]:
-            agree(f"x = {x[k]:.4g}", found[k], np.round(wanted[k]),
+        result = np.asarray(out).astype(float)
+        for k in np.flatnonzero(np.abs(result - expected) > 0.5 + 1e-4)[:1]:
+            agree(f"x = {x[k]:.4g}", result[k], np.round(expected[k]),
                   (x[k] == 1, "1.0 should become 255: multiply first"),
                   (np.isnan(x[k]), "a nan should be black, 0"),
                   (x is not inside, "below 0 is black, above 1 white"),
-                  f"x times 255 is {wanted[k]:.1f}: what is the nearest byte?")
+                  f"x times 255 is {expected[k]:.1f}: what is the nearest byte?")
     with jax.checking_sharp_bits(False, collect=True) as findings, jax.config.debug_unsafe_casts():
         to_bytes(jnp.array([-0.3, 1.7, jnp.nan]))
     expect(not findings, "for x = [-0.3, 1.7, nan] nothing is to be left to the cast, and yours "

@@ -33,15 +33,17 @@ def grade_equations(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
            f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
     f, g, h = answer
-    told = f"yours is {list(answer)}\n"
-    expect(f != 2, told + "f: the loop is Python's; what happens in each of its rounds is written")
-    expect(f != 3, told + "f: and the sine before the loop?")
-    expect(f == 4, told + "f: one equation for each operation that is done to a tracer")
-    expect(g != 2, told + "g: the sine is Python's, of a number: done before anything is written")
-    expect(g == 1, told + "g: what is left for the program to do?")
-    expect(h != 1, told + "h: an operation of `jnp` is written down, whoever reads its result")
-    expect(h != 3, told + "h: Python's `if` has taken one way while the program was written")
-    expect(h == 2, told + "h: count the operations of `jnp` on the way that was taken")
+    message = f"yours is {list(answer)}\n"
+    expect(f != 2,
+           message + "f: the loop is Python's; what happens in each of its rounds is written")
+    expect(f != 3, message + "f: and the sine before the loop?")
+    expect(f == 4, message + "f: one equation for each operation that is done to a tracer")
+    expect(g != 2,
+           message + "g: the sine is Python's, of a number: done before anything is written")
+    expect(g == 1, message + "g: what is left for the program to do?")
+    expect(h != 1, message + "h: an operation of `jnp` is written down, whoever reads its result")
+    expect(h != 3, message + "h: Python's `if` has taken one way while the program was written")
+    expect(h == 2, message + "h: count the operations of `jnp` on the way that was taken")
 
 
 exercise("equations", chapter=CHAPTER, grade=grade_equations, solution="[4, 1, 2]",
@@ -71,27 +73,28 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
                          (lambda x: mini.sum(x * x) + 1.0, row, "sum(x * x) + 1"),
                          (lambda x: mini.sum(mini.dot(x, row)), np.ones((2, 3)), "sum(dot(x, y))")):
         program = mini.make_jaxpr(f)(arg)
-        given, wanted = f"the program of {text} at x = {np.asarray(arg).tolist()}", None
-        with instead_of(KeyError, "Literal", f"for {given}, you look for the value of a Literal "
+        inputs, expected = f"the program of {text} at x = {np.asarray(arg).tolist()}", None
+        with instead_of(KeyError, "Literal", f"for {inputs}, you look for the value of a Literal "
                         "among those of the variables: it is no variable, and has its `.value`"), \
-             instead_of(TypeError, "missing", f"for {given}, a primitive misses what it must know "
+             instead_of(TypeError, "missing", f"for {inputs}, a primitive misses what it must know "
                         "besides arrays: the parameters of the equation"):
-            found = eval_in_steps(program, arg)
-        wanted = _steps(mini, program, arg)
-        expect(isinstance(found, list), f"for {given} a list of {len(wanted)} results is wanted, "
-               f"and yours is {found!r}")
-        expect(len(found) == len(wanted), f"for {given} there are {len(wanted)} results, one for "
-               f"each equation, and yours are {len(found)}: {found}")
-        for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
-            agree(given, one, other, "keep them in the order of the equations",
-                  what=f"result {k + 1} of {len(wanted)}")
+            result = eval_in_steps(program, arg)
+        expected = _steps(mini, program, arg)
+        expect(isinstance(result, list), f"for {inputs} a list of {len(expected)} results is "
+               f"wanted, and yours is {result!r}")
+        expect(len(result) == len(expected), f"for {inputs} there are {len(expected)} results, one "
+               f"for each equation, and yours are {len(result)}: {result}")
+        for k, (one, other) in enumerate(zip(result, expected, strict=True)):
+            agree(inputs, one, other, "keep them in the order of the equations",
+                  what=f"result {k + 1} of {len(expected)}")
     program = mini.make_jaxpr(lambda x: mini.sin(x) * x)(1.0)
-    given = "mini.jvp of x -> eval_in_steps(program of sin(x) * x, x)[-1] at 0.5"
-    with instead_of(TypeError, "", f"for {given} the slope is {np.sin(0.5) + np.cos(0.5) / 2:.5f}, "
+    inputs = "mini.jvp of x -> eval_in_steps(program of sin(x) * x, x)[-1] at 0.5"
+    slope = np.sin(0.5) + np.cos(0.5) / 2
+    with instead_of(TypeError, "", f"for {inputs} the slope is {slope:.5f}, "
                     "and yours is an error: numbers go well, but a tracer ends in NumPy. `bind` "
                     "asks the current trace; `impl` asks nobody"):
         _, slope = mini.jvp(lambda x: eval_in_steps(program, x)[-1], (0.5,), (1.0,))
-    agree(given, slope, np.sin(0.5) + np.cos(0.5) / 2, what="the slope")
+    agree(inputs, slope, np.sin(0.5) + np.cos(0.5) / 2, what="the slope")
 
 
 _STEPS = """
@@ -129,16 +132,17 @@ def grade_frozen(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
            f"three numbers are wanted, in the order of the list, and yours is {answer!r}")
     run, called, length = answer
-    told = f"yours is {list(answer)}\n"
-    expect(run != 15, told + "the first: the program was written before n was 5, and does not look "
-           "again")
-    expect(run == 6, told + "the first: what was n when the program was written?")
-    expect(called != 6, told + "the second: this calls `g` itself, which is Python")
-    expect(called == 15, told + "the second: what is n when `g` is called?")
-    expect(length not in (0, 1), told + "the third: `g` ran while the program was written, and "
+    message = f"yours is {list(answer)}\n"
+    expect(run != 15, message + "the first: the program was written before n was 5, and does not "
+           "look again")
+    expect(run == 6, message + "the first: what was n when the program was written?")
+    expect(called != 6, message + "the second: this calls `g` itself, which is Python")
+    expect(called == 15, message + "the second: what is n when `g` is called?")
+    expect(length not in (0, 1), message + "the third: `g` ran while the program was written, and "
            "again when it was called")
-    expect(length != 3, told + "the third: `append` is no operation, so it is not in the program")
-    expect(length == 2, told + "the third: how often did Python run the body of `g`?")
+    expect(length != 3,
+           message + "the third: `append` is no operation, so it is not in the program")
+    expect(length == 2, message + "the third: how often did Python run the body of `g`?")
 
 
 exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]",
@@ -152,11 +156,11 @@ exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]
 def grade_kept_names(answer: Any) -> None:
     expect(isinstance(answer, set), "a set of names is wanted, such as `{'add', 'neg'}`, and yours "
            f"is {answer!r}")
-    told = f"yours is {sorted(map(str, answer))}\n"
-    expect("exp" not in answer, told + "nobody reads b")
-    expect("sin" in answer, told + "c is read, and is made of a: so who reads a?")
-    expect("mul" in answer, told + "the product is what is returned")
-    expect(answer == {"sin", "cos", "mul"}, told + "go back from the output; keep what you meet")
+    message = f"yours is {sorted(map(str, answer))}\n"
+    expect("exp" not in answer, message + "nobody reads b")
+    expect("sin" in answer, message + "c is read, and is made of a: so who reads a?")
+    expect("mul" in answer, message + "the product is what is returned")
+    expect(answer == {"sin", "cos", "mul"}, message + "go back from the output; keep what you meet")
 
 
 exercise("kept_names", chapter=CHAPTER, grade=grade_kept_names, solution='{"sin", "cos", "mul"}',
@@ -177,22 +181,23 @@ def grade_swapped(swapped: Callable) -> None:
             (lambda x: x * 2.0, lambda x: x * 2.0, "2 x")):
         program = mini.make_jaxpr(f)(1.0)
         before = [eqn.primitive.name for eqn in program.eqns]
-        wanted = ["cosine" if name == "sin" else name for name in before]
-        given = f'swapped(program of {text}, "sin", cosine)'
+        expected = ["cosine" if name == "sin" else name for name in before]
+        inputs = f'swapped(program of {text}, "sin", cosine)'
         new = swapped(program, "sin", cosine)
-        expect(isinstance(new, mini.Jaxpr), f"for {given} a program is wanted, a `mini.Jaxpr`, and "
-               f"yours is a {type(new).__name__}")
+        expect(isinstance(new, mini.Jaxpr), f"for {inputs} a program is wanted, a `mini.Jaxpr`, "
+               f"and yours is a {type(new).__name__}")
         after = [eqn.primitive.name for eqn in program.eqns]
-        expect(after == before, f"for {given} the old program must stay {before}, and is now "
+        expect(after == before, f"for {inputs} the old program must stay {before}, and is now "
                f"{after}: make new equations")
         names = [eqn.primitive.name for eqn in new.eqns]
-        expect(names == wanted, f"for {given} the operations are {wanted}, and yours are {names}\n"
+        expect(names == expected, f"for {inputs} the operations are {expected}, and yours are "
+               f"{names}\n"
                + ("there is a sine left" if "sin" in names else "the others must stay"))
         for x in (0.0, 1.0, -2.5):
-            with instead_of(KeyError, "", f"for {given} a variable is read that no equation of "
+            with instead_of(KeyError, "", f"for {inputs} a variable is read that no equation of "
                             "yours gives: the names of results must stay as they are"):
-                found = mini.eval_jaxpr(new, x)[0]
-            agree(f"{given} at {x}", found, g(x))
+                result = mini.eval_jaxpr(new, x)[0]
+            agree(f"{inputs} at {x}", result, g(x))
 
 
 _MINI = """
@@ -245,7 +250,7 @@ def _unread(x: Any) -> Any:
 
 
 def _some_function(seed: int) -> Callable:
-    """A function of a few operations, each on values that are there."""
+    """A function of a few random operations."""
     def f(x: Any) -> Any:
         random, values = np.random.default_rng(seed), [x]
         for _ in range(seed % 5 + 2):
@@ -262,13 +267,13 @@ def grade_depth(depth: Callable) -> None:
                     (lambda x: x, "x itself"),
                     *((_some_function(seed), "") for seed in range(20))):
         program = _program(f, 1.0)
-        given = text or str(program)
-        with instead_of(KeyError, "", f"for {given} the depth is {_depth(program)}, and yours is "
+        inputs = text or str(program)
+        with instead_of(KeyError, "", f"for {inputs} the depth is {_depth(program)}, and yours is "
                         "an error: an input comes from no equation, and has depth 0"):
-            found = depth(program)
-        agree(given, found, _depth(program),
+            result = depth(program)
+        agree(inputs, result, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
-              (text.startswith("(sin") and found == 4,
+              (text.startswith("(sin") and result == 4,
                "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")
 
@@ -375,13 +380,13 @@ def grade_all_names(all_names: Callable) -> None:
              "another program"),
             (jax.jit(jax.jit(chosen)), "jit(jit(cond …))", "a program inside a program inside …")):
         program = _program(f, 1.0)
-        wanted = _all_names(program)
-        found = all_names(program)
-        has_inner = len(wanted) > len(program.eqns)
-        if has_inner and isinstance(found, list) and sorted(found) == sorted(wanted):
+        expected = _all_names(program)
+        result = all_names(program)
+        has_inner = len(expected) > len(program.eqns)
+        if has_inner and isinstance(result, list) and sorted(result) == sorted(expected):
             hint = "an equation's own name first, then those of what it holds"
-        expect(found == wanted, f"for {text} the names are {wanted}, and yours are {found!r}\n"
-               f"{hint}")
+        expect(result == expected,
+               f"for {text} the names are {expected}, and yours are {result!r}\n{hint}")
 
 
 _ALL = """

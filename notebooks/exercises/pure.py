@@ -17,12 +17,12 @@ CHAPTER = "12_pure_functions"
 
 
 def _stays_pure(f: Callable, *args: Any) -> None:
-    """A hint if an answer, traced once, does anything besides."""
+    """Raise a hint if an answer has side effects while it is traced."""
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(lambda *args: f(*args))(*args)
-    for found in findings:
-        expect(found.kind != "debug_purity", "the numbers are right, but nothing outside should "
-               f"change, and there {found.message}")
+    for result in findings:
+        expect(result.kind != "debug_purity", "the numbers are right, but nothing outside should "
+               f"change, and there {result.message}")
 
 
 def grade_said(answer: Any) -> None:
@@ -36,8 +36,8 @@ def grade_said(answer: Any) -> None:
          "yet: the function is traced again, and reads `factor` as it is now"),
         ("the last call", 10.0, "its argument has the type of the first: there are two programs "
          "now, each with its own constant"))
-    for (call, wanted, why), found in zip(calls, answer, strict=True):
-        agree(call, found, wanted, why)
+    for (call, expected, why), result in zip(calls, answer, strict=True):
+        agree(call, result, expected, why)
 
 
 exercise(
@@ -64,10 +64,10 @@ def grade_tick(tick: Callable) -> None:
     expect(len(set(counts)) > 1, "for the counts 0, 5, 41 and 1000 the new ones are 1, 6, 42 and "
            f"1001, and yours is {counts[0]} each time\nwhere does each call find the count of the "
            "one before?")
-    for (count, x), found in zip(calls, results, strict=True):
-        agree(f"count = {count} and x = {x}", found, (count + 1, x * x),
-              (not near(found[1], x * x), "the second result is the square of x"),
-              (near(found[0], count), "the count that comes back is the one that went in: return "
+    for (count, x), result in zip(calls, results, strict=True):
+        agree(f"count = {count} and x = {x}", result, (count + 1, x * x),
+              (not near(result[1], x * x), "the second result is the square of x"),
+              (near(result[0], count), "the count that comes back is the one that went in: return "
                "the new one"), "the new count is one more than the old one")
     _stays_pure(tick, 0, 1.0)
 
@@ -97,14 +97,14 @@ def grade_alternating(alternating: Callable) -> None:
     for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], *generated):
         v = np.array(values, np.float32)
         signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
-        found = numbers(jax.jit(lambda v: alternating(v))(v))
-        agree(f"v = {values}", found, np.sum(signs * v),
-              (np.shape(found) != (), "one number is wanted"),
-              (near(found, np.sum(v)), "this is the plain sum: the sign that the body took first "
+        result = numbers(jax.jit(lambda v: alternating(v))(v))
+        agree(f"v = {values}", result, np.sum(signs * v),
+              (np.shape(result) != (), "one number is wanted"),
+              (near(result, np.sum(v)), "this is the plain sum: the sign that the body took first "
                "is used in every step"),
-              (near(found, -np.sum(v)), "every term was taken away: a sign that is taken in the "
+              (near(result, -np.sum(v)), "every term was taken away: a sign that is taken in the "
                "body is taken once"),
-              (near(found, -np.sum(signs * v)), "the first term is added, the second taken away"),
+              (near(result, -np.sum(signs * v)), "the first term is added, the second taken away"),
               "add the elements at even places, and take away those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
 
@@ -143,13 +143,14 @@ def grade_talking(talking: Callable) -> None:
             y = f(x)
         said.append(out.getvalue().strip())
         agree(f"x = {x}", y, 2 * x, "the result is twice the argument")
-    wanted = [f"x is {x}" for x in numbers]
-    shown_lines = f"three calls, with 1.0, 2.0 and -0.5, should print {wanted}, and yours {said}\n"
+    expected = [f"x is {x}" for x in numbers]
+    shown_lines = (f"three calls, with 1.0, 2.0 and -0.5, should print {expected}, and yours "
+                   f"{said}\n")
     expect(any(said), shown_lines + "nothing was printed")
     expect(not any("Traced" in text for text in said), shown_lines + "this prints the tracer, "
            "once: the numbers are not there yet when Python prints")
     expect(all(said), shown_lines + "the first call printed, and the others did not")
-    expect(said == wanted, shown_lines + "mind the words")
+    expect(said == expected, shown_lines + "mind the words")
 
 
 exercise(
@@ -170,7 +171,7 @@ def talking(x):
 
 
 def _sorted_out(answer: Any, reasons: dict[str, tuple[bool, str]], is_so: str) -> None:
-    """Compare a reader's list of names with the functions of which something is so."""
+    """Compare a reader's list of names with those of the functions that have a property."""
     expect(isinstance(answer, list | tuple | set),
            f"a list of names is wanted, and yours is {answer!r}")
     for name in answer:
@@ -222,36 +223,36 @@ def grade_times_traced(times_traced: Callable) -> None:
              ["3", "1.0"]]
     lists += [random.choice(names, size).tolist() for size in (3, 4, 5, 6, 8)]
     before = 0  # how often the lists until now were traced
-    for given in lists:
-        kinds = [_ARGUMENTS[name][1] for name in given]
+    for inputs in lists:
+        kinds = [_ARGUMENTS[name][1] for name in inputs]
         values = [jnp.asarray(x) if isinstance(x, np.ndarray) else x
-                  for x, _ in (_ARGUMENTS[name] for name in given)]
+                  for x, _ in (_ARGUMENTS[name] for name in inputs)]
         ran: list[None] = []
 
         def f(x: Any, ran: list[None] = ran) -> Any:
             ran.append(None)
             return x
 
-        wanted = f"for the arguments [{', '.join(given)}] the answer is {len(set(kinds))}, and "
-        with instead_of(UnboundLocalError, "", wanted + "yours fails: a function that assigns to a "
-                        "name has its own variable of that name; say `nonlocal`, or use a list "
+        expected = f"for the arguments [{', '.join(inputs)}] the answer is {len(set(kinds))}, and "
+        with instead_of(UnboundLocalError, "", expected + "yours fails: a function that assigns to "
+                        "a name has its own variable of that name; say `nonlocal`, or use a list "
                         "that gets longer"):
-            found = times_traced(f, values)
-        expect(found is not None, "your function gave None: does it end in `return`?")
+            result = times_traced(f, values)
+        expect(result is not None, "your function gave None: does it end in `return`?")
         shapes = {kind.partition("[")[2] for kind in kinds}
-        agree(f"the arguments [{', '.join(given)}]", found, len(set(kinds)),
-              (near(found, len(given)), "these are the calls; a call that finds its program ready "
-               "does not trace"),
-              (near(found, 1) and len(shapes) > 1, "the compiled function is to be called with "
+        agree(f"the arguments [{', '.join(inputs)}]", result, len(set(kinds)),
+              (near(result, len(inputs)), "these are the calls; a call that finds its program "
+               "ready does not trace"),
+              (near(result, 1) and len(shapes) > 1, "the compiled function is to be called with "
                "*each* argument"),
-              (before and near(found, before + len(set(kinds))), "your count goes on from one use "
+              (before and near(result, before + len(set(kinds))), "your count goes on from one use "
                "of `times_traced` to the next: begin at zero"),
-              (near(found, 0), "is it the function that notes, and not `f`, that is compiled?"),
-              (near(found, len(shapes)) and "3" in given, "a type is more than a shape: 3 and "
+              (near(result, 0), "is it the function that notes, and not `f`, that is compiled?"),
+              (near(result, len(shapes)) and "3" in inputs, "a type is more than a shape: 3 and "
                "1.0 have different ones"),
               "have the Python of the function note that it runs", tolerance=0)
         before += len(set(kinds))
-        expect(bool(ran) == bool(given), f"for the arguments [{', '.join(given)}] the number is "
+        expect(bool(ran) == bool(inputs), f"for the arguments [{', '.join(inputs)}] the number is "
                f"{len(set(kinds))}, and yours, too; but `f` itself never ran, and it is `f` that "
                "is asked about")
 
@@ -360,15 +361,15 @@ def change():
 
 
 def grade_uses_old(uses_old: Callable) -> None:
-    for given, source, x, wanted, why in _CASES:
+    for inputs, source, x, expected, why in _CASES:
         names: dict[str, Any] = {}
         exec(compile(source, "<an example>", "exec"), names)
-        with instead_of(jax.errors.ImpureFunctionError, "", f"for {given} the answer is {wanted}, "
-                        "and yours stops at an error: have what is found collected"):
-            found = uses_old(names["f"], x, names["change"])
-        expect(isinstance(found, bool | np.bool_), f"for {given} the answer is {wanted}, and yours "
-               f"is {found!r}\nTrue or False is wanted")
-        agree(given, found, wanted, why, tolerance=0)
+        with instead_of(jax.errors.ImpureFunctionError, "", f"for {inputs} the answer is "
+                        f"{expected}, and yours stops at an error: have what is found collected"):
+            result = uses_old(names["f"], x, names["change"])
+        expect(isinstance(result, bool | np.bool_), f"for {inputs} the answer is {expected}, and "
+               f"yours is {result!r}\nTrue or False is wanted")
+        agree(inputs, result, expected, why, tolerance=0)
 
 
 _USES_OLD = """
@@ -453,32 +454,32 @@ def grade_activations(activations: Callable) -> None:
         for w in weights:
             values.append(np.tanh(w @ values[-1]))
         for f, how in ((activations, ""), (jax.jit(lambda w, x: activations(w, x)), " under jit")):
-            given = f"x = {shown(x)} and {count} layer{'s' * (count > 1)}{how}"
-            with instead_of(jax.errors.TracerArrayConversionError, "", f"for {given} the output is "
-                            f"{shown(values[-1])}, and yours is an error: NumPy knows no tracers; "
-                            "the list may hold them, since it is returned"):
-                found, leaked = _with_leaks(f, [jnp.asarray(w) for w in weights], jnp.asarray(x))
-            expect(not leaked, f"for {given} nothing should be left behind, and yours leaves a "
+            inputs = f"x = {shown(x)} and {count} layer{'s' * (count > 1)}{how}"
+            with instead_of(jax.errors.TracerArrayConversionError, "", f"for {inputs} the output "
+                            f"is {shown(values[-1])}, and yours is an error: NumPy knows no "
+                            "tracers; the list may hold them, since it is returned"):
+                result, leaked = _with_leaks(f, [jnp.asarray(w) for w in weights], jnp.asarray(x))
+            expect(not leaked, f"for {inputs} nothing should be left behind, and yours leaves a "
                    "tracer in a list outside: make the list in the function, and return it")
-            expect(isinstance(found, tuple | list) and len(found) == 2 and
-                   isinstance(found[1], tuple | list),
-                   f"for {given} the answer is a pair, the output and a list of {count}, and yours "
-                   f"is {shown(found)}\nreturn both")
-            out, hidden = found
-            agree(given, len(hidden), count,
+            expect(isinstance(result, tuple | list) and len(result) == 2 and
+                   isinstance(result[1], tuple | list),
+                   f"for {inputs} the answer is a pair, the output and a list of {count}, and "
+                   f"yours is {shown(result)}\nreturn both")
+            out, hidden = result
+            agree(inputs, len(hidden), count,
                   (len(hidden) == count + 1, "the input is not a result of a layer"),
                   (len(hidden) > count, "the list goes on from call to call: make it in the "
                    "function"),
                   "one value for each layer", what="the length of the list", tolerance=0)
-            agree(given, out, values[-1], what="the output")
-            for place, (one, wanted) in enumerate(zip(hidden, values[1:], strict=True)):
-                agree(given, one, wanted, (near(one, values[count - place]) and count > 1,
+            agree(inputs, out, values[-1], what="the output")
+            for place, (one, expected) in enumerate(zip(hidden, values[1:], strict=True)):
+                agree(inputs, one, expected, (near(one, values[count - place]) and count > 1,
                       "the first layer comes first"), "after tanh, and not before",
                       what=f"item {place} of the list")
 
 
 def _with_leaks(f: Callable, *args: Any) -> tuple[Any, bool]:
-    """What a function gives, and whether it left a tracer somewhere."""
+    """The result of a function, and whether it leaked a tracer."""
     try:
         with jax.checking_leaks():
             return f(*args), False
@@ -523,31 +524,32 @@ def grade_observed(observed: Callable) -> None:
     for values in ([4.0], [1.0, 3.0], *random.integers(-9, 10, (3, 4)).astype(float).tolist()):
         state: Any = dict(start)
         for n, x in enumerate(values, 1):
-            given, before, wanted = f"state = {state} and x = {x}", dict(state), np.mean(values[:n])
+            inputs, before = f"state = {state} and x = {x}", dict(state)
+            expected = np.mean(values[:n])
             pair = observed(state, x)
             expect(isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], dict),
-                   f"for {given} the answer is a pair, a new state and {shown(wanted)}, and yours "
-                   f"is {pair!r}\nreturn both")
+                   f"for {inputs} the answer is a pair, a new state and {shown(expected)}, and "
+                   f"yours is {pair!r}\nreturn both")
             new, mean = pair
-            expect(set(new) == {"count", "mean"}, f"for {given} the new state has a count and a "
+            expect(set(new) == {"count", "mean"}, f"for {inputs} the new state has a count and a "
                    f"mean, and yours is {new}")
-            agree(given, new["count"], n, "it is one more than before", what="the new count")
-            agree(given, [new["mean"], mean], [wanted, wanted],
+            agree(inputs, new["count"], n, "it is one more than before", what="the new count")
+            agree(inputs, [new["mean"], mean], [expected, expected],
                   (near(new["mean"], before["mean"]), "the new mean belongs into the new state"),
                   (near(mean, before["mean"] + x) and n > 1, "that is the sum"),
                   "the mean moves towards x, by the n-th part of the way to it; n is the new count",
                   what="the mean, in the state and beside it,")
-            expect(state == before, f"for {given} the caller's state should be as it was, and is "
+            expect(state == before, f"for {inputs} the caller's state should be as it was, and is "
                    f"{state}\nwhat is changed is a result: make a new dict")
             state = {"count": int(new["count"]), "mean": float(new["mean"])}
     x = jnp.array([1.0, 3.0, 8.0])
-    given = "three values in a `lax.scan`"
+    inputs = "three values in a `lax.scan`"
     new = jax.eval_shape(observed, start, 1.0)[0]
     for part in start:
-        wanted, found = jax.typeof(start[part]).dtype, new[part].dtype
-        expect(wanted == found, f"for {given} the {part} is {wanted} before and after each step, "
-               f"and yours is {found} after it\na loop carries a state of one type: keep it")
-    agree(given, jax.lax.scan(lambda state, x: observed(state, x), start, x)[1], [1.0, 2.0, 4.0],
+        expected, result = jax.typeof(start[part]).dtype, new[part].dtype
+        expect(expected == result, f"for {inputs} the {part} is {expected} before and after each "
+               f"step, and yours is {result} after it\na loop carries a state of one type: keep it")
+    agree(inputs, jax.lax.scan(lambda state, x: observed(state, x), start, x)[1], [1.0, 2.0, 4.0],
           what="the means")
     _stays_pure(observed, start, 1.0)
 

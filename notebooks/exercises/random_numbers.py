@@ -17,14 +17,14 @@ CHAPTER = "16_random_numbers"
 GIVEN = "from minijax import lax, random"
 
 
-def _without_reuse(given: str, fun: Callable, *args: Any) -> Any:
-    """What a function gives; its keys must not be consumed twice."""
+def _without_reuse(inputs: str, fun: Callable, *args: Any) -> Any:
+    """The result of a function; a hint where it uses a key twice."""
     try:
         with jax.debug_key_reuse(True):
             return fun(*args)
     except errors.KeyReuseError as error:
         line = error.finding.line  # type: ignore[attr-defined]
-        expect(False, f"for {given} each key may be used once, and yours uses one again in "
+        expect(False, f"for {inputs} each key may be used once, and yours uses one again in "
                       f"line {line}")
 
 
@@ -39,21 +39,21 @@ def grade_round_of(round_of: Callable) -> None:
     random = np.random.default_rng(0)
     for x1, x2 in ((1, 2), (2**32 - 1, 2**31 + 5), *random.integers(0, 2**32, (20, 2)).tolist()):
         for distance in (13, 15, 26, 6):
-            wanted, out = _round(x1, x2, distance), round_of(x1, x2, distance)
-            told = f"round_of({x1}, {x2}, {distance}) should be {wanted}, and yours is {out}\n"
+            expected, out = _round(x1, x2, distance), round_of(x1, x2, distance)
+            message = f"round_of({x1}, {x2}, {distance}) should be {expected}, and yours is {out}\n"
             expect(isinstance(out, tuple | list) and len(out) == 2,
-                   told + "return both words, x1 and x2")
-            expect(tuple(out) != (wanted[0], wanted[1] ^ wanted[0] ^ x1),
-                   told + "the second word is mixed with the *new* first word")
-            expect(out[0] == wanted[0], told + "the first word is the sum of both, and has 32 "
+                   message + "return both words, x1 and x2")
+            expect(tuple(out) != (expected[0], expected[1] ^ expected[0] ^ x1),
+                   message + "the second word is mixed with the *new* first word")
+            expect(out[0] == expected[0], message + "the first word is the sum of both, and has 32 "
                    "bits: 2**32 - 1 and 1 make 0")
-            lost = (x2 << distance) % 2**32 ^ wanted[0]
-            expect(out[1] == wanted[1] or out[1] != lost,
-                   told + "what is pushed out at the left comes in again at the right")
-            expect(out[1] < 2**32, told + "a word has 32 bits: cut off what is pushed out at the "
-                   "left")
-            expect(tuple(out) == wanted, told + f"rotate the second word to the left by {distance} "
-                   "bits, then xor it with the new first word")
+            lost = (x2 << distance) % 2**32 ^ expected[0]
+            expect(out[1] == expected[1] or out[1] != lost,
+                   message + "what is pushed out at the left comes in again at the right")
+            expect(out[1] < 2**32, message + "a word has 32 bits: cut off what is pushed out at "
+                   "the left")
+            expect(tuple(out) == expected, message + f"rotate the second word to the left by "
+                   f"{distance} bits, then xor it with the new first word")
 
 
 exercise(
@@ -90,18 +90,18 @@ def grade_word_at(word_at: Callable) -> None:
         key = random.key(seed)
         first, second = _pair(key, 0, place)
         turned = _pair(key, place, 0)
-        given = f"random.key({seed}) and place {place}"
-        with instead_of(TypeError, "uint32", f"for {given} the answer is {first ^ second}, and "
+        inputs = f"random.key({seed}) and place {place}"
+        with instead_of(TypeError, "uint32", f"for {inputs} the answer is {first ^ second}, and "
                         "yours raised TypeError\nthe words of the counter must be `uint32`s, as "
                         "those of the key are"):
-            found = numbers(word_at(key, place))
-        agree(given, found, first ^ second,
-              (np.shape(found) == (2,), "two words come out of Threefry; their xor is wanted"),
-              (near(found, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
+            result = numbers(word_at(key, place))
+        agree(inputs, result, first ^ second,
+              (np.shape(result) == (2,), "two words come out of Threefry; their xor is wanted"),
+              (near(result, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
                "word of the counter; the first is 0, until there are more than 2**32 places"),
-              (near(found, first, 0) or near(found, second, 0), "two words come out; take the xor "
-               "(`^`) of both"),
-              (near(found, (first + second) % 2**32, 0), "the xor is wanted, not the sum"),
+              (near(result, first, 0) or near(result, second, 0), "two words come out; take the "
+               "xor (`^`) of both"),
+              (near(result, (first + second) % 2**32, 0), "the xor is wanted, not the sum"),
               "the counter has two words, 0 and the place", tolerance=0)
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
@@ -143,20 +143,20 @@ def grade_waiting(waiting: Callable) -> None:
     shares = np.array([0.5, 0.0, 0.75, 1 - 2.0**-23, *np.random.default_rng(0).uniform(0, 1, 12)],
                       np.float32)
     for u in shares:
-        found = numbers(waiting(jnp.asarray(u)))
-        wanted = -np.log1p(-float(u))
-        agree(f"u = {u:.9g}", found, wanted,
-              (near(found, -wanted), "a time is positive: mind the sign"),
-              (u == 0 and found > 5, "u can be 0, and never is 1: which of the two should the "
+        result = numbers(waiting(jnp.asarray(u)))
+        expected = -np.log1p(-float(u))
+        agree(f"u = {u:.9g}", result, expected,
+              (near(result, -expected), "a time is positive: mind the sign"),
+              (u == 0 and result > 5, "u can be 0, and never is 1: which of the two should the "
                "logarithm not see?"),
-              (near(found, 1 - np.exp(-float(u))), "that is the share for a time of u; solve for "
+              (near(result, 1 - np.exp(-float(u))), "that is the share for a time of u; solve for "
                "the time"),
               "the share that has come by the time t is 1 - exp(-t); solve for t")
-    given, wanted = shown(shares[:3]), -np.log1p(-shares[:3].astype(float))
-    with instead_of(TypeError, "scalar", f"for the array {given} the answer is {shown(wanted)}, "
+    inputs, expected = shown(shares[:3]), -np.log1p(-shares[:3].astype(float))
+    with instead_of(TypeError, "scalar", f"for the array {inputs} the answer is {shown(expected)}, "
                     "and yours raised TypeError\nright for one number, but not for an array"):
-        found = waiting(jnp.asarray(shares[:3]))
-    agree(f"the array {given}", found, wanted, "right for one number, but not for an array")
+        result = waiting(jnp.asarray(shares[:3]))
+    agree(f"the array {inputs}", result, expected, "right for one number, but not for an array")
 
 
 exercise(
@@ -177,26 +177,26 @@ exercise(
 # -- two_dice --------------------------------------------------------------------------------------
 
 def grade_two_dice(two_dice: Callable) -> None:
-    given = "random.key(3) and 3000 throws"
+    inputs = "random.key(3) and 3000 throws"
     out = np.asarray(numbers(two_dice(random.key(3), 3000)))
-    expect(out.shape == (3000,), f"for {given} the shape is (3000,), and yours is {out.shape}\n"
+    expect(out.shape == (3000,), f"for {inputs} the shape is (3000,), and yours is {out.shape}\n"
            "one sum for each throw is wanted")
-    expect(out.dtype.kind in "iu", f"for {given} whole numbers are wanted, and yours have the "
+    expect(out.dtype.kind in "iu", f"for {inputs} whole numbers are wanted, and yours have the "
            f"dtype {out.dtype}: `randint` draws integers")
-    told = f"for {given} yours begins with {shown(out[:8])}\n"
-    expect((out % 2).any(), told + "all 3000 sums are even, and half of them should be odd: both "
-           "dice show the same, since both are thrown with one key")
-    expect(out.min() >= 2 and out.max() <= 12, f"for {given} the sums should lie from 2 to 12, and "
-           f"yours lie from {out.min()} to {out.max()}\na die has the numbers 1 to 6")
+    message = f"for {inputs} yours begins with {shown(out[:8])}\n"
+    expect((out % 2).any(), message + "all 3000 sums are even, and half of them should be odd: "
+           "both dice show the same, since both are thrown with one key")
+    expect(out.min() >= 2 and out.max() <= 12, f"for {inputs} the sums should lie from 2 to 12, "
+           f"and yours lie from {out.min()} to {out.max()}\na die has the numbers 1 to 6")
     counts = np.bincount(out, minlength=13)
-    expect(out.max() == 12, f"for {given} 12 should come about 83 times, and yours has it 0 "
+    expect(out.max() == 12, f"for {inputs} 12 should come about 83 times, and yours has it 0 "
            "times: `randint` leaves out its upper end, as `range` does")
-    expect(430 < counts[7] < 570, f"for {given} 7 should come about 500 times, and yours has it "
+    expect(430 < counts[7] < 570, f"for {inputs} 7 should come about 500 times, and yours has it "
            f"{counts[7]} times: not all sums are equally likely")
-    _without_reuse(given, two_dice, random.key(3), 3000)
-    expect(not near(out, two_dice(random.key(4), 3000)), told + "and so it does for "
+    _without_reuse(inputs, two_dice, random.key(3), 3000)
+    expect(not near(out, two_dice(random.key(4), 3000)), message + "and so it does for "
            "random.key(4): another key should give other throws")
-    agree(given, two_dice(random.key(3), 3000), out, "the same key should give the same throws")
+    agree(inputs, two_dice(random.key(3), 3000), out, "the same key should give the same throws")
 
 
 _TWO_DICE = """
@@ -234,29 +234,30 @@ def grade_order_of(order_of: Callable) -> None:
     key = random.key(1)
     first = np.asarray(numbers(_without_reuse("random.key(1), epoch 0 and 8 examples", order_of,
                                               key, 0, 8)))
-    told = f"for epoch 0 of 8 examples yours is {shown(first)}"
-    expect(sorted(first.tolist()) == list(range(8)), f"{told}\neach of 0, …, 7 should come once")
+    message = f"for epoch 0 of 8 examples yours is {shown(first)}"
+    expect(sorted(first.tolist()) == list(range(8)), f"{message}\neach of 0, …, 7 should come once")
     again = order_of(key, 0, 8)
-    expect(near(first, again), f"{told}, and then {shown(again)}\nasked again for epoch 0, it "
+    expect(near(first, again), f"{message}, and then {shown(again)}\nasked again for epoch 0, it "
            "should be the same")
     orders = {tuple(np.asarray(order_of(key, epoch, 8)).tolist()) for epoch in range(6)}
-    expect(len(orders) > 1, f"{told}, and so it is for epochs 1 to 5\nepoch 1 has the order of "
+    expect(len(orders) > 1, f"{message}, and so it is for epochs 1 to 5\nepoch 1 has the order of "
            "epoch 0")
     expect(len(orders) > 4, f"epochs 0 to 5 should have 6 orders, and yours have {len(orders)}\n"
            "each epoch should have an order of its own")
     others = [np.asarray(order_of(random.key(seed), 0, 8)) for seed in (2, 3, 4)]
-    expect(not all(near(first, other) for other in others), f"{told}, for each of the keys 1 to 4\n"
+    expect(not all(near(first, other) for other in others),
+           f"{message}, for each of the keys 1 to 4\n"
            "another key should give another order")
     traced = jax.jit(lambda key, epoch: order_of(key, epoch, 8))
     for epoch in range(6):
-        wanted = order_of(key, epoch, 8)
+        expected = order_of(key, epoch, 8)
         try:
             compiled = traced(key, epoch)
         except (errors.ConcretizationTypeError, errors.TracerIntegerConversionError) as error:
             expect(False, f"for epoch {epoch} of 8 examples, under jit, the answer is "
-                          f"{shown(wanted)}, and yours raised {type(error).__name__}\nunder jit "
+                          f"{shown(expected)}, and yours raised {type(error).__name__}\nunder jit "
                           "the epoch has no value, so it cannot be a number of keys: fold it in")
-        agree(f"epoch {epoch} of 8 examples, under jit,", compiled, wanted,
+        agree(f"epoch {epoch} of 8 examples, under jit,", compiled, expected,
               "under jit the order is another one")
 
 
@@ -339,28 +340,28 @@ def rows_of(key, count, width):
 # -- steps_of --------------------------------------------------------------------------------------
 
 def grade_steps_of(steps_of: Callable) -> None:
-    given = "random.key(6) and 8 steps"
-    out = _without_reuse(given, steps_of, random.key(6), 8)
-    expect(not isinstance(out, tuple | list), f"for {given} an array of shape (8,) is wanted, and "
+    inputs = "random.key(6) and 8 steps"
+    out = _without_reuse(inputs, steps_of, random.key(6), 8)
+    expect(not isinstance(out, tuple | list), f"for {inputs} an array of shape (8,) is wanted, and "
            "yours is a pair: `scan` returns two things, the last carry and all that was given out")
-    told = f"for {given} yours is {shown(out)}\n"
-    expect(jnp.shape(out) == (8,), told + "return the 8 places, an array")
-    expect(not near(out[0], 0.0), told + "the place *after* each step is wanted: give out the new "
-           "one")
+    message = f"for {inputs} yours is {shown(out)}\n"
+    expect(jnp.shape(out) == (8,), message + "return the 8 places, an array")
+    expect(not near(out[0], 0.0), message + "the place *after* each step is wanted: give out the "
+           "new one")
     moves = np.diff(np.asarray(out, float))
-    expect(not near(moves[1:], moves[:-1]), told + "each step is as long as the one before: the "
+    expect(not near(moves[1:], moves[:-1]), message + "each step is as long as the one before: the "
            "key is the same in each round")
     many = np.diff(np.asarray(steps_of(random.key(6), 40)))
-    expect((many < 0).any() and (many > 0).any(), told + "it goes in one direction only: normal "
+    expect((many < 0).any() and (many > 0).any(), message + "it goes in one direction only: normal "
            "steps go both ways")
     program = jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6))
     names = sorted({eqn.primitive.name for eqn in program.eqns})
-    expect("scan[" in str(program), f"for {given} the program should have a `scan`, and yours has "
+    expect("scan[" in str(program), f"for {inputs} the program should have a `scan`, and yours has "
            f"{', '.join(names)}\nright, but write it with lax.scan this time")
     lengths = {count: jnp.shape(steps_of(random.key(6), count)) for count in (1, 3)}
     expect(lengths == {1: (1,), 3: (3,)}, f"for 1 and 3 steps the shapes are (1,) and (3,), and "
            f"yours are {lengths[1]} and {lengths[3]}")
-    expect(not near(out, steps_of(random.key(7), 8)), told + "and so it is for random.key(7): "
+    expect(not near(out, steps_of(random.key(7), 8)), message + "and so it is for random.key(7): "
            "another key should give another walk")
 
 
@@ -404,23 +405,23 @@ def steps_of(key, count):
 
 def grade_weights(weights: Callable) -> None:
     for sizes in ([4, 4, 4, 2], [3, 5], [2, 6, 2]):
-        wanted = list(zip(sizes, sizes[1:], strict=False))
+        expected = list(zip(sizes, sizes[1:], strict=False))
         out = _without_reuse(f"random.key(3) and the sizes {sizes}", weights, random.key(3), sizes)
         shapes = [jnp.shape(w) for w in out] if isinstance(out, list | tuple) else "no list"
-        expect(shapes == wanted, f"for the sizes {sizes} the shapes should be {wanted}, and yours "
-               f"are {shapes}\na matrix is wanted for each pair of neighbouring sizes")
+        expect(shapes == expected, f"for the sizes {sizes} the shapes should be {expected}, and "
+               f"yours are {shapes}\na matrix is wanted for each pair of neighbouring sizes")
     out = weights(random.key(3), [4, 4, 4, 2])
-    told = f"for random.key(3) and the sizes [4, 4, 4, 2] the first rows are {shown(out[0][0])}"
-    expect(not near(out[0], out[1]), f"{told} and {shown(out[1][0])}\nthe first two matrices "
+    message = f"for random.key(3) and the sizes [4, 4, 4, 2] the first rows are {shown(out[0][0])}"
+    expect(not near(out[0], out[1]), f"{message} and {shown(out[1][0])}\nthe first two matrices "
            "have the same numbers")
     every = np.concatenate([np.ravel(w) for w in out])
-    expect((every < 0).any(), f"{told}, and no number is negative\nnormal numbers are wanted: half "
-           "of them are negative")
+    expect((every < 0).any(), f"{message}, and no number is negative\nnormal numbers are wanted: "
+           "half of them are negative")
     again, other = weights(random.key(3), [4, 4, 4, 2]), weights(random.key(4), [4, 4, 4, 2])
-    expect(near(out[0], again[0]), f"{told}, and asked again {shown(again[0][0])}\nthe same key "
+    expect(near(out[0], again[0]), f"{message}, and asked again {shown(again[0][0])}\nthe same key "
            "should give the same weights")
-    expect(not near(out[0], other[0]), f"{told}, and for random.key(4) as well\nanother key should "
-           "give other weights")
+    expect(not near(out[0], other[0]), f"{message}, and for random.key(4) as well\nanother key "
+           "should give other weights")
 
 
 exercise(
@@ -455,19 +456,19 @@ def weights(key, sizes):
 def grade_shuffled(shuffled: Callable) -> None:
     for seed, n in ((1, 6), (2, 9), (3, 20)):
         xs = jnp.arange(n)
-        given = f"random.key({seed}), xs = {shown(xs)} and ys = 10 * xs"
-        out = _without_reuse(given, shuffled, random.key(seed), xs, 10 * xs)
-        expect(isinstance(out, tuple | list) and len(out) == 2, f"for {given} a pair is wanted, "
+        inputs = f"random.key({seed}), xs = {shown(xs)} and ys = 10 * xs"
+        out = _without_reuse(inputs, shuffled, random.key(seed), xs, 10 * xs)
+        expect(isinstance(out, tuple | list) and len(out) == 2, f"for {inputs} a pair is wanted, "
                f"the new xs and the new ys, and yours is {shown(out)}")
         x, y = map(np.asarray, out)
-        told = f"for {given} yours is {shown(x)} and {shown(y)}\n"
-        expect(sorted(x.tolist()) == list(range(n)), told + "each example should come once")
-        agree(f"{given}, with your new xs {shown(x)},", y, 10 * x,
+        message = f"for {inputs} yours is {shown(x)} and {shown(y)}\n"
+        expect(sorted(x.tolist()) == list(range(n)), message + "each example should come once")
+        agree(f"{inputs}, with your new xs {shown(x)},", y, 10 * x,
               "the y of an example has gone elsewhere: one order for both is wanted",
               what="the array of ys")
-        expect(not near(x, xs), told + "nothing was shuffled")
+        expect(not near(x, xs), message + "nothing was shuffled")
         again = shuffled(random.key(seed), xs, 10 * xs)
-        expect(near(again[0], x), told + f"and then {shown(again[0])}: the same key should give "
+        expect(near(again[0], x), message + f"and then {shown(again[0])}: the same key should give "
                "the same order")
     pictures = jnp.arange(12.0).reshape(6, 2)
     x, y = shuffled(random.key(1), pictures, jnp.arange(6))
@@ -540,19 +541,20 @@ _WANTED = {"pair": {"pair"}, "careful": set(), "looped": {"looped"},
 def grade_reused(reused: Callable) -> None:
     programs: dict[str, Any] = {}
     exec(compile(_PROGRAMS, "<programs>", "exec"), programs)
-    for name, wanted in _WANTED.items():
-        given = f"reused({name}, random.key(0))"
-        with instead_of(errors.KeyReuseError, "", f"{given} should be {wanted or 'set()'}, and "
+    for name, expected in _WANTED.items():
+        inputs = f"reused({name}, random.key(0))"
+        with instead_of(errors.KeyReuseError, "", f"{inputs} should be {expected or 'set()'}, and "
                         "yours raised KeyReuseError\na list of findings is wanted, not the first "
                         "error: `collect=True`"):
-            found = reused(programs[name], random.key(0))
-        told = f"{given} should be {wanted or 'set()'}, and yours is {found!r}\n"
-        expect(isinstance(found, set), told + "a set of names is wanted")
-        expect("logarithm" not in found, told + "`logarithm` makes a nan, and uses no key: a "
+            result = reused(programs[name], random.key(0))
+        message = f"{inputs} should be {expected or 'set()'}, and yours is {result!r}\n"
+        expect(isinstance(result, set), message + "a set of names is wanted")
+        expect("logarithm" not in result, message + "`logarithm` makes a nan, and uses no key: a "
                "finding has a `kind`")
-        expect(not found or not found < wanted, told + "one was found, and the program went no "
-               "further: an error ends it, a list does not")
-        expect(found == wanted, told + "the functions in which a key is used again are wanted")
+        expect(not result or not result < expected, message + "one was found, and the program went "
+               "no further: an error ends it, a list does not")
+        expect(result == expected,
+               message + "the functions in which a key is used again are wanted")
     with jax.checking_sharp_bits(collect=True) as rest:
         programs["pair"](random.key(0))
     expect(len(rest) == 1, "right, but the check is not as it was before your function ran")

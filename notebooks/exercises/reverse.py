@@ -51,12 +51,12 @@ exercise("cotangents", chapter=CHAPTER, grade=grade_cotangents, solution="(8, 6)
 def grade_cumsum_back(cumsum_back: Callable) -> None:
     for ct in (*(_random(n, n) for n in range(3, 7)), [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0]):
         x = np.array(ct)
-        found = cumsum_back(x)
-        agree(f"the cotangents {shown(x)}", found, np.cumsum(x[::-1])[::-1],
-              (near(found, np.cumsum(x)), "that is the operation itself: element 0 is in every "
+        result = cumsum_back(x)
+        agree(f"the cotangents {shown(x)}", result, np.cumsum(x[::-1])[::-1],
+              (near(result, np.cumsum(x)), "that is the operation itself: element 0 is in every "
                "result, and the last one in one result only"),
-              (near(found, np.cumsum(x[::-1])), "the right numbers, from the last to the first"),
-              (near(found, np.diff(x, prepend=0.0)), "a transpose is no inverse: what turns "
+              (near(result, np.cumsum(x[::-1])), "the right numbers, from the last to the first"),
+              (near(result, np.diff(x, prepend=0.0)), "a transpose is no inverse: what turns "
                "running sums into elements again is another matrix"),
               "element k gets the cotangents of all results in which it takes part",
               what="what comes back to the elements")
@@ -83,23 +83,23 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
     expect(callable(getattr(cumsum_p, "impl", None)), "`mini.cumsum_p` is a Primitive with `impl`")
     for n in (3, 1, 5):
         x, way, weights = _random(n, 3, n)
-        found = cumsum_p.impl(x)
-        expect(isinstance(found, list), f"for {shown(x)} a list of one array is wanted, and your "
-               f"`impl` gives {shown(found)}: a rule gives a list")
-        agree(f"x = {shown(x)}", found[0], np.cumsum(x), what="the result of `impl`")
+        result = cumsum_p.impl(x)
+        expect(isinstance(result, list), f"for {shown(x)} a list of one array is wanted, and your "
+               f"`impl` gives {shown(result)}: a rule gives a list")
+        agree(f"x = {shown(x)}", result[0], np.cumsum(x), what="the result of `impl`")
         expect(callable(getattr(cumsum_p, "jvp", None)),
                "now the rule `jvp`: what becomes of a tangent?")
-        found = cumsum_p.jvp([x], [way])
-        expect(isinstance(found, tuple) and [*map(type, found)] == [list, list],
+        result = cumsum_p.jvp([x], [way])
+        expect(isinstance(result, tuple) and [*map(type, result)] == [list, list],
                f"for {shown(x)} and the tangent {shown(way)} a pair of lists is wanted, of results "
-               f"and of tangents, and your `jvp` gives {found}")
+               f"and of tangents, and your `jvp` gives {result}")
         agree(f"the tangent {shown(way)}", mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way),
               "the operation is linear: what happens to a value happens to its tangent",
               what="the tangent of the result")
         expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
-        found = cumsum_p.transpose([weights], mini.Undefined(mini.get_aval(x)))
-        expect(isinstance(found, list), f"for the cotangents [{shown(weights)}] a list of one "
-               f"array is wanted, and your `transpose` gives {shown(found)}")
+        result = cumsum_p.transpose([weights], mini.Undefined(mini.get_aval(x)))
+        expect(isinstance(result, list), f"for the cotangents [{shown(weights)}] a list of one "
+               f"array is wanted, and your `transpose` gives {shown(result)}")
         agree(f"running sums weighted by {shown(weights)}",
               mini.grad(lambda x, w=weights: mini.sum(cumsum_p(x) * w))(x),
               np.cumsum(weights[::-1])[::-1],
@@ -158,15 +158,15 @@ def _valley(x: Any) -> Any:
 def grade_descend(descend: Callable) -> None:
     for seed, (rate, steps) in enumerate([(0.25, 1), (0.25, 2), (0.1, 3), (0.25, 0), (0.5, 4)]):
         start = _random(seed, 2) if seed > 1 else np.array([3.0, -1.0])
-        wanted, up = 1 + (start - 1) * np.array([[1 - 2 * rate], [1 + 2 * rate]]) ** steps
-        found = descend(_valley, jnp.array(start), rate, steps)
+        expected, up = 1 + (start - 1) * np.array([[1 - 2 * rate], [1 + 2 * rate]]) ** steps
+        result = descend(_valley, jnp.array(start), rate, steps)
         agree(f"the sum of (x - 1)² from {shown(start)}, with rate {rate} and {steps} steps",
-              found, wanted,
-              (near(found, up), "that goes uphill"),
-              (near(found, 1 + (start - 1) * (1 - 2 * rate * steps)), "each step needs the "
+              result, expected,
+              (near(result, up), "that goes uphill"),
+              (near(result, 1 + (start - 1) * (1 - 2 * rate * steps)), "each step needs the "
                "gradient where it starts; yours is the one of the first start"),
-              (near(found, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
-              (near(found, 1 + (start - 1) * (1 - 2 * rate) ** min(steps, 1)), "only the first "
+              (near(result, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
+              (near(result, 1 + (start - 1) * (1 - 2 * rate) ** min(steps, 1)), "only the first "
                "step is made: is the `return` in the loop?"), what="the place reached")
 
 
@@ -193,7 +193,7 @@ exercise(
 # -- impostor --------------------------------------------------------------------------------------
 
 def _pairs() -> dict[str, tuple[Callable, Callable]]:
-    """Linear functions of three numbers, and what is said to be their transposes."""
+    """Linear functions of three numbers, and candidates for their transposes."""
     return {"double": (lambda t: 2 * t, lambda c: 2 * c),
             "flip": (lambda t: t[::-1], lambda c: c[::-1]),
             "shift": (lambda t: np.roll(t, 1), lambda c: np.roll(c, 1)),
@@ -230,16 +230,16 @@ def grade_both_ways(both_ways: Callable) -> None:
         x, t, c = map(jnp.array, _random(seed, 3, 3))
         with instead_of(TypeError, "tuple", "the function that `vjp` gives returns a tuple: one "
                         "cotangent for each argument"):
-            found = both_ways(_bend, x, t, c)
-        expect(isinstance(found, tuple | list) and len(found) == 2, "a pair of numbers is asked "
-               f"for, and yours is {found}")
-        expect(all(np.shape(part) == () for part in found), "each is one number, the sum of the "
-               f"products of two vectors; the shapes of yours are {[*map(np.shape, found)]}")
-        wanted = float(c @ jax.jvp(_bend, (x,), (t,))[1])
-        given = f"f(x) = (x0 x1, sin x2, x1² + x2), x = {shown(x)}, t = {shown(t)}, c = {shown(c)}"
-        agree(given, found[0], wanted, (near(found[0], c @ _bend(t)), "that is c · f(t); where is "
-              "A, the derivative at x?"), what="the first, by jvp,", tolerance=1e-3)
-        agree(given, found[1], wanted, "the cotangents go in at the end: is it c that you pull "
+            result = both_ways(_bend, x, t, c)
+        expect(isinstance(result, tuple | list) and len(result) == 2, "a pair of numbers is asked "
+               f"for, and yours is {result}")
+        expect(all(np.shape(part) == () for part in result), "each is one number, the sum of the "
+               f"products of two vectors; the shapes of yours are {[*map(np.shape, result)]}")
+        expected = float(c @ jax.jvp(_bend, (x,), (t,))[1])
+        inputs = f"f(x) = (x0 x1, sin x2, x1² + x2), x = {shown(x)}, t = {shown(t)}, c = {shown(c)}"
+        agree(inputs, result[0], expected, (near(result[0], c @ _bend(t)), "that is c · f(t); "
+              "where is A, the derivative at x?"), what="the first, by jvp,", tolerance=1e-3)
+        agree(inputs, result[1], expected, "the cotangents go in at the end: is it c that you pull "
               "back?", what="the second, by vjp,", tolerance=1e-3)
 
 
@@ -267,17 +267,17 @@ def grade_jacobian(jacobian: Callable) -> None:
         w, x = _random(inputs, results, inputs), _random(results, inputs)
         with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of the "
                         f"result, here of {results} numbers: so how large is the `eye`?"):
-            found = jacobian(lambda x, w=w: jnp.sin(w @ x), jnp.array(x))
-        wanted = np.cos(w @ x)[:, None] * w
-        expect(not isinstance(found, tuple) and np.ndim(found) != 3,
+            result = jacobian(lambda x, w=w: jnp.sin(w @ x), jnp.array(x))
+        expected = np.cos(w @ x)[:, None] * w
+        expect(not isinstance(result, tuple) and np.ndim(result) != 3,
                "the function that `vjp` gives returns a tuple: one cotangent for each argument")
-        expect(np.shape(found) != (inputs, results) or inputs == results, f"for {results} results "
-               f"of {inputs} inputs you give the shape {np.shape(found)}, a row for each input; a "
+        expect(np.shape(result) != (inputs, results) or inputs == results, f"for {results} results "
+               f"of {inputs} inputs you give the shape {np.shape(result)}, a row for each input; a "
                "row for each result is wanted")
-        expect(np.shape(found) == (results, inputs), f"for {results} results of {inputs} inputs "
-               f"the shape is {(results, inputs)}, and yours is {np.shape(found)}")
-        agree(f"sin(w @ x) with w = {shown(w)} and x = {shown(x)}", found, wanted,
-              (near(found, wanted.T), "rows and columns are exchanged"),
+        expect(np.shape(result) == (results, inputs), f"for {results} results of {inputs} inputs "
+               f"the shape is {(results, inputs)}, and yours is {np.shape(result)}")
+        agree(f"sin(w @ x) with w = {shown(w)} and x = {shown(x)}", result, expected,
+              (near(result, expected.T), "rows and columns are exchanged"),
               "row k is what comes back when the cotangent is 1 at k, and 0 elsewhere",
               tolerance=1e-3)
 
@@ -304,19 +304,19 @@ def grade_curving(curving: Callable) -> None:
     for seed in range(4):
         n = seed + 2
         w, x, v = _random(seed, 3, n)
-        wanted = w * np.sum(w * v) * -np.sin(w @ x)
+        expected = w * np.sum(w * v) * -np.sin(w @ x)
 
         def f(x: Any, w: Any = w) -> Any:
             return jnp.sin(jnp.dot(w, x))
 
-        found = curving(f, jnp.array(x), jnp.array(v))
-        given = f"sin(w · x) with w = {shown(w)} at x = {shown(x)}, along v = {shown(v)}"
-        expect(not isinstance(found, tuple), f"for {given} one vector is wanted, and you give a "
-               f"{len(found) if isinstance(found, tuple) else 0}-tuple: which part is it?")
-        agree(given, found, wanted,
-              (np.shape(found) == (), "one number is the bending along v alone; how does the "
+        result = curving(f, jnp.array(x), jnp.array(v))
+        inputs = f"sin(w · x) with w = {shown(w)} at x = {shown(x)}, along v = {shown(v)}"
+        expect(not isinstance(result, tuple), f"for {inputs} one vector is wanted, and you give a "
+               f"{len(result) if isinstance(result, tuple) else 0}-tuple: which part is it?")
+        agree(inputs, result, expected,
+              (np.shape(result) == (), "one number is the bending along v alone; how does the "
                "*whole gradient* change?"),
-              (near(found, w * np.cos(w @ x), 1e-3), "that is the gradient; how fast does it "
+              (near(result, w * np.cos(w @ x), 1e-3), "that is the gradient; how fast does it "
                "change?"),
               "what `jvp` is to differentiate is the gradient of f", what="H v", tolerance=1e-3)
     size = 37

@@ -29,17 +29,17 @@ def _library() -> Any:
 def grade_left(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
            f"four numbers are wanted, for f, g, h and k, and yours is {answer!r}")
-    told = f"yours is {list(answer)}\n"
+    message = f"yours is {list(answer)}\n"
     f, g, h, k = answer
-    expect(f != 3, told + "f: the two sines have the same argument")
-    expect(f == 2, told + "f: a sine, and what is done with it")
-    expect(g not in (2, 3), told + "g: what has no argument but numbers is folded")
-    expect(g == 1, told + "g: what is left to do with x?")
-    expect(h not in (2, 3), told + "h: go back from what is returned; who reads a and b?")
-    expect(h == 1, told + "h: something has to compute the result")
-    expect(k not in (4, 5), told + "k: a call is put in the open, and then looks like what stands "
-           "beside it")
-    expect(k == 3, told + "k: one of each kind")
+    expect(f != 3, message + "f: the two sines have the same argument")
+    expect(f == 2, message + "f: a sine, and what is done with it")
+    expect(g not in (2, 3), message + "g: what has no argument but numbers is folded")
+    expect(g == 1, message + "g: what is left to do with x?")
+    expect(h not in (2, 3), message + "h: go back from what is returned; who reads a and b?")
+    expect(h == 1, message + "h: something has to compute the result")
+    expect(k not in (4, 5), message + "k: a call is put in the open, and then looks like what "
+           "stands beside it")
+    expect(k == 3, message + "k: one of each kind")
 
 
 exercise("left", chapter=CHAPTER, grade=grade_left, solution="[2, 1, 1, 3]",
@@ -66,21 +66,21 @@ def _same(x: Any, y: Any) -> bool:
 
 def grade_same_number(same_number: Callable) -> None:
     for (first, x), (second, y) in itertools.product(_NUMBERS.items(), repeat=2):
-        wanted = _same(x, y)
+        expected = _same(x, y)
         with instead_of(AttributeError, "no attribute", f"for {first} and {second} the answer is "
-                        f"{wanted}, and yours asks a number of Python for what only those of NumPy "
-                        "have: `np.asarray` makes one of it"):
-            found = same_number(x, y)
+                        f"{expected}, and yours asks a number of Python for what only those of "
+                        "NumPy have: `np.asarray` makes one of it"):
+            result = same_number(x, y)
         hint = ""
-        if wanted:
+        if expected:
             hint = (": a nan does not equal itself, but its bits do" if x != y else
                     ": Python's numbers are 64 bits long, and have a dtype, too")
         elif np.asarray(x).dtype != np.asarray(y).dtype:
             hint = ": the results would have another dtype"
         elif x == y:
             hint = ": what is 1 divided by each of them?"
-        expect(isinstance(found, bool | np.bool_) and found == wanted, f"for {first} and {second} "
-               f"the answer is {wanted}, and yours is {found!r}{hint}")
+        expect(isinstance(result, bool | np.bool_) and result == expected, f"for {first} and "
+               f"{second} the answer is {expected}, and yours is {result!r}{hint}")
 
 
 _SAME = "def same_number(x, y):\n    x, y = np.asarray(x), np.asarray(y)\n    return {}"
@@ -102,7 +102,7 @@ exercise(
 # -- commuting_key ---------------------------------------------------------------------------------
 
 class _Key:
-    """A key as those of variables: it can be compared and hashed, and not sorted."""
+    """A key like those of variables: it can be compared and hashed, but not sorted."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -120,28 +120,28 @@ def grade_commuting_key(commuting_key: Callable) -> None:
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
     made = []
     for name, keys in cases:
-        given = f'commuting_key("{name}", {keys})'
-        with instead_of(TypeError, "not supported between", f"{given} cannot be sorted: a set "
+        inputs = f'commuting_key("{name}", {keys})'
+        with instead_of(TypeError, "not supported between", f"{inputs} cannot be sorted: a set "
                         "needs no order"), \
-             instead_of(TypeError, "unhashable", f"what {given} gives must be a key of a "
+             instead_of(TypeError, "unhashable", f"what {inputs} gives must be a key of a "
                         "dictionary, and what you build is not hashable"):
             made.append(commuting_key(name, keys))
-        with instead_of(TypeError, "unhashable", f"{given} gives {made[-1]!r}, which cannot be a "
+        with instead_of(TypeError, "unhashable", f"{inputs} gives {made[-1]!r}, which cannot be a "
                         "key of a dictionary"):
             hash(made[-1])
     for (one, mine), (two, other) in itertools.combinations(
             [(case, key) for case, key in zip(cases, made, strict=True)], 2):
         (name, keys), (name2, keys2) = one, two
         swaps = name == name2 and name in ("add", "mul") and keys[::-1] == keys2
-        given = f"{name} of {keys} and {name2} of {keys2}"
+        inputs = f"{name} of {keys} and {name2} of {keys2}"
         if swaps:
-            expect(mine == other, f"for {given} one key is wanted, and yours are {mine!r} and "
+            expect(mine == other, f"for {inputs} one key is wanted, and yours are {mine!r} and "
                    f"{other!r}: the order does not matter there")
         else:
             why = (": they are different operations" if name != name2 else
                    ": here the order matters" if set(keys) == set(keys2)
                    else ": their arguments differ")
-            expect(mine != other, f"for {given} two keys are wanted, and yours is {mine!r} for "
+            expect(mine != other, f"for {inputs} two keys are wanted, and yours is {mine!r} for "
                    f"both{why}")
 
 
@@ -219,15 +219,15 @@ def grade_neg_rule(neg_rule: Callable) -> None:
             (lambda x: -mini.sin(-x), "-sin(-x)", ["neg", "sin", "neg"]),
             (lambda x: neg(neg(x)) * neg(mini.exp(neg(neg(x)))), "-(-x) * -exp(-(-x))",
              ["exp", "neg", "mul"])):
-        given = f"f(x) = {text}"
-        with instead_of(IndexError, "", f"for {given} you look for the arguments of an operation "
+        inputs = f"f(x) = {text}"
+        with instead_of(IndexError, "", f"for {inputs} you look for the arguments of an operation "
                         "that has none: an input is made by nothing"):
-            program, found = _simplified(mini, f, x)
+            program, answer = _simplified(mini, f, x)
         result = mini.eval_jaxpr(program, x)[0]
-        agree(f"{given} and x = {shown(x)}", result, f(x),
+        agree(f"{inputs} and x = {shown(x)}", result, f(x),
               "only what was made by `neg` may go", what="the simplified program's result")
-        expect(found == names, f"for {given} the operations that are left are {names}, and yours "
-               f"are {found}")
+        expect(answer == names, f"for {inputs} the operations that are left are {names}, and yours "
+               f"are {answer}")
 
 
 _NEG = """
@@ -258,24 +258,24 @@ def grade_transpose_rule(transpose_rule: Callable) -> None:
     for p, q in itertools.product(orders, orders):
         def f(x: Any, p: Any = p, q: Any = q) -> Any:
             return mini.transpose(mini.transpose(x, p), q)
-        given = f"transpose(transpose(x, {p}), {q}) of an x of shape (2, 3, 4)"
-        with instead_of(RecursionError, "", f"for {given} your rule calls `transpose`, which is "
+        inputs = f"transpose(transpose(x, {p}), {q}) of an x of shape (2, 3, 4)"
+        with instead_of(RecursionError, "", f"for {inputs} your rule calls `transpose`, which is "
                         "given to your rule, and so on: when is there nothing to be done?"):
-            program, found = _simplified(mini, f, x)
+            program, result = _simplified(mini, f, x)
         once = tuple(p[k] for k in q)
-        agree(given, mini.eval_jaxpr(program, x)[0].shape, x.transpose(once).shape,
+        agree(inputs, mini.eval_jaxpr(program, x)[0].shape, x.transpose(once).shape,
               "axis k of the result is axis q[k] of the middle one; which axis of x is that?",
               what="the shape", tolerance=0)
-        agree(given, mini.eval_jaxpr(program, x)[0], x.transpose(once), what="the result")
-        wanted = ["transpose"] * (once != (0, 1, 2))
-        expect(found == wanted, f"for {given} the operations that are left are {wanted}, and yours "
-               f"are {found}" + ("\nwhat a rule gives is taken only if it has the shape of the "
-                                 "result: axis k of that is axis q[k] of the middle one, and which "
-                                 "axis of x?" if wanted else
+        agree(inputs, mini.eval_jaxpr(program, x)[0], x.transpose(once), what="the result")
+        expected = ["transpose"] * (once != (0, 1, 2))
+        expect(result == expected, f"for {inputs} the operations that are left are {expected}, and "
+               f"yours are {result}" + ("\nwhat a rule gives is taken only if it has the shape of "
+                                 "the result: axis k of that is axis q[k] of the middle one, and "
+                                 "which axis of x?" if expected else
                                  "\nwhat leaves each axis where it was is not needed"))
-    program, found = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)), x[0])
-    expect(found == ["sin", "transpose"], "for transpose(sin(x), (1, 0)) the operations that are "
-           f"left are ['sin', 'transpose'], and yours are {found}")
+    program, result = _simplified(mini, lambda x: mini.transpose(mini.sin(x), (1, 0)), x[0])
+    expect(result == ["sin", "transpose"], "for transpose(sin(x), (1, 0)) the operations that are "
+           f"left are ['sin', 'transpose'], and yours are {result}")
 
 
 _TRANSPOSE = """
@@ -313,7 +313,7 @@ exercise(
 # -- needed_inputs ---------------------------------------------------------------------------------
 
 def _some_program(mini: Any, seed: int) -> Any:
-    """A program of a few operations, of which some are read by nobody."""
+    """A program of a few operations, some of which are dead."""
     random = np.random.default_rng(seed)
     aval = mini.get_aval(1.0)
     inputs = [mini.Var(aval) for _ in range(random.integers(1, 5))]
@@ -340,16 +340,16 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
     mini = _library()
     for seed in range(40):
         program = _some_program(mini, seed)
-        found, wanted = needed_inputs(program), _needed(program)
-        given = f"the program\n{program}\n"
-        expect(isinstance(found, list) and len(found) == len(wanted), f"for {given}a list of "
-               f"{len(wanted)} truth values is wanted, and yours is {found!r}")
+        result, expected = needed_inputs(program), _needed(program)
+        inputs = f"the program\n{program}\n"
+        expect(isinstance(result, list) and len(result) == len(expected), f"for {inputs}a list of "
+               f"{len(expected)} truth values is wanted, and yours is {result!r}")
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
         direct = [v in program.outvars for v in program.invars]
-        agree(given, found, wanted,
-              (found == everything, "an equation whose result nobody reads needs nothing"),
-              (found == direct, "an output is made of values, which are made of inputs"),
+        agree(inputs, result, expected,
+              (result == everything, "an equation whose result nobody reads needs nothing"),
+              (result == direct, "an output is made of values, which are made of inputs"),
               "go through the equations from the last to the first", tolerance=0)
 
 
@@ -385,16 +385,17 @@ def grade_exponentials(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
            f"four numbers are wanted, and yours is {answer!r}")
     one, both, three, kept = answer
-    told = f"yours is {list(answer)}\n"
-    expect(one == 1, told + "the first: the two have the same argument")
-    expect(both != 2, told + "the second: the gradient's exponential is of the same argument")
-    expect(both == 1, told + "the second: what is the derivative of exp made of?")
-    expect(three != 3, told + "the third: what is `x * 1.0`?")
-    expect(three != 2, told + "the third: what is `exp(0.0)`, and what is then its product with x?")
-    expect(three == 1, told + "the third: go through the steps for each of the three")
-    expect(kept != 2, told + "the fourth: `g` is written down once for each type of argument, so "
-           "both calls have the same program")
-    expect(kept == 1, told + "the fourth: a call that is not inlined can still be shared")
+    message = f"yours is {list(answer)}\n"
+    expect(one == 1, message + "the first: the two have the same argument")
+    expect(both != 2, message + "the second: the gradient's exponential is of the same argument")
+    expect(both == 1, message + "the second: what is the derivative of exp made of?")
+    expect(three != 3, message + "the third: what is `x * 1.0`?")
+    expect(three != 2,
+           message + "the third: what is `exp(0.0)`, and what is then its product with x?")
+    expect(three == 1, message + "the third: go through the steps for each of the three")
+    expect(kept != 2, message + "the fourth: `g` is written down once for each type of argument, "
+           "so both calls have the same program")
+    expect(kept == 1, message + "the fourth: a call that is not inlined can still be shared")
 
 
 exercise("exponentials", chapter=CHAPTER, grade=grade_exponentials, given=_MINI,

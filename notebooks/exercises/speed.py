@@ -16,7 +16,7 @@ CHAPTER = "28_how_fast_is_fast"
 
 
 class _Machine:
-    """A machine with an exact clock: each call takes what it is told, times what the load is."""
+    """A machine with an exact clock: the time of each call is set, and multiplied by the load."""
 
     def __init__(self, load: Callable[[int], float]) -> None:
         self.now, self.calls, self.load = 0.0, 0, load
@@ -39,19 +39,19 @@ def grade_median_time(median_time: Callable) -> None:
     loads = [[100, 3, 1, 2], [100, 1, 1, 1, 1, 1], [7, 1, 90, 2, 1, 2], [1, 5, 4, 9, 2, 3, 3, 3]]
     for load in loads:
         machine = _Machine(lambda call, load=load: load[min(call, len(load) - 1)])  # type: ignore[misc]
-        count, wanted = len(load) - 1, float(statistics.median(load[1:]))
-        given = f"calls that take {', '.join(map(str, load))}, and count = {count},"
-        with wanting(given, wanted, what="the time"):
-            found = median_time(machine.program(1.0), machine.clock, count)
-        agree(given, found, wanted,
+        count, expected = len(load) - 1, float(statistics.median(load[1:]))
+        inputs = f"calls that take {', '.join(map(str, load))}, and count = {count},"
+        with wanting(inputs, expected, what="the time"):
+            result = median_time(machine.program(1.0), machine.clock, count)
+        agree(inputs, result, expected,
               (machine.calls == count, "the first call of all is not to count: call it once "
                "before"),
-              (found == statistics.mean(load[1:]) != wanted, "that is the mean: one call that was "
-               "disturbed moves it"),
-              (found == min(load[1:]) != wanted, "that is the minimum"),
+              (result == statistics.mean(load[1:]) != expected, "that is the mean: one call that "
+               "was disturbed moves it"),
+              (result == min(load[1:]) != expected, "that is the minimum"),
               (len(machine.looks) < 2 * count, "look at the clock before and after each call"),
               "which calls count, and what is between them?", what="the time")
-        expect(machine.calls == count + 1, f"for {given} {count + 1} calls are made, and by yours "
+        expect(machine.calls == count + 1, f"for {inputs} {count + 1} calls are made, and by yours "
                f"{machine.calls}")
 
 
@@ -90,19 +90,20 @@ def grade_compared(compared: Callable) -> None:
             lambda call: 50.0 if call % 13 == 6 else 1.0}
     for (name, load), (one, other) in itertools.product(
             loads.items(), [(10.0, 10.0), (5.0, 10.0), (12.0, 3.0)]):
-        machine, wanted = _Machine(load), other / one
-        given = f"{name}, and programs that take {one:g} and {other:g},"
-        with wanting(given, wanted, what="the ratio"):
-            found = compared(machine.program(one), machine.program(other), machine.clock, 20)
-        expect(isinstance(found, float), f"for {given} the ratio is {wanted:g}, and yours is "
-               f"{found!r}")
-        told = f"for {given} the ratio is {wanted:.3g}, and yours is {found:.3g}\n"
-        apart = abs(found / wanted - 1.0)
-        expect(apart < 0.05 or abs(found * wanted - 1.0) > 0.05 or wanted == 1.0,
-               told + "how many times as long as `f` does `g` take? Yours is the other way round")
-        expect(apart < 0.05 or name != "a machine that gets slower", told + "while one is "
+        machine, expected = _Machine(load), other / one
+        inputs = f"{name}, and programs that take {one:g} and {other:g},"
+        with wanting(inputs, expected, what="the ratio"):
+            result = compared(machine.program(one), machine.program(other), machine.clock, 20)
+        expect(isinstance(result, float), f"for {inputs} the ratio is {expected:g}, and yours is "
+               f"{result!r}")
+        message = f"for {inputs} the ratio is {expected:.3g}, and yours is {result:.3g}\n"
+        apart = abs(result / expected - 1.0)
+        expect(apart < 0.05 or abs(result * expected - 1.0) > 0.05 or expected == 1.0,
+               message + "how many times as long as `f` does `g` take? Yours is the other way "
+               "round")
+        expect(apart < 0.05 or name != "a machine that gets slower", message + "while one is "
                "measured, the machine changes: both must feel it, so let them take turns")
-        expect(apart < 0.05, told + "a few slow calls must not matter: compare medians")
+        expect(apart < 0.05, message + "a few slow calls must not matter: compare medians")
 
 
 _COMPARED = """
@@ -134,14 +135,14 @@ exercise("compared", chapter=CHAPTER, grade=grade_compared, solution=_compared()
 
 def grade_false_alarm(false_alarm: Callable) -> None:
     for p, tests in ((0.1, 2), (0.5, 1), (0.005, 100), (0.2, 30), (0.3, 0), (0.0, 5)):
-        wanted, given = 1.0 - (1.0 - p) ** tests, f"p = {p} and tests = {tests}"
-        with wanting(given, wanted):
-            found = false_alarm(p, tests)
-        agree(given, found, wanted,
-              (abs(found - p * tests) < 1e-9, "a probability is at most 1: two tests may fail at "
+        expected, inputs = 1.0 - (1.0 - p) ** tests, f"p = {p} and tests = {tests}"
+        with wanting(inputs, expected):
+            result = false_alarm(p, tests)
+        agree(inputs, result, expected,
+              (abs(result - p * tests) < 1e-9, "a probability is at most 1: two tests may fail at "
                "the same time, and that was counted twice"),
-              (abs(found - p ** tests) < 1e-9, "that is how often all of them fail"),
-              (abs(found - (1.0 - p) ** tests) < 1e-9, "that is how often none of them fails"),
+              (abs(result - p ** tests) < 1e-9, "that is how often all of them fail"),
+              (abs(result - (1.0 - p) ** tests) < 1e-9, "that is how often none of them fails"),
               "how often does no test fail?", tolerance=1e-9)
 
 
@@ -161,18 +162,19 @@ def grade_work_of_four(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4
            and all(isinstance(each, list | tuple) and len(each) == 2 for each in answer),
            f"four pairs (operations, bytes) are wanted, and yours is {shown(answer)}")
-    told = f"yours is {list(answer)}\n"
+    message = f"yours is {list(answer)}\n"
     line, triad, total, folded = map(tuple, answer)
-    expect(line[1] != 16, told + "line: it is one loop, and nothing between goes to memory")
-    expect(line[1] != 4, told + "line: the result is written, too")
-    expect(line == (2, 8), told + "line: a product and a sum; four bytes read, four written")
-    expect(triad == (2, 16), told + "triad: three numbers are read, and one is written")
-    expect(total[1] != 12, told + "total: the products are not written, they are added up at once")
-    expect(total == (2, 8), told + "total: a product and an addition; two numbers are read")
-    expect(folded[1] != 12, told + "folded: at least: x is one array, of which each number has to "
-           "come from memory once (the question is whether a cache still has it; for a moment say "
-           "yes)")
-    expect(folded == (1, 8), told + "folded: one addition; x comes, the result goes")
+    expect(line[1] != 16, message + "line: it is one loop, and nothing between goes to memory")
+    expect(line[1] != 4, message + "line: the result is written, too")
+    expect(line == (2, 8), message + "line: a product and a sum; four bytes read, four written")
+    expect(triad == (2, 16), message + "triad: three numbers are read, and one is written")
+    expect(total[1] != 12,
+           message + "total: the products are not written, they are added up at once")
+    expect(total == (2, 8), message + "total: a product and an addition; two numbers are read")
+    expect(folded[1] != 12, message + "folded: at least: x is one array, of which each number has "
+           "to come from memory once (the question is whether a cache still has it; for a moment "
+           "say yes)")
+    expect(folded == (1, 8), message + "folded: one addition; x comes, the result goes")
 
 
 exercise("work_of_four", chapter=CHAPTER, grade=grade_work_of_four,
@@ -194,14 +196,14 @@ _WORKS = [(1e9, 1e9, 1e11, 1e10), (1e12, 1e9, 1e11, 1e10), (0.0, 4e9, 1e11, 2e10
 def grade_shortest_time(shortest_time: Callable) -> None:
     for operations, nbytes, rate, bandwidth in _WORKS:
         one, other = operations / rate, nbytes / bandwidth
-        wanted = max(one, other)
-        given = (f"{operations:g} operations and {nbytes:g} bytes, with {rate:g} and {bandwidth:g} "
-                 "a second,")
-        with wanting(given, wanted, what="the time"):
-            found = shortest_time(operations, nbytes, rate, bandwidth)
-        agree(given, found, wanted,
-              (found == one + other, "it computes while it waits: the two go on at the same time"),
-              (found == min(one, other), "the slower one is not finished yet"),
+        expected = max(one, other)
+        inputs = (f"{operations:g} operations and {nbytes:g} bytes, with {rate:g} and "
+                 f"{bandwidth:g} a second,")
+        with wanting(inputs, expected, what="the time"):
+            result = shortest_time(operations, nbytes, rate, bandwidth)
+        agree(inputs, result, expected,
+              (result == one + other, "it computes while it waits: the two go on at the same time"),
+              (result == min(one, other), "the slower one is not finished yet"),
               "how long does each take by itself?", what="the time", tolerance=1e-9)
 
 
@@ -265,11 +267,11 @@ def grade_operations_of(operations_of: Callable) -> None:
         ("a gradient", mini.grad(lambda x: mini.sum(mini.exp(x) * x)), [x], "one for each element")]
     for words, f, args, hint in cases:
         jaxpr = mini.make_jaxpr(f)(*args)
-        given = f"{words}, with shapes {[np.shape(x) for x in args]},"
-        wanted = _operations(mini, jaxpr)
-        with wanting(given, wanted, hint, what="the count"):
-            found = operations_of(jaxpr)
-        agree(given, found, wanted, hint, what="the count", tolerance=1e-9)
+        inputs = f"{words}, with shapes {[np.shape(x) for x in args]},"
+        expected = _operations(mini, jaxpr)
+        with wanting(inputs, expected, hint, what="the count"):
+            result = operations_of(jaxpr)
+        agree(inputs, result, expected, hint, what="the count", tolerance=1e-9)
 
 
 _OPERATIONS = """
@@ -319,11 +321,12 @@ def grade_waits_for(waits_for: Callable) -> None:
     for (operations, nbytes), call in itertools.product(sizes, calls):
         rate, bandwidth = 1e11, 2e10
         times = {"arithmetic": operations / rate, "memory": nbytes / bandwidth, "the call": call}
-        wanted = max(times, key=times.__getitem__)
-        given = f"{operations:g} operations, {nbytes:g} bytes and {call:g} s for a call"
-        with wanting(given, wanted):
-            found = waits_for(operations, nbytes, rate, bandwidth, call)
-        expect(found == wanted, f"for {given} the answer is {wanted!r}, and yours is {found!r}\n"
+        expected = max(times, key=times.__getitem__)
+        inputs = f"{operations:g} operations, {nbytes:g} bytes and {call:g} s for a call"
+        with wanting(inputs, expected):
+            result = waits_for(operations, nbytes, rate, bandwidth, call)
+        expect(result == expected, f"for {inputs} the answer is {expected!r}, and yours is "
+               f"{result!r}\n"
                + ", ".join(f"{name} takes {took:.2g} s" for name, took in times.items()))
 
 
@@ -351,15 +354,15 @@ def grade_mean_ratio(mean_ratio: Callable) -> None:
     cases = [[4.0, 1.0, 0.25], [3.0, 0.1, 7.0, 1.5], [2.0, 2.0], [8.0, 2.0], [0.5],
              [100.0, 0.5, 0.5]]
     for ratios in cases:
-        wanted = math.exp(statistics.fmean(map(math.log, ratios)))
-        given = f"the ratios {shown(ratios)}"
-        with wanting(given, wanted, what="the mean"):
-            found = mean_ratio(list(ratios))
-        agree(given, found, wanted,
-              (found == statistics.mean(ratios), "by that both libraries can be the faster one: "
+        expected = math.exp(statistics.fmean(map(math.log, ratios)))
+        inputs = f"the ratios {shown(ratios)}"
+        with wanting(inputs, expected, what="the mean"):
+            result = mean_ratio(list(ratios))
+        agree(inputs, result, expected,
+              (result == statistics.mean(ratios), "by that both libraries can be the faster one: "
                "turn the ratios over, and look"),
-              (found == statistics.median(ratios), "only the middle one counts for that"),
-              (abs(found - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "turn them over: the "
+              (result == statistics.median(ratios), "only the middle one counts for that"),
+              (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "turn them over: the "
                "mean of the others is not one over this"),
               "ratios multiply; which number, taken so many times, has the same product?",
               what="the mean", tolerance=1e-9)
@@ -384,16 +387,16 @@ def grade_speedup(speedup: Callable) -> None:
              ([0.7, 0.2, 0.1], [1, 10, 2]), ([0.5, 0.5], [1, 2]), ([1.0], [3]),
              ([0.9, 0.1], [1, 1e9]), ([0.25, 0.75], [4, 4]), ([0.6, 0.4], [0.5, 8])]
     for parts, factors in cases:
-        wanted = 1.0 / sum(p / f for p, f in zip(parts, factors, strict=True))
-        given = f"parts = {parts} and factors = {factors}"
-        with wanting(given, wanted):
-            found = speedup(list(parts), list(factors))
-        agree(given, found, wanted,
-              (abs(found - sum(p * f for p, f in zip(parts, factors, strict=True))) < 1e-9,
+        expected = 1.0 / sum(p / f for p, f in zip(parts, factors, strict=True))
+        inputs = f"parts = {parts} and factors = {factors}"
+        with wanting(inputs, expected):
+            result = speedup(list(parts), list(factors))
+        agree(inputs, result, expected,
+              (abs(result - sum(p * f for p, f in zip(parts, factors, strict=True))) < 1e-9,
                "parts of a *time* are given: how long does each take now?"),
-              (abs(found * wanted - 1.0) < 1e-9, "that is how long it takes now, if it was 1 "
+              (abs(result * expected - 1.0) < 1e-9, "that is how long it takes now, if it was 1 "
                "before"),
-              (found == max(factors), "and what did not become faster?"),
+              (result == max(factors), "and what did not become faster?"),
               "add up how long the parts take now", tolerance=1e-9)
 
 

@@ -32,19 +32,20 @@ def _library() -> Any:
 
 def grade_fixed_blocks(fixed_blocks: Callable) -> None:
     for n, size in itertools.product((0, 1, 5, 8, 12), (1, 3, 4, 20)):
-        wanted = [(k, min(k + size, n)) for k in range(0, n, size)]
-        given = f"n = {n} and size = {size}"
-        with wanting(given, str(wanted)):
-            found = fixed_blocks(n, size)
-        expect(found is not None, f"for {given} the blocks are {wanted}, and yours are None: "
+        expected = [(k, min(k + size, n)) for k in range(0, n, size)]
+        inputs = f"n = {n} and size = {size}"
+        with wanting(inputs, str(expected)):
+            result = fixed_blocks(n, size)
+        expect(result is not None, f"for {inputs} the blocks are {expected}, and yours are None: "
                "return them")
-        found = list(map(tuple, found))
-        told = f"for {given} the blocks are {wanted}, and yours are {found}\n"
-        expect(found != wanted[:-1] or not wanted, told + "the rounds at the end are missing")
-        expect(not any(stop > n for _, stop in found), told + "the last block ends where the "
+        result = list(map(tuple, result))
+        message = f"for {inputs} the blocks are {expected}, and yours are {result}\n"
+        expect(result != expected[:-1] or not expected,
+               message + "the rounds at the end are missing")
+        expect(not any(stop > n for _, stop in result), message + "the last block ends where the "
         "rounds do")
-        expect(not any(start >= stop for start, stop in found), told + "no block is empty")
-        expect(found == wanted, told + "each begins where the one before stops")
+        expect(not any(start >= stop for start, stop in result), message + "no block is empty")
+        expect(result == expected, message + "each begins where the one before stops")
 
 
 _BLOCKS = "def fixed_blocks(n, size):\n    return [({}, {}) for k in range({})]"
@@ -74,14 +75,15 @@ def grade_finished(finished: Callable) -> None:
     cases += [(rng.integers(1, 9, n).tolist(), threads)
               for n in (4, 7, 12) for threads in (1, 2, 3)]
     for times, threads in cases:
-        wanted, given = _finished(times, threads), f"times = {times} and threads = {threads}"
-        with wanting(given, wanted):
-            found = finished(list(times), threads)
+        expected, inputs = _finished(times, threads), f"times = {times} and threads = {threads}"
+        with wanting(inputs, expected):
+            result = finished(list(times), threads)
         deal = max(sum(times[k::threads]) for k in range(threads))
-        agree(given, found, wanted,
-              (found == sum(times) / threads != wanted, "a block is not divided: one thread has "
+        agree(inputs, result, expected,
+              (result == sum(times) / threads != expected, "a block is not divided: one thread has "
                "it"),
-              (found == deal != wanted, "they do not take turns: who is free first takes the next"),
+              (result == deal != expected,
+               "they do not take turns: who is free first takes the next"),
               "at which time is each thread free again?", tolerance=0)
 
 
@@ -119,7 +121,7 @@ def _one_by_one(x: Any) -> float:
 def grade_ordered_sum(ordered_sum: Callable) -> None:
     for n, size in ((8, 4), (100, 7), (1000, 64), (5000, 100)):
         x = np.random.default_rng(n).normal(size=n) * 1e3
-        wanted = _one_by_one([_one_by_one(x[k:k + size]) for k in range(0, n, size)])
+        expected = _one_by_one([_one_by_one(x[k:k + size]) for k in range(0, n, size)])
         for seed in range(4):
             order: list[int] = []
 
@@ -127,19 +129,19 @@ def grade_ordered_sum(ordered_sum: Callable) -> None:
                 order[:] = np.random.default_rng(seed).permutation(count).tolist()
                 for k in order:
                     f(k)
-            given = f"{n} numbers and blocks of {size}"
-            with wanting(given, wanted, (IndexError, "who runs first? Any of them; so there must "
-            "be a place for each before")):
-                found = ordered_sum(x.copy(), size, run)
-            expect(isinstance(found, float), f"for {given} the sum is {wanted!r}, and yours is "
-                   f"{found!r}: return a number")
-            expect(order, f"for {given} `run` was not called: it is `run` that has the threads")
-            told = (f"for {given}, run in the order {shown(order[:6])}…, the sum is {wanted!r}, "
-                    f"and yours is {found!r}\n")
-            expect(abs(found - wanted) < 1e-6, told + "some numbers are missing, or there are too "
-                   "many")
-            expect(found == wanted, told + "the last digits: in which order do you add up what the "
-                   "blocks give, and what is in them?")
+            inputs = f"{n} numbers and blocks of {size}"
+            with wanting(inputs, expected, (IndexError, "who runs first? Any of them; so there "
+            "must be a place for each before")):
+                result = ordered_sum(x.copy(), size, run)
+            expect(isinstance(result, float), f"for {inputs} the sum is {expected!r}, and yours is "
+                   f"{result!r}: return a number")
+            expect(order, f"for {inputs} `run` was not called: it is `run` that has the threads")
+            message = (f"for {inputs}, run in the order {shown(order[:6])}…, the sum is "
+                    f"{expected!r}, and yours is {result!r}\n")
+            expect(abs(result - expected) < 1e-6, message + "some numbers are missing, or there "
+                   "are too many")
+            expect(result == expected, message + "the last digits: in which order do you add up "
+                   "what the blocks give, and what is in them?")
 
 
 _ORDERED = """
@@ -203,15 +205,15 @@ class _Enough(Exception):
 
 
 class _Noting:
-    """In place of the matrix: notes the order in which it is read."""
+    """A stand-in for the matrix, which records the order in which it is read."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.indices: list[int] = []
 
     def __getitem__(self, at: Any) -> float:
-        if not isinstance(at, tuple) or len(at) != 2 or len(self.asked) == 2000:
+        if not isinstance(at, tuple) or len(at) != 2 or len(self.indices) == 2000:
             raise _Enough
-        self.asked.append(at[0] * 400 + at[1])
+        self.indices.append(at[0] * 400 + at[1])
         return 0.5
 
 
@@ -223,40 +225,40 @@ def grade_columns_text(text: Any) -> None:
     names: dict[str, Any] = {"np": np, "math": math}
     exec(text, names)
     x = np.random.default_rng(0).normal(size=(3000, 400))
-    given, wanted = "a matrix of shape (3000, 400)", x.sum(0)
+    inputs, expected = "a matrix of shape (3000, 400)", x.sum(0)
     try:
-        found = mini.compiled(SimpleNamespace(text=text, functions={}))(x)
+        result = mini.compiled(SimpleNamespace(text=text, functions={}))(x)
     except Exception as error:
-        expect(False, f"for {given} the first sums are {shown(wanted[:2])}, and yours "
+        expect(False, f"for {inputs} the first sums are {shown(expected[:2])}, and yours "
                f"{trouble(error).removeprefix('your answer ')}")
-    found = found[0] if isinstance(found, tuple) else found
-    expect(np.shape(found) == (400,), f"for {given} a vector of 400 is wanted, and yours is of "
-           f"shape {np.shape(found)}")
-    apart = np.flatnonzero(~np.isclose(found, wanted))
+    result = result[0] if isinstance(result, tuple) else result
+    expect(np.shape(result) == (400,), f"for {inputs} a vector of 400 is wanted, and yours is of "
+           f"shape {np.shape(result)}")
+    apart = np.flatnonzero(~np.isclose(result, expected))
     if len(apart):
         k = int(apart[0])
-        agree(f"{given} and column {k}", found[k], wanted[k], "which columns have you not been to?",
-              what="the sum")
-    expect("share(" in mini.in_parts(text), f"for {given} a loop that threads share is wanted, and "
-           + _why_not(mini, text))
+        agree(f"{inputs} and column {k}", result[k], expected[k],
+              "which columns have you not been to?", what="the sum")
+    expect("share(" in mini.in_parts(text),
+           f"for {inputs} a loop that threads share is wanted, and " + _why_not(mini, text))
     noting = _Noting()
     with contextlib.suppress(_Enough):
         names["program"](noting)
-    steps = np.diff(noting.asked)
+    steps = np.diff(noting.indices)
     near = float(np.mean(steps == 1)) if len(steps) else 0.0
-    expect(near > 0.85, f"for {given} at least 7 of 8 reads are wanted beside the one before, "
+    expect(near > 0.85, f"for {inputs} at least 7 of 8 reads are wanted beside the one before, "
            f"and of yours {near:.0%} are\nwhich index runs in the innermost loop?")
 
 
 def _why_not(mini: Any, text: str) -> str:
-    """What is wrong with a text that `in_parts` leaves whole."""
+    """The reason why `in_parts` does not split a text."""
     head, *statements, _ = re.split(r"\n(?=    \S)", text)
-    known = mini.words(head + "".join(x for x in statements if " for " not in x))
+    names = mini.words(head + "".join(x for x in statements if " for " not in x))
     loops = [x for x in statements if re.match(r" *for v\d+ in range\(\d+\):", x)]
     if not loops:
         return "your text has none: the names are `v2`, `v3`, and the first loop is over a range"
     index = re.findall(r"for (v\d+)", loops[0])[0]
-    if not mini.independent(loops[0], index, known):
+    if not mini.independent(loops[0], index, names):
         return (f"in yours `independent` finds what all rounds write\nthe place of the sum must "
                 f"mention the first index, {index}, itself")
     return "yours runs too few lines"
@@ -296,16 +298,16 @@ exercise(
 def grade_sets_of_column(sets_of_column: Callable) -> None:
     others = itertools.product((1, 4, 100, 256), (1, 8, 12, 256, 264, 512, 1000))
     for rows, columns in [(100, 256), *others]:
-        wanted = len({i * columns * 8 // 64 % 64 for i in range(rows)})
-        given = f"rows = {rows} and columns = {columns}"
-        with wanting(given, wanted):
-            found = sets_of_column(rows, columns)
-        agree(given, found, wanted,
-              (found == len({i * columns * 8 // 64 for i in range(rows)}), "these are lines; there "
-               "are 64 sets, and then it begins again"),
-              (found == len({i * columns // 64 % 64 for i in range(rows)}),
+        expected = len({i * columns * 8 // 64 % 64 for i in range(rows)})
+        inputs = f"rows = {rows} and columns = {columns}"
+        with wanting(inputs, expected):
+            result = sets_of_column(rows, columns)
+        agree(inputs, result, expected,
+              (result == len({i * columns * 8 // 64 for i in range(rows)}), "these are lines; "
+               "there are 64 sets, and then it begins again"),
+              (result == len({i * columns // 64 % 64 for i in range(rows)}),
                "a float64 has 8 bytes"),
-              (found == len({i * columns * 8 % 64 for i in range(rows)}), "that is the place in "
+              (result == len({i * columns * 8 % 64 for i in range(rows)}), "that is the place in "
               "the line; which line is it?"),
               "row i begins at byte i * columns * 8", tolerance=0)
 
@@ -329,19 +331,20 @@ def _tile_order(n: int, m: int, side: int) -> list[tuple[int, int]]:
 
 def grade_tile_order(tile_order: Callable) -> None:
     for n, m, side in ((4, 4, 2), (2, 4, 2), (3, 5, 2), (5, 3, 4), (1, 1, 8), (6, 7, 3)):
-        wanted, given = _tile_order(n, m, side), f"n = {n}, m = {m} and side = {side}"
-        with wanting(given, str(wanted[:6])):
-            found = tile_order(n, m, side)
-        expect(found is not None, f"for {given} the order begins with {wanted[:6]}, and yours is "
-               "None: return it")
-        found = list(map(tuple, found))
-        pairs = enumerate(zip(found, wanted, strict=False))
-        k = next((k for k, (one, other) in pairs if one != other), min(len(found), len(wanted)))
-        told = (f"for {given} the places from number {k} on are {wanted[k:k + 4]}, and yours are "
-                f"{found[k:k + 4]}\n")
-        expect(all(i < n and j < m for i, j in found), told + "that is outside of the array")
-        expect(not set(wanted) - set(found), told + "some places are missing: think of the ends")
-        expect(found == wanted, told + "which of the four loops is inside of which?")
+        expected, inputs = _tile_order(n, m, side), f"n = {n}, m = {m} and side = {side}"
+        with wanting(inputs, str(expected[:6])):
+            result = tile_order(n, m, side)
+        expect(result is not None, f"for {inputs} the order begins with {expected[:6]}, and yours "
+               "is None: return it")
+        result = list(map(tuple, result))
+        pairs = enumerate(zip(result, expected, strict=False))
+        k = next((k for k, (one, other) in pairs if one != other), min(len(result), len(expected)))
+        message = (f"for {inputs} the places from number {k} on are {expected[k:k + 4]}, and yours "
+                f"are {result[k:k + 4]}\n")
+        expect(all(i < n and j < m for i, j in result), message + "that is outside of the array")
+        expect(not set(expected) - set(result),
+               message + "some places are missing: think of the ends")
+        expect(result == expected, message + "which of the four loops is inside of which?")
 
 
 _TILES = """
@@ -395,7 +398,7 @@ def grade_compiled_once(compiled_once: Callable) -> None:
     mini = _library()
 
     class Given:
-        """A text such as `Text` has it: two with equal words are two objects."""
+        """A text like that of `Text`: two equal texts are two objects."""
 
         def __init__(self, text: str, functions: dict | None = None) -> None:
             self.text, self.functions = text, functions or {}
@@ -406,23 +409,23 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         made.append((text.text, threads))
         return object()
 
-    def called(what: str, wanted: int, hint: str, *calls: tuple) -> list:
+    def called(what: str, expected: int, hint: str, *calls: tuple) -> list:
         made.clear()
-        with wanting(what, f"{wanted} compilations", (
+        with wanting(what, f"{expected} compilations", (
                 AttributeError, "the words are in `text.text`"), (TypeError, "what is the key?"),
                 what="what is wanted"):
-            found = [compiled_once(*call) for call in calls]
-        expect(len(made) == wanted, f"for {what} {wanted} are compiled, and by yours {len(made)}\n"
-               f"{hint}")
-        return found
+            result = [compiled_once(*call) for call in calls]
+        expect(len(made) == expected,
+               f"for {what} {expected} are compiled, and by yours {len(made)}\n{hint}")
+        return result
 
     mini.compiled = compiled
     try:
         one, two, again = (Given(word) for word in ("one", "two", "one"))
-        found = called("a text and an equal one", 1, "two texts with the same words are two "
+        result = called("a text and an equal one", 1, "two texts with the same words are two "
         "objects; what is equal?", (one,), (again,))
-        expect(found[0] is found[1] is not None, "for a text and an equal one the same code is "
-               f"wanted, and yours are {found}: return what was kept")
+        expect(result[0] is result[1] is not None, "for a text and an equal one the same code is "
+               f"wanted, and yours are {result}: return what was kept")
         called("another text", 1, "it has other words", (two,))
         called("a text, with threads and without", 1, "`threads` makes other code of the same text",
                (one, True), (one, False))

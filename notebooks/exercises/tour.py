@@ -26,17 +26,17 @@ def _shown(x: Any) -> str:
         return repr(x)
 
 
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted),
-           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+def _agrees(result: Any, expected: Any, inputs: str) -> None:
+    expect(near(result, expected),
+           f"for {inputs} the answer is {_shown(expected)}, and yours {_shown(result)}")
 
 
 def grade_bend(bend: Callable) -> None:
-    found = bend(2.0)
-    expect(found is not None, "nothing comes back: is there a `return`?")
-    expect(not callable(found), "a function comes back; give it x")
-    expect(not near(found, 9.0), "that is the slope; how does the slope change?")
-    expect(near(found, 12.0), f"for x = 2 the answer is 12, and yours {_shown(found)}: "
+    result = bend(2.0)
+    expect(result is not None, "nothing comes back: is there a `return`?")
+    expect(not callable(result), "a function comes back; give it x")
+    expect(not near(result, 9.0), "that is the slope; how does the slope change?")
+    expect(near(result, 12.0), f"for x = 2 the answer is 12, and yours {_shown(result)}: "
            "differentiate f twice on paper")
     for x in (-1.0, 0.0, *np.random.default_rng(0).normal(size=5).round(2)):
         expect(near(bend(float(x)), 6 * x), "right at 2, but not everywhere: "
@@ -64,7 +64,7 @@ def bend(x):
 
 
 class _Deep:
-    """How deep an expression is, and how many operations it has."""
+    """The depth of an expression, and the number of its operations."""
 
     def __init__(self, depth: int):
         self.depth = depth
@@ -96,16 +96,16 @@ def grade_depth(Depth: Any) -> None:
     texts = ["x", "x**3", "3*x", "x - x", "x**3 - 3*x", "x - x**2", "x**2 - x"]
     for text in [*texts, *(_expression(random, size) for size in range(3, 9) for _ in range(3))]:
         function = eval(f"lambda x: {text}")
-        wanted, found = function(_Deep(0)).depth, function(Depth(0))
-        expect(found is not None, f"for {text} nothing comes back: is there a `return`?")
-        expect(isinstance(found, Depth), "an operation on a Depth gives another Depth, for the "
-               f"function to go on with; {text} gave {found!r}")
-        mistake = (f"for {text} the depth is {wanted}, and yours {found.depth}. ")
-        expect(not (text == "x - x" and found.depth == 0), mistake + "A subtraction is an "
+        expected, result = function(_Deep(0)).depth, function(Depth(0))
+        expect(result is not None, f"for {text} nothing comes back: is there a `return`?")
+        expect(isinstance(result, Depth), "an operation on a Depth gives another Depth, for the "
+               f"function to go on with; {text} gave {result!r}")
+        mistake = (f"for {text} the depth is {expected}, and yours {result.depth}. ")
+        expect(not (text == "x - x" and result.depth == 0), mistake + "A subtraction is an "
                "operation, too")
-        expect(not (text == "x**3 - 3*x" and found.depth == 3), mistake + "There are three "
+        expect(not (text == "x**3 - 3*x" and result.depth == 3), mistake + "There are three "
                "operations, but the power and the product need not wait for each other")
-        expect(found.depth == wanted, mistake + "Which operations must be done before the last?")
+        expect(result.depth == expected, mistake + "Which operations must be done before the last?")
 
 
 _DEPTH = """
@@ -154,15 +154,15 @@ def grade_numbers_in(numbers_in: Callable) -> None:
     trees += [[{"w": array(), "b": array()}, (array(), {"more": [array()]})] for _ in range(10)]
     for tree in trees:
         sizes = [leaf.size for leaf in _leaves(tree)]
-        found = numbers_in(tree)
+        result = numbers_in(tree)
         shapes = ", ".join(str(leaf.shape) for leaf in _leaves(tree))
-        expect(not isinstance(found, dict | list | tuple), "a tree of counts comes back; one "
+        expect(not isinstance(result, dict | list | tuple), "a tree of counts comes back; one "
                "number is asked for")
         mistake = (f"for arrays of the shapes {shapes} the answer is {sum(sizes)}, "
-                   f"and yours {_shown(found)}")
-        expect(not near(found, len(sizes)) or len(sizes) == sum(sizes),
+                   f"and yours {_shown(result)}")
+        expect(not near(result, len(sizes)) or len(sizes) == sum(sizes),
                mistake + ": that is how many arrays there are, but how many numbers are in each?")
-        expect(near(found, sum(sizes)), mistake)
+        expect(near(result, sum(sizes)), mistake)
 
 
 def _leaves(tree: Any) -> list[Any]:
@@ -204,25 +204,25 @@ def grade_downhill(downhill: Callable) -> None:
     for a, b, rate in cases:
         at = {"a": a, "b": b}
         slope = slopes(at)
-        found = downhill(bowl, at, rate)
-        expect(isinstance(found, dict) and found.keys() == at.keys(), "parameters come back, in a "
-               f"tree of the same form, here of the form {at}; yours is {found!r}")
-        mine = {key: round(float(value), 4) for key, value in found.items()}
+        result = downhill(bowl, at, rate)
+        expect(isinstance(result, dict) and result.keys() == at.keys(), "parameters come back, in "
+               f"a tree of the same form, here of the form {at}; yours is {result!r}")
+        mine = {key: round(float(value), 4) for key, value in result.items()}
         mistake = (f"for a**2 + 3*b at {at} and the rate {rate} the answer is "
                    f"{ {key: round(at[key] - rate * slope[key], 4) for key in at} }, "
                    f"and yours {mine}. ")
-        expect(not all(near(found[key], slope[key]) for key in at), mistake + "That is the "
+        expect(not all(near(result[key], slope[key]) for key in at), mistake + "That is the "
                "gradient; take a step with it")
-        expect(not all(near(found[key], at[key] + rate * slope[key]) for key in at),
+        expect(not all(near(result[key], at[key] + rate * slope[key]) for key in at),
                mistake + "The gradient points uphill, and so did you")
-        expect(not all(near(found[key], at[key] - slope[key]) for key in at),
+        expect(not all(near(result[key], at[key] - slope[key]) for key in at),
                mistake + "How long is the step to be?")
-        expect(all(near(found[key], at[key] - rate * slope[key]) for key in at), mistake)
+        expect(all(near(result[key], at[key] - rate * slope[key]) for key in at), mistake)
     from minijax import numpy as jnp
     tree = [{"w": jnp.ones((2, 2))}, {"w": jnp.ones(3)}]
-    found = downhill(lambda t: t[0]["w"].sum() - t[1]["w"].sum(), tree, 0.5)
-    expect(near(found[0]["w"], np.full((2, 2), 0.5)) and near(found[1]["w"], np.full(3, 1.5)),
-           f"right for two numbers, but not for a list of dicts of arrays: yours is {found}")
+    result = downhill(lambda t: t[0]["w"].sum() - t[1]["w"].sum(), tree, 0.5)
+    expect(near(result[0]["w"], np.full((2, 2), 0.5)) and near(result[1]["w"], np.full(3, 1.5)),
+           f"right for two numbers, but not for a list of dicts of arrays: yours is {result}")
 
 
 exercise(
@@ -274,15 +274,15 @@ def grade_soft(soft: Callable) -> None:
     from minijax import errors
     xs = np.array([0.5, 2.0, -2.0, 1.0, -1.0, 0.0, *np.linspace(-3, 3, 14)], np.float32)
     for x in xs:
-        wanted = x * x / 2 if abs(x) <= 1 else abs(x) - 0.5
-        _agrees(soft(float(x)), wanted, f"x = {x:.4g}")
+        expected = x * x / 2 if abs(x) <= 1 else abs(x) - 0.5
+        _agrees(soft(float(x)), expected, f"x = {x:.4g}")
     try:
         jax.jit(soft)(1.0)
-        found = jax.vmap(soft)(xs)
+        result = jax.vmap(soft)(xs)
     except errors.TracerBoolConversionError:
         expect(False, "right for a number, but under `jit` a tracer is asked whether it is small: "
                "it stands for all numbers. Choose for each of them instead")
-    expect(np.shape(found) == xs.shape, "right for a number, but not under `vmap`")
+    expect(np.shape(result) == xs.shape, "right for a number, but not under `vmap`")
     for x in xs:
         slope = jax.grad(soft)(float(x))
         expect(near(slope, np.clip(x, -1, 1)), f"the value is right, but the slope at {x:.4g} is "
@@ -379,18 +379,19 @@ def grade_vote(vote: Callable) -> None:
         members = [jax.tree.map(lambda p: p + jnp.array(random.normal(size=p.shape), jnp.float32),
                                 world["params"]) for _ in range(5)]
         each = np.stack([world["scores"](member, pictures) for member in members])
-        wanted = each.mean(axis=0).argmax(axis=1)
-        found = vote(jax.tree.map(lambda *leaves: jnp.stack(leaves), *members), pictures)
-        given = f"5 networks and 6 pictures the answer is {_shown(wanted)}, and yours"
-        expect(np.shape(found) != (6, 10), "those are ten scores for each picture; which digit is "
+        expected = each.mean(axis=0).argmax(axis=1)
+        result = vote(jax.tree.map(lambda *leaves: jnp.stack(leaves), *members), pictures)
+        inputs = f"5 networks and 6 pictures the answer is {_shown(expected)}, and yours"
+        expect(np.shape(result) != (6, 10), "those are ten scores for each picture; which digit is "
                "the answer?")
-        expect(np.shape(found) != (5, 6), "that is an answer of each network; take the mean of "
+        expect(np.shape(result) != (5, 6), "that is an answer of each network; take the mean of "
                "their scores first")
-        expect(np.shape(found) == (6,), f"for {given} of shape {np.shape(found)}: an answer for "
+        expect(np.shape(result) == (6,), f"for {inputs} of shape {np.shape(result)}: an answer for "
                "each picture is wanted")
-        expect(not near(found, each.argmax(axis=2).mean(axis=0)), f"for {given} {_shown(found)}: "
-               "the mean of a 3 and a 5 is a 4, which neither has seen. Take that of the scores")
-        expect(near(found, wanted), f"for {given} {_shown(found)}")
+        expect(not near(result, each.argmax(axis=2).mean(axis=0)), f"for {inputs} "
+               f"{_shown(result)}: the mean of a 3 and a 5 is a 4, which neither has seen. Take "
+               "that of the scores")
+        expect(near(result, expected), f"for {inputs} {_shown(result)}")
 
 
 _VOTE = """

@@ -22,16 +22,16 @@ def grade_arrives(answer: Any) -> None:
     words = {"jvp", "vmap", "jit"}
     expect(isinstance(answer, list | tuple) and len(answer) == 3 and {*answer} <= words,
            f'three of the words "jvp", "vmap", "jit" are wanted, and yours is {answer!r}')
-    told = f"yours is {list(answer)}\n"
+    message = f"yours is {list(answer)}\n"
     one, two, three = answer
-    expect(not (one == "vmap" and two == "jvp"), told + "the other way round: the current trace is "
-           "that of the transformation entered last, and what stands outside is entered first")
-    expect(one == "jvp", told + "the first: `vmap` is entered, and calls the lambda; what is "
+    expect(not (one == "vmap" and two == "jvp"), message + "the other way round: the current trace "
+           "is that of the transformation entered last, and what stands outside is entered first")
+    expect(one == "jvp", message + "the first: `vmap` is entered, and calls the lambda; what is "
            "entered in there?")
-    expect(two == "vmap", told + "the second: `jvp` is entered, and calls `jax.vmap(wave)`")
-    expect(three != "vmap", told + "the third: inside `vmap`, what does `jax.jit(wave)` do before "
-           "`wave` runs?")
-    expect(three == "jit", told + "the third: which two are there at all?")
+    expect(two == "vmap", message + "the second: `jvp` is entered, and calls `jax.vmap(wave)`")
+    expect(three != "vmap", message + "the third: inside `vmap`, what does `jax.jit(wave)` do "
+           "before `wave` runs?")
+    expect(three == "jit", message + "the third: which two are there at all?")
 
 
 exercise(
@@ -50,26 +50,26 @@ def grade_product_type(product_type: Callable) -> None:
     for rows, columns, dtype in ((4, 3, np.float32), (2, 5, np.int32), (1, 1, np.float32),
                                  (3, 3, np.int32), (7, 2, np.float32)):
         matrix, vector = ShapedArray((rows, columns), dtype), ShapedArray((columns,), dtype)
-        wanted, given = ShapedArray((rows,), dtype), f"{matrix} and {vector}"
-        found = product_type(matrix, vector)
-        told = f"for {given} the type is {wanted}, and yours is {found!r}\n"
-        expect(isinstance(found, ShapedArray), told + "a type is a ShapedArray: of a shape and a "
-               "dtype")
-        expect(found.ndim == 1, told + "a matrix times a vector is a vector: its shape is a tuple "
-               "of one")
-        expect(found.shape == wanted.shape, told + "the axis of columns is summed away; which one "
-               "is left?")
-        expect(found.dtype == dtype, told + "the dtype is that of the factors")
-        expect(found == wanted, told + "neither factor is weak, so the product is not")
+        expected, inputs = ShapedArray((rows,), dtype), f"{matrix} and {vector}"
+        result = product_type(matrix, vector)
+        message = f"for {inputs} the type is {expected}, and yours is {result!r}\n"
+        expect(isinstance(result, ShapedArray), message + "a type is a ShapedArray: of a shape and "
+               "a dtype")
+        expect(result.ndim == 1, message + "a matrix times a vector is a vector: its shape is a "
+               "tuple of one")
+        expect(result.shape == expected.shape, message + "the axis of columns is summed away; "
+               "which one is left?")
+        expect(result.dtype == dtype, message + "the dtype is that of the factors")
+        expect(result == expected, message + "neither factor is weak, so the product is not")
     for columns, size in ((3, 4), (1, 3), (3, 1)):
         matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
         try:
-            found = product_type(matrix, vector)
+            result = product_type(matrix, vector)
         except TypeError:
             continue
         except ValueError as error:
-            found = error
-        expect(False, f"for {matrix} and {vector} a TypeError is wanted, and yours is {found!r}: "
+            result = error
+        expect(False, f"for {matrix} and {vector} a TypeError is wanted, and yours is {result!r}: "
                f"there is no product of {columns} columns and {size} numbers")
 
 
@@ -114,19 +114,20 @@ def grade_span_p(span_p: Any) -> None:
         x = jnp.array(random.integers(-9, 10, shape).astype(np.float32), dtype=dtype)
         one = ShapedArray((), x.dtype)
         types = span_p.rule("abstract_eval")(x.aval)
-        told = f"for {x.aval} abstract_eval gives [{one}, {one}], and yours {types}\n"
-        expect(isinstance(types, list | tuple), told + "a list, of two types")
-        expect(len(types) == 2, told + "the type of every result, and there are two")
-        expect(all(t.shape == () for t in types), told + "each result is one number; so what is "
+        message = f"for {x.aval} abstract_eval gives [{one}, {one}], and yours {types}\n"
+        expect(isinstance(types, list | tuple), message + "a list, of two types")
+        expect(len(types) == 2, message + "the type of every result, and there are two")
+        expect(all(t.shape == () for t in types), message + "each result is one number; so what is "
                "its shape?")
-        expect(all(t.dtype == x.dtype for t in types), told + "the dtype stays")
-        wanted, found = [np.min(x), np.max(x)], span_p.rule("impl")(np.asarray(x))
-        given = f"x = {shown(x)}"
-        expect(isinstance(found, list | tuple) and len(found) == 2, f"for {given} impl gives "
-               f"{shown(wanted)}, and yours {shown(found)}\na list, of two numbers")
-        agree(given, found, wanted, (shown(found) == shown(wanted[::-1]), "the smallest comes "
-              "first"), "the smallest and the largest of all, whatever the shape", what="impl(x)")
-        agree(given, span_p.bind(x), wanted, what="bind(x)")
+        expect(all(t.dtype == x.dtype for t in types), message + "the dtype stays")
+        expected, result = [np.min(x), np.max(x)], span_p.rule("impl")(np.asarray(x))
+        inputs = f"x = {shown(x)}"
+        expect(isinstance(result, list | tuple) and len(result) == 2, f"for {inputs} impl gives "
+               f"{shown(expected)}, and yours {shown(result)}\na list, of two numbers")
+        agree(inputs, result, expected, (shown(result) == shown(expected[::-1]), "the smallest "
+              "comes first"), "the smallest and the largest of all, whatever the shape",
+              what="impl(x)")
+        agree(inputs, span_p.bind(x), expected, what="bind(x)")
     expect(len(make_jaxpr(span_p.bind)(jnp.arange(3.0)).out_avals) == 2, "it should be recorded")
 
 
@@ -235,11 +236,11 @@ def grade_tally(tally: Callable) -> None:
     with instead_of(RecursionError, "", "for 2 * sin(x) at 1 yours calls itself for ever: while "
                     "process_primitive runs, your trace is still the current one, so what it binds "
                     "comes back to it"):
-        found = tally(wave)(1.0)
-    told = f"for 2 * sin(x) at 1 the answer is ({value:.5g}, 2), and yours is {found!r}\n"
-    expect(isinstance(found, tuple | list) and len(found) == 2, told + "two things: (result, "
+        answer = tally(wave)(1.0)
+    message = f"for 2 * sin(x) at 1 the answer is ({value:.5g}, 2), and yours is {answer!r}\n"
+    expect(isinstance(answer, tuple | list) and len(answer) == 2, message + "two things: (result, "
            "count)")
-    result, count = found
+    result, count = answer
     expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is wanted, and yours is a "
            f"{type(result).__name__}: the result is still a tracer; take the value out")
     agree("2 * sin(x) at 1", result, value, "the result of the function must not change",
@@ -257,8 +258,8 @@ def grade_tally(tally: Callable) -> None:
         agree(f"{n} sines, one of the other,", tally(chain(n))(1.0)[1], n, what="the count")
     with instead_of(UnexpectedTracerError, "", "right by itself, but under vmap your trace has no "
                     "parent any more: take the one that is current when the function is called"):
-        found = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
-    agree("[0, 1, 2], under vmap,", found, 2 * np.sin(np.arange(3.0)), what="the result")
+        answer = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
+    agree("[0, 1, 2], under vmap,", answer, 2 * np.sin(np.arange(3.0)), what="the result")
 
 
 exercise(
@@ -279,23 +280,23 @@ exercise(
 def grade_peak(peak: Callable) -> None:
     for x in (1.0, -2.0, 0.5, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
         y = np.sin(x) * x
-        found = peak(x)
-        told = f"for x = {x} the answer is ({y * y:.5g}, {max(y, x):.5g}), and yours "
-        expect(isinstance(found, tuple | list) and len(found) == 2,
-               told + f"{shown(found)}\ntwo things: the result, and the larger value")
-        agree(f"x = {x}", found, (y * y, max(y, x)), (
-            shown(found) == shown((max(y, x), y * y)), "the result comes first, then the larger "
+        result = peak(x)
+        message = f"for x = {x} the answer is ({y * y:.5g}, {max(y, x):.5g}), and yours "
+        expect(isinstance(result, tuple | list) and len(result) == 2,
+               message + f"{shown(result)}\ntwo things: the result, and the larger value")
+        agree(f"x = {x}", result, (y * y, max(y, x)), (
+            shown(result) == shown((max(y, x), y * y)), "the result comes first, then the larger "
             "value"))
     xs = np.array([-2.0, 1.0], np.float32)
-    ys, given = np.sin(xs) * xs, f"vmap(peak)({shown(xs)})"
-    wanted, before = (ys * ys, np.maximum(ys, xs)), peak.__globals__.get("largest")
-    with instead_of(TypeError, "", f"for {given} the answer is {shown(wanted)}, and yours is an "
+    ys, inputs = np.sin(xs) * xs, f"vmap(peak)({shown(xs)})"
+    expected, before = (ys * ys, np.maximum(ys, xs)), peak.__globals__.get("largest")
+    with instead_of(TypeError, "", f"for {inputs} the answer is {shown(expected)}, and yours is an "
                     "error: right for a number, but under vmap a comparison must be one of jnp's"):
         results = vmap(peak)(xs)
     kept = peak.__globals__.get("largest")
-    expect(kept is before, f"after {given} the global `largest` should be {before!r}, and is a "
+    expect(kept is before, f"after {inputs} the global `largest` should be {before!r}, and is a "
            f"{type(kept).__name__}: it still catches a tracer; write nothing there")
-    agree(given, results, wanted)
+    agree(inputs, results, expected)
 
 
 exercise(
@@ -319,14 +320,14 @@ def grade_depths(depths: Any) -> None:
     expect(np.shape(depths) == (3,), "three numbers are wanted, one for each function, and yours "
            f"is {depths!r}")
     one, two, three = (int(d) for d in depths)
-    told = f"yours is {list(depths)}\n"
-    expect(one != 0, told + "in the first: evaluation has no level; each open transformation adds "
-           "one to the depth")
-    expect(one == 1, told + "in the first, one transformation is open")
-    expect(two == 3, told + "in the second, go from the outside in, and count the names that are "
-           "open")
-    expect(three != 4, told + "in the third, what has returned is not open any more")
-    expect(three == 2, told + "in the third, which transformations have not returned yet?")
+    message = f"yours is {list(depths)}\n"
+    expect(one != 0, message + "in the first: evaluation has no level; each open transformation "
+           "adds one to the depth")
+    expect(one == 1, message + "in the first, one transformation is open")
+    expect(two == 3, message + "in the second, go from the outside in, and count the names that "
+           "are open")
+    expect(three != 4, message + "in the third, what has returned is not open any more")
+    expect(three == 2, message + "in the third, which transformations have not returned yet?")
 
 
 exercise(
@@ -354,30 +355,30 @@ def grade_exp(exp: Any) -> None:
     mini = _library()
     expect(callable(getattr(exp, "impl", None)), "`mini.exp` is a Primitive with a rule `impl`, "
            f"and yours is {exp!r}")
-    found = exp.impl(0.0)
-    expect(isinstance(found, list | tuple), "for 0.0 `impl` gives [1.0], and yours gives "
-           f"{found!r}: a rule gives a list, here of one number")
+    result = exp.impl(0.0)
+    expect(isinstance(result, list | tuple), "for 0.0 `impl` gives [1.0], and yours gives "
+           f"{result!r}: a rule gives a list, here of one number")
     for x in (2.0, 0.0, -1.5):
         agree(f"exp({x})", exp(x), np.exp(x))
     expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, as `sin` has one")
-    found = exp.jvp((0.0,), (1.0,))
-    expect(isinstance(found, tuple | list) and len(found) == 2
-           and all(isinstance(part, list | tuple) for part in found),
+    result = exp.jvp((0.0,), (1.0,))
+    expect(isinstance(result, tuple | list) and len(result) == 2
+           and all(isinstance(part, list | tuple) for part in result),
            "for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], [1.0]), and yours gives "
-           f"{found!r}: two lists, the results and their tangents")
+           f"{result!r}: two lists, the results and their tangents")
     for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0)):
-        given = f"mini.jvp(exp, ({x},), ({t},))"
-        agree(given, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),
+        inputs = f"mini.jvp(exp, ({x},), ({t},))"
+        agree(inputs, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),
               "the tangent of the argument is a factor of that of the result")
 
     def slope(f: Callable) -> Callable:
         return lambda x: mini.jvp(f, (x,), (1.0,))[1]
-    given = f"slope(slope(exp))(0.5) the answer is {np.exp(0.5):.5g}, and yours"
-    with instead_of(TypeError, "Tracer", f"for {given} is an error: the first derivative is right, "
-                    "but for the second the rule is given tracers, which know neither NumPy nor "
-                    "`*`. Write the rule with `exp` and `mul`"):
-        found = slope(slope(exp))(0.5)
-    agree("slope(slope(exp))(0.5)", found, np.exp(0.5))
+    inputs = f"slope(slope(exp))(0.5) the answer is {np.exp(0.5):.5g}, and yours"
+    with instead_of(TypeError, "Tracer", f"for {inputs} is an error: the first derivative is "
+                    "right, but for the second the rule is given tracers, which know neither NumPy "
+                    "nor `*`. Write the rule with `exp` and `mul`"):
+        result = slope(slope(exp))(0.5)
+    agree("slope(slope(exp))(0.5)", result, np.exp(0.5))
 
 
 _EXP = """
@@ -406,31 +407,31 @@ def grade_spoken(spoken: Callable) -> None:
 
     def aside(x: Any) -> Any:
         return mini.add(mini.cos(3.0), x)
-    for f, text, wanted in ((wave, "my_wave", ["sin", "mul"]),
+    for f, text, expected in ((wave, "my_wave", ["sin", "mul"]),
                             (aside, "x -> add(cos(3.0), x)", ["add"]),
                             (lambda x: x, "x -> x", [])):
-        with instead_of(TypeError, "Tracer", f"for {text} the list is {wanted}, and yours is an "
+        with instead_of(TypeError, "Tracer", f"for {text} the list is {expected}, and yours is an "
                         "error: NumPy was given one of your tracers. Take the values out before "
                         "you run the operation in the parent"):
-            found = spoken(f)(1.0)
-        told = f"for {text} the list is {wanted}, and yours is {found}\n"
-        expect(isinstance(found, list), told + "a list is wanted")
-        expect(all(isinstance(name, str) for name in found), told + "a name is text: a primitive "
-               "has it as `.name`")
-        expect(found[:2] != ["sin", "mul"] or len(found) == 2, told + "it still has the list of "
-               "the first call: a list in the body of a class is one for all its objects; make it "
-               "in `__init__`")
-        expect(found == wanted, told + (
-            "the cosine is of a number, which does not come from x" if "cos" in found else
+            result = spoken(f)(1.0)
+        message = f"for {text} the list is {expected}, and yours is {result}\n"
+        expect(isinstance(result, list), message + "a list is wanted")
+        expect(all(isinstance(name, str) for name in result), message + "a name is text: a "
+               "primitive has it as `.name`")
+        expect(result[:2] != ["sin", "mul"] or len(result) == 2, message + "it still has the list "
+               "of the first call: a list in the body of a class is one for all its objects; make "
+               "it in `__init__`")
+        expect(result == expected, message + (
+            "the cosine is of a number, which does not come from x" if "cos" in result else
             "after the first operation, what does the second one see of its result?"))
 
     def slope(x: Any) -> Any:
         return mini.jvp(wave, (x,), (1.0,))[1]
-    found = spoken(slope)(1.0)
-    expect({"sin", "cos", "mul"} <= {*found}, "for the slope of my_wave the list has a cosine in "
-           f"it, and yours is {found}\nthe rules run in the parent: is that your trace?")
-    found = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
-    agree("vmap(lambda x: mul(x, len(spoken(my_wave)(x)))) of [1, 2]", found, [2.0, 4.0])
+    result = spoken(slope)(1.0)
+    expect({"sin", "cos", "mul"} <= {*result}, "for the slope of my_wave the list has a cosine in "
+           f"it, and yours is {result}\nthe rules run in the parent: is that your trace?")
+    result = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
+    agree("vmap(lambda x: mul(x, len(spoken(my_wave)(x)))) of [1, 2]", result, [2.0, 4.0])
 
 
 _NAMES = """
@@ -483,12 +484,12 @@ exercise(
 def grade_heard(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 2,
            f"a list of two texts is wanted, and yours is {answer!r}")
-    told = f"for an array of shape (5, 2) yours is {list(answer)}\n"
-    expect(list(answer) != ["f32[5,2]", "f32[2]"], told + "the other way round: in the first, "
+    message = f"for an array of shape (5, 2) yours is {list(answer)}\n"
+    expect(list(answer) != ["f32[5,2]", "f32[2]"], message + "the other way round: in the first, "
            "`loud` stands inside `vmap`, and sees what one example sees")
-    expect(answer[0] != "f32[]", told + "`vmap` takes one axis off, and the argument has two")
-    expect(answer[0] == "f32[2]", told + "in the first line, `loud` sees one example of five")
-    expect(answer[1] == "f32[5,2]", told + "in the second, `vmap` is asked first; what does its "
+    expect(answer[0] != "f32[]", message + "`vmap` takes one axis off, and the argument has two")
+    expect(answer[0] == "f32[2]", message + "in the first line, `loud` sees one example of five")
+    expect(answer[1] == "f32[5,2]", message + "in the second, `vmap` is asked first; what does its "
            "rule for `sin` do?")
 
 

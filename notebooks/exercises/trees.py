@@ -15,7 +15,7 @@ CHAPTER = "05_trees"
 
 
 def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
-    """Nests of dicts, lists and tuples, with such leaves."""
+    """Nested dicts, lists and tuples, with these leaves."""
     chance = random.Random(0)
 
     def nest(depth: int) -> Any:
@@ -28,14 +28,14 @@ def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
 
 
 def _shapes(tree: Any) -> str:
-    """A tree with the shape of each array in its place."""
+    """The tree of the shapes of a tree of arrays."""
     return str(jax.tree.map(jnp.shape, tree))
 
 
-def _same(given: str, found: Any, wanted: Any, *hints: tuple[Any, str], what: str) -> None:
-    """Go on if an answer is equal to what is wanted; otherwise tell all three, and a hint."""
+def _same(inputs: str, result: Any, expected: Any, *hints: tuple[Any, str], what: str) -> None:
+    """Check that a result is as expected; otherwise say inputs, both results, and a hint."""
     why = next((f"\n{text}" for holds, text in hints if holds), "")
-    expect(found == wanted, f"for {given} {what} is {wanted!r}, and yours is {found!r}{why}")
+    expect(result == expected, f"for {inputs} {what} is {expected!r}, and yours is {result!r}{why}")
 
 
 def grade_how_many(how_many: Callable) -> None:
@@ -46,24 +46,25 @@ def grade_how_many(how_many: Callable) -> None:
              (1.0, jnp.ones(2)), *_nests(leaf)]
     for tree in trees:
         leaves = jax.tree.leaves(tree)
-        given = f"a tree of the shapes {_shapes(tree)}"
-        wanted = sum(jnp.size(x) for x in leaves)
-        with (instead_of(AttributeError, "has no attribute", f"for {given} the answer is {wanted}: "
-                         "a Python number is a leaf as well, and has no attributes of an array"),
-              instead_of(TypeError, "unsized", f"for {given} the answer is {wanted}: a single "
+        inputs = f"a tree of the shapes {_shapes(tree)}"
+        expected = sum(jnp.size(x) for x in leaves)
+        with (instead_of(AttributeError, "has no attribute", f"for {inputs} the answer is "
+                         f"{expected}: a Python number is a leaf as well, and has no attributes of "
+                         "an array"),
+              instead_of(TypeError, "unsized", f"for {inputs} the answer is {expected}: a single "
                          "number has no `len`, and that of an array is its first axis"),
-              instead_of(TypeError, "has no len()", f"for {given} the answer is {wanted}: a single "
-                         "number has no `len`, and that of an array is its first axis"),
-              instead_of(TypeError, "reduce() of empty", f"for {given} the answer is {wanted}: no "
-                         "leaves at all, so from what does your sum start?")):
-            found = how_many(tree)
-        expect(jnp.shape(found) == (), f"for {given} one number is wanted, and yours is an array "
-               f"of the shape {jnp.shape(found)}: does your sum begin with the first leaf "
+              instead_of(TypeError, "has no len()", f"for {inputs} the answer is {expected}: a "
+                         "single number has no `len`, and that of an array is its first axis"),
+              instead_of(TypeError, "reduce() of empty", f"for {inputs} the answer is {expected}: "
+                         "no leaves at all, so from what does your sum start?")):
+            result = how_many(tree)
+        expect(jnp.shape(result) == (), f"for {inputs} one number is wanted, and yours is an array "
+               f"of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
                "itself, in place of 0?")
-        agree(given, found, wanted,
-              (near(found, len(leaves)), "that is the number of leaves; how many numbers are in "
+        agree(inputs, result, expected,
+              (near(result, len(leaves)), "that is the number of leaves; how many numbers are in "
                "each?"),
-              (near(found, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
+              (near(result, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
                "numbers themselves"))
 
 
@@ -92,27 +93,28 @@ def grade_stacked(stacked: Callable) -> None:
     forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
     for form, count in zip(forms, (5, 2, 3, 1, 4), strict=True):
         trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
-        wanted = jax.tree.map(lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
-        given = f"{count} trees of the shapes {_shapes(form)}"
-        asked = f"for {given} the shapes of the answer are {_shapes(wanted)}"
+        expected = jax.tree.map(
+            lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
+        inputs = f"{count} trees of the shapes {_shapes(form)}"
+        answer_text = f"for {inputs} the shapes of the answer are {_shapes(expected)}"
         try:
             out = stacked(trees)
         except (TypeError, ValueError) as error:
-            raise Hint(f"{asked}; {trouble(error)}\n`tree_map(f, trees)` takes the list for one "
-                       "tree, and gives f one array at a time: how does f get the arrays that "
+            raise Hint(f"{answer_text}; {trouble(error)}\n`tree_map(f, trees)` takes the list for "
+                       "one tree, and gives f one array at a time: how does f get the arrays that "
                        "belong together?") from error
-        found = f"{asked}, and yours are {_shapes(out)}"
+        result = f"{answer_text}, and yours are {_shapes(out)}"
         if jax.tree.structure(out) != jax.tree.structure(form):
-            expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{found}: still one tree "
-                   "for each")
-            expect(not isinstance(out, list), f"{found}: this is a list; its arrays belong into a "
+            expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{result}: still one "
+                   "tree for each")
+            expect(not isinstance(out, list), f"{result}: this is a list; its arrays belong into a "
                    "tree of the form of each")
-            expect(False, found)
-        for mine, theirs in zip(jax.tree.leaves(out), jax.tree.leaves(wanted), strict=True):
-            expect(mine.ndim == theirs.ndim, f"{found}: are the arrays glued along an axis that "
+            expect(False, result)
+        for mine, theirs in zip(jax.tree.leaves(out), jax.tree.leaves(expected), strict=True):
+            expect(mine.ndim == theirs.ndim, f"{result}: are the arrays glued along an axis that "
                    "they have, in place of a new one?")
-            expect(mine.shape == theirs.shape, f"{found}: the new axis is to be the first")
-            expect(near(mine, theirs), f"for {given} a leaf is {theirs.tolist()}, and yours is "
+            expect(mine.shape == theirs.shape, f"{result}: the new axis is to be the first")
+            expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
                    f"{mine.tolist()}: are the trees in their order?")
 
 
@@ -143,22 +145,22 @@ def grade_inventory(inventory: Callable) -> None:
 
     first = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
     for tree in (first, *(nest for nest in _nests(leaf, 12) if not hasattr(nest, "shape"))):
-        wanted = {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(x)
+        expected = {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(x)
                   for path, x in jax.tree.leaves_with_path(tree)}
-        out, given = inventory(tree), f"a tree of the shapes {_shapes(tree)}"
-        asked = f"for {given} the answer is {wanted}"
-        expect(isinstance(out, dict), f"{asked}, and yours is no dict: {out!r}")
-        expect(not any(hasattr(x, "dtype") for x in out.values()), f"{asked}; yours has the arrays "
-               "themselves")
+        out, inputs = inventory(tree), f"a tree of the shapes {_shapes(tree)}"
+        answer_text = f"for {inputs} the answer is {expected}"
+        expect(isinstance(out, dict), f"{answer_text}, and yours is no dict: {out!r}")
+        expect(not any(hasattr(x, "dtype") for x in out.values()), f"{answer_text}; yours has the "
+               "arrays themselves")
         names = list(map(str, out))
-        expect(not any("[" in name for name in names), f"{asked}; your names are {names}: look at "
-               "`keystr` for the bare names, and for what stands between them")
-        expect(set(names) == set(wanted) or {name.replace("/", "") for name in wanted}
-               != {name.replace("/", "") for name in names}, f"{asked}; your names are {names}: "
-               "give `keystr` a separator")
-        expect(set(names) == set(wanted), f"{asked}; your names are {names}")
-        _same(given, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
-              wanted, (set(out.values()) <= set(range(99)), "those are sizes, and no shapes"),
+        expect(not any("[" in name for name in names), f"{answer_text}; your names are {names}: "
+               "look at `keystr` for the bare names, and for what stands between them")
+        expect(set(names) == set(expected) or {name.replace("/", "") for name in expected}
+               != {name.replace("/", "") for name in names}, f"{answer_text}; your names are "
+               f"{names}: give `keystr` a separator")
+        expect(set(names) == set(expected), f"{answer_text}; your names are {names}")
+        _same(inputs, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
+              expected, (set(out.values()) <= set(range(99)), "those are sizes, and no shapes"),
               what="the answer")
 
 
@@ -201,23 +203,23 @@ class Line:
 def grade_line(line_class: type) -> None:
     for slope, intercept, name in ((2.0, 1.0, "rise"), (-3.0, 4.0, "fall")):
         line = line_class(slope, intercept, name)
-        given = f"Line({slope}, {intercept}, {name!r})"
-        with instead_of(ValueError, "(children, aux_data)", f"for {given}, `tree_flatten` is to "
+        inputs = f"Line({slope}, {intercept}, {name!r})"
+        with instead_of(ValueError, "(children, aux_data)", f"for {inputs}, `tree_flatten` is to "
                         "return a pair: (children, static data), of which the first is a list or "
                         "tuple"):
             leaves, treedef = jax.tree.flatten(line)
-        _same(given, leaves, [slope, intercept],
+        _same(inputs, leaves, [slope, intercept],
               (name in leaves, "a name cannot be differentiated: it belongs to the static data"),
               what="the list of leaves")
-        given += ", and then the leaves 5.0 and 7.0 in their place,"
-        with instead_of(TypeError, "required positional argument", f"for {given} `tree_unflatten` "
+        inputs += ", and then the leaves 5.0 and 7.0 in their place,"
+        with instead_of(TypeError, "required positional argument", f"for {inputs} `tree_unflatten` "
                         "calls Line with too few arguments: where is the name?"):
             back = jax.tree.unflatten(treedef, [5.0, 7.0])
-        expect(isinstance(back, line_class), f"for {given} a Line is wanted, and `tree_unflatten` "
+        expect(isinstance(back, line_class), f"for {inputs} a Line is wanted, and `tree_unflatten` "
                f"returns {back!r}: call the class")
-        _same(given, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
+        _same(inputs, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
               "`tree_unflatten` hand them to Line?"), what="(slope, intercept)")
-        _same(given, back.name, name, (True, "the name got lost on the way there and back"),
+        _same(inputs, back.name, name, (True, "the name got lost on the way there and back"),
               what="the name")
     slope = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
     agree("slope * 3 + intercept", [slope.slope, slope.intercept], [3.0, 1.0], what="the gradient")
@@ -251,18 +253,18 @@ exercise(
 def grade_in_axes(in_axes: Any) -> None:
     expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2, "`error` has two arguments, so "
            f"two parts are wanted, one for params and one for data; yours is {in_axes!r}")
-    given = f"in_axes = {in_axes!r}:"
-    expect(in_axes[0] is None, f"{given} the network is the same for all five pictures, and yours "
+    inputs = f"in_axes = {in_axes!r}:"
+    expect(in_axes[0] is None, f"{inputs} the network is the same for all five pictures, and yours "
            "cuts its arrays into rows; what is written for that?")
     data = in_axes[1]
-    expect(isinstance(data, dict), f"{given} the entries of data are treated differently, so "
+    expect(isinstance(data, dict), f"{inputs} the entries of data are treated differently, so "
            "the dict must be written out")
     missing = sorted({"x", "y", "scale"} - set(data))
-    expect(not missing, f"{given} {missing} is not there; a prefix that goes into a dict has all "
+    expect(not missing, f"{inputs} {missing} is not there; a prefix that goes into a dict has all "
            "its keys, also those that are not mapped")
-    expect(data["scale"] is None, f"{given} scale has the shape (2,), one number for each pixel, "
+    expect(data["scale"] is None, f"{inputs} scale has the shape (2,), one number for each pixel, "
            "not for each of five pictures")
-    expect(data["x"] == 0 and data["y"] == 0, f"{given} x has the shape (5, 2) and y the shape "
+    expect(data["x"] == 0 and data["y"] == 0, f"{inputs} x has the shape (5, 2) and y the shape "
            "(5,), so the pictures and labels lie along axis 0 of both")
 
 
@@ -291,11 +293,11 @@ def grade_velocity(velocity: Any) -> None:
           (leaves == [v, 4.0], "it is still a leaf: `registry` has no entry for it"),
           (leaves != [v, 4.0], "some part of it is not among the children"),
           what="the list of leaves")
-    wanted = [velocity(5.0, (6.0, 7.0)), 8.0]
+    expected = [velocity(5.0, (6.0, 7.0)), 8.0]
     back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
-    given = "the leaves 5.0 to 8.0 in their place"
-    _same(given, back, wanted, (True, "what order have the children?"), what="the nest")
-    expect(isinstance(back[0], velocity), f"for {given} a Velocity is wanted, and yours is a "
+    inputs = "the leaves 5.0 to 8.0 in their place"
+    _same(inputs, back, expected, (True, "what order have the children?"), what="the nest")
+    expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is wanted, and yours is a "
            f"{type(back[0]).__name__}: who makes it?")
 
 
@@ -336,20 +338,20 @@ def grade_filled(filled: Callable) -> None:
     pairs = [(tree, jax.tree.map(lambda _: 7.0, tree, is_leaf=lambda x: x is None))
              for tree in _nests(gappy)]
     for tree, defaults in (first, *pairs, (None, 3)):
-        wanted = jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,
+        expected = jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,
                               is_leaf=lambda x: x is None)
-        given = f"{tree} and the defaults {defaults}"
-        asked = f"for {given} the answer is {wanted}"
+        inputs = f"{tree} and the defaults {defaults}"
+        answer_text = f"for {inputs} the answer is {expected}"
         try:
             got = filled(tree, defaults)
         except ValueError as error:
-            raise Hint(f"{asked}; {trouble(error)}\nTo `tree_map`, a None is a node without "
+            raise Hint(f"{answer_text}; {trouble(error)}\nTo `tree_map`, a None is a node without "
                        "children, where the other tree has a leaf. Say that it is a leaf"
                        ) from error
-        taken = got == defaults != wanted
-        _same(given, got, wanted, (got == tree, "that is `tree` as it was: a None is no leaf"),
+        taken = got == defaults != expected
+        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is no leaf"),
               (taken, "those are the defaults alone"),
-              (zeros(got) < zeros(wanted), "the 0.0 was replaced, and is no None"),
+              (zeros(got) < zeros(expected), "the 0.0 was replaced, and is no None"),
               (True, "and a None deeper inside?"), what="the answer")
 
 
@@ -384,13 +386,13 @@ def grade_nesting(nesting: Callable) -> None:
              *_nests(lambda chance: chance.choice([1, 2.5]))]
     for tree in cases:
         treedef = jax.tree.structure(tree)
-        got, wanted = nesting(tree), depth(treedef)
-        _same(repr(tree), got, wanted,
+        got, expected = nesting(tree), depth(treedef)
+        _same(repr(tree), got, expected,
               (isinstance(tree, OrderedDict), "ask the treedef, which knows all containers"),
               (tree == [[], 1], "an empty list has no leaf in it"),
               (got == treedef.num_nodes, "that is the number of nodes and leaves"),
-              (got == wanted + 1, "one too many: a leaf has no container around it"),
-              (got == wanted - 1, "one too few: each container counts, the outermost as well"),
+              (got == expected + 1, "one too many: a leaf has no container around it"),
+              (got == expected - 1, "one too few: each container counts, the outermost as well"),
               what="the depth")
 
 

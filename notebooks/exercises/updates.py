@@ -28,14 +28,14 @@ _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in
 )
 
 
-def _called(f: Callable, *args: Any, given: str, wanted: Any) -> Any:
-    """What an answer gives; where it raises one of the usual errors, a hint that explains it."""
+def _called(f: Callable, *args: Any, inputs: str, expected: Any) -> Any:
+    """The result of an answer; where it raises one of the usual errors, a hint for that."""
     try:
         return numbers(f(*args))
     except Exception as error:
         for kind, words, hint in _TROUBLE:
             if isinstance(error, kind) and words in str(error):
-                raise Hint(f"for {given} the answer is {shown(wanted)}, and yours raises "
+                raise Hint(f"for {inputs} the answer is {shown(expected)}, and yours raises "
                            f"{type(error).__name__}: {hint}") from None
         raise
 
@@ -44,12 +44,12 @@ def grade_framed(framed: Callable) -> None:
     random = np.random.default_rng(0)
     for shape in ((3, 3), (4, 5), (1, 4), (2, 2), (5, 1)):
         x = random.integers(2, 10, shape).astype(np.float32)
-        wanted = np.ones(shape, np.float32)
-        wanted[1:-1, 1:-1] = x[1:-1, 1:-1]
+        expected = np.ones(shape, np.float32)
+        expected[1:-1, 1:-1] = x[1:-1, 1:-1]
         for f in (framed, jax.jit(framed)):
-            given = f"x = {shown(x)}"
-            out = _called(f, jnp.asarray(x), given=given, wanted=wanted)
-            agree(given, out, wanted,
+            inputs = f"x = {shown(x)}"
+            out = _called(f, jnp.asarray(x), inputs=inputs, expected=expected)
+            agree(inputs, out, expected,
                   (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
                    "is not returned is lost"),
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
@@ -80,14 +80,14 @@ def framed(x):
 def grade_exchanged(exchanged: Callable) -> None:
     x, compiled = np.array([5.0, 6.0, 7.0, 8.0], np.float32), jax.jit(exchanged)
     pairs = [(i, j) for i in range(4) for j in range(4)]
-    for f, asked in ((exchanged, pairs[1:4]), (compiled, pairs)):
-        for i, j in asked:
-            wanted, once, twice = x.copy(), x.copy(), x.copy()
-            wanted[[i, j]] = x[[j, i]]
+    for f, swaps in ((exchanged, pairs[1:4]), (compiled, pairs)):
+        for i, j in swaps:
+            expected, once, twice = x.copy(), x.copy(), x.copy()
+            expected[[i, j]] = x[[j, i]]
             once[i], twice[j] = x[j], x[i]
-            given = f"x = {shown(x)}, i = {i}, j = {j}"
-            out = _called(f, jnp.asarray(x), i, j, given=given, wanted=wanted)
-            agree(given, out, wanted,
+            inputs = f"x = {shown(x)}, i = {i}, j = {j}"
+            out = _called(f, jnp.asarray(x), i, j, inputs=inputs, expected=expected)
+            agree(inputs, out, expected,
                   (np.shape(out) != (4,), "return the whole vector"),
                   (near(out, x), "this is the vector as it was"),
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
@@ -124,10 +124,10 @@ def grade_group_means(group_means: Callable) -> None:
         members = [values[groups == k] for k in range(3)]
         sums, sizes = np.array([m.sum() for m in members]), np.array([len(m) for m in members])
         f = jitted if trial else lambda v, g: group_means(v, g, 3)
-        given = f"the values {shown(values)} in the groups {shown(groups)}"
-        out = _called(f, jnp.asarray(values), jnp.asarray(groups), given=given,
-                      wanted=sums / sizes)
-        agree(given, out, sums / sizes,
+        inputs = f"the values {shown(values)} in the groups {shown(groups)}"
+        out = _called(f, jnp.asarray(values), jnp.asarray(groups), inputs=inputs,
+                      expected=sums / sizes)
+        agree(inputs, out, sums / sizes,
               (np.shape(out) != (3,), "one number for each group is wanted"),
               (near(out, [m[-1] for m in members]), "these are the last values of each group: a "
                "later `set` overwrites an earlier one"),
@@ -171,17 +171,17 @@ def grade_sieve(sieve: Callable) -> None:
     out = numbers(sieve())
     expect(jnp.shape(out) == (30,), "an array of thirty booleans, one for each number below 30")
     out = np.asarray(out)
-    told = (f"the primes below 30 are {PRIMES}, and yours are "
+    message = (f"the primes below 30 are {PRIMES}, and yours are "
             f"{np.flatnonzero(out).tolist()}\n")
     expect(out.dtype == bool, f"booleans are wanted, and these are {out.dtype}")
     expect(not np.array_equal(~out[2:], np.isin(np.arange(2, 30), PRIMES)),
-           told + "the other way round: True for primes")
-    expect(not out[4], told + "4 is still there: does the loop go on with the array that "
+           message + "the other way round: True for primes")
+    expect(not out[4], message + "4 is still there: does the loop go on with the array that "
            "the update returned?")
-    expect(not out[0] and not out[1], told + "0 and 1 are no primes")
-    expect(out[2], told + "2 is a prime, and is struck out: begin with its multiple 4")
-    expect(np.flatnonzero(out).tolist() == PRIMES, told + "for each number from 2 on, strike out "
-           "its multiples")
+    expect(not out[0] and not out[1], message + "0 and 1 are no primes")
+    expect(out[2], message + "2 is a prime, and is struck out: begin with its multiple 4")
+    expect(np.flatnonzero(out).tolist() == PRIMES, message + "for each number from 2 on, strike "
+           "out its multiples")
     steps = len(jax.make_jaxpr(sieve)().eqns)
     expect(steps < 30, f"right, but a program of {steps} equations: Python's loop was unrolled; "
            "let `lax.fori_loop` run it")
@@ -218,11 +218,11 @@ def sieve():
 def grade_slopes_of_mixed(answer: Any) -> None:
     expect(jnp.shape(answer) == (3,), f"three numbers are wanted, one for each of y, and yours is "
            f"{shown(answer)}")
-    for place, (found, wanted, why) in enumerate(zip(answer, (0.0, 14.0, 10.0), (
+    for place, (result, expected, why) in enumerate(zip(answer, (0.0, 14.0, 10.0), (
             "two values are written to place 0, and this one is lost",
             "this value stays in place 0, and goes into place 2, too: its slope has two parts",
             "place 2 holds more than this value when it is squared"), strict=True)):
-        agree(f"y[{place}]", found, wanted, why, what="the slope")
+        agree(f"y[{place}]", result, expected, why, what="the slope")
 
 
 exercise(
@@ -289,13 +289,13 @@ _PROGRAMS = (  # in a reader's words, how many updates are lost, a hint
 
 def grade_forgotten(forgotten: Callable) -> None:
     x = jnp.arange(4.0)
-    for body, wanted, why in _PROGRAMS:
+    for body, expected, why in _PROGRAMS:
         names: dict[str, Any] = {"jnp": jnp}
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         exec(compile(f"def f(x):\n{lines}", "<an example>", "exec"), names)
-        found = forgotten(names["f"], x)
-        agree("the function " + "; ".join(map(str.strip, body.splitlines())), found, wanted,
-              (np.shape(found) != (), "one number is wanted"), why,
+        result = forgotten(names["f"], x)
+        agree("the function " + "; ".join(map(str.strip, body.splitlines())), result, expected,
+              (np.shape(result) != (), "one number is wanted"), why,
               what="the number of lost updates", tolerance=0)
 
 
@@ -332,22 +332,22 @@ def grade_last_seen(last_seen: Callable) -> None:
     random = np.random.default_rng(0)
     lists = [[1, 0, 0, 1, 0], [2, 2, 2], *random.integers(0, 4, (5, 6)).tolist()]
     for items in lists:
-        wanted, first = np.full(4, -1), np.full(4, -1)
+        expected, first = np.full(4, -1), np.full(4, -1)
         for place, item in enumerate(items):
-            wanted[item] = place
+            expected[item] = place
             first[item] = place if first[item] < 0 else first[item]
         counts = np.bincount(items, minlength=4)
         for f in (lambda items: last_seen(items, 4), jax.jit(lambda items: last_seen(items, 4))):
-            given = f"items = {items} and count = 4"
-            found = _called(f, jnp.array(items), given=given, wanted=wanted)
-            agree(given, found, wanted,
-                  (near(found, first), "these are the first places"),
-                  (near(found, np.maximum(wanted, 0)), "an item that never comes has -1: where do "
-                   "you begin?"),
-                  (near(found, counts), "these are the counts"),
-                  (near(found, np.where(wanted < 0, 0, wanted + 1)) or
-                   near(found, np.where(wanted < 0, -1, wanted + 1)), "the first place is 0"),
-                  (np.shape(found) != (4,), "one number for each of the four items is wanted"),
+            inputs = f"items = {items} and count = 4"
+            result = _called(f, jnp.array(items), inputs=inputs, expected=expected)
+            agree(inputs, result, expected,
+                  (near(result, first), "these are the first places"),
+                  (near(result, np.maximum(expected, 0)), "an item that never comes has -1: where "
+                   "do you begin?"),
+                  (near(result, counts), "these are the counts"),
+                  (near(result, np.where(expected < 0, 0, expected + 1)) or
+                   near(result, np.where(expected < 0, -1, expected + 1)), "the first place is 0"),
+                  (np.shape(result) != (4,), "one number for each of the four items is wanted"),
                   "the places of one item are all written to one element; the largest is to stay",
                   tolerance=0)
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
@@ -357,7 +357,7 @@ def grade_last_seen(last_seen: Callable) -> None:
 
 
 def _sets_many(closed: Any) -> bool:
-    """Whether a program, or one in its equations, sets several elements at once."""
+    """Whether a program, or one inside it, sets several elements at once."""
     return any(eqn.primitive.name == "scatter" and eqn.invars[2].aval.size > 1
                or any(map(_sets_many, jaxpr.subjaxprs(eqn.params))) for eqn in closed.eqns)
 
@@ -392,19 +392,19 @@ def grade_cleared_from(cleared_from: Callable) -> None:
         x = np.arange(1, n + 1, dtype=np.float32)
         for f, how in ((cleared_from, ""), (jax.jit(cleared_from), ", under jit")):
             for i in range(n + 1):
-                wanted, clamped, one = x.copy(), x.copy(), x.copy()
-                wanted[i:i + 2] = 0.0
+                expected, clamped, one = x.copy(), x.copy(), x.copy()
+                expected[i:i + 2] = 0.0
                 clamped[min(i, n - 2):][:2] = 0.0
                 one[i:i + 1] = 0.0
-                given = f"x = {shown(x)} and i = {i}{how}"
-                found = _called(f, jnp.asarray(x), i, given=given, wanted=wanted)
-                agree(given, found, wanted,
-                      (near(found, x), "this is `x` as it was"),
-                      (near(found, clamped), "`dynamic_update_slice` moves a start that is too "
+                inputs = f"x = {shown(x)} and i = {i}{how}"
+                result = _called(f, jnp.asarray(x), i, inputs=inputs, expected=expected)
+                agree(inputs, result, expected,
+                      (near(result, x), "this is `x` as it was"),
+                      (near(result, clamped), "`dynamic_update_slice` moves a start that is too "
                        "near the end, so that all of the update is inside"),
-                      (near(found, one), "two elements are to be cleared, if there are two"),
-                      (np.shape(found) != x.shape, "return the whole vector"),
-                      (i >= n - 1 and near(found[0], 0.0), "a place beyond the end is not the "
+                      (near(result, one), "two elements are to be cleared, if there are two"),
+                      (np.shape(result) != x.shape, "return the whole vector"),
+                      (i >= n - 1 and near(result[0], 0.0), "a place beyond the end is not the "
                        "first one"),
                       "clear the elements i and i + 1, as far as they exist")
 
@@ -458,7 +458,7 @@ def after(x):
 
 
 def _whole_copies(f: Callable) -> int:
-    """How many loops of the compiled function copy an array, and do no more."""
+    """The number of loops of the compiled function that only copy an array."""
     source = jax.jit(f).lower(jnp.ones(6)).as_text("source")
     return len(re.findall(r"^ +\w+\[i\] = \w+\[i\]$", source, re.MULTILINE))
 
@@ -475,8 +475,8 @@ def grade_copies(answer: Any) -> None:
                  "reads",
         "before": "`y[0]` is read before the update, and then the old `y` is not needed any more",
         "after": "the old `y` is read after the update, so it must still be there"}
-    for (name, hint), found in zip(why.items(), answer, strict=True):
-        agree(f"`{name}`", found, _whole_copies(functions[name]), hint,
+    for (name, hint), result in zip(why.items(), answer, strict=True):
+        agree(f"`{name}`", result, _whole_copies(functions[name]), hint,
               what="the number of copies", tolerance=0)
 
 

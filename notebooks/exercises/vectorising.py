@@ -30,26 +30,26 @@ LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
 
 def grade_slowly(slowly: Callable) -> None:
     random = np.random.default_rng(0)
-    for in_axes, shapes, wanted in LOOPS:
+    for in_axes, shapes, expected in LOOPS:
         args = [random.integers(-9, 10, shape).astype(np.float32) for shape in shapes]
-        given = f"in_axes={in_axes} and arrays of the shapes {' and '.join(map(str, shapes))}"
+        inputs = f"in_axes={in_axes} and arrays of the shapes {' and '.join(map(str, shapes))}"
         calls: list[list[tuple]] = []
 
         def f(x: Any, *others: Any, calls: Any = calls) -> Any:
             calls.append([np.shape(a) for a in (x, *others)])
             return sum((2.0 * jnp.ravel(a)[-1] for a in others), jnp.ravel(x)[0])
 
-        found = slowly(f, in_axes)(*args)
+        result = slowly(f, in_axes)(*args)
         [size, *_] = (s[axis] for s, axis in zip(shapes, in_axes, strict=True) if axis is not None)
-        expect(len(calls) == size, f"for {given} there are {size} calls of f, and yours makes "
+        expect(len(calls) == size, f"for {inputs} there are {size} calls of f, and yours makes "
                f"{len(calls)}\none call for each example: a loop of Python's")
         why = ("an argument whose axis is None goes to each call as it is" if None in in_axes else
                "f is given one example, without the axis that counts them")
-        expect(calls[0] == wanted, f"for {given} f is given arrays of the shapes {wanted}, and "
-               f"yours gives it {calls[0]}\n{why}")
-        expect(not isinstance(found, list | tuple), f"for {given} one array of {size} numbers is "
-               f"wanted, and yours is a {type(found).__name__}: stack the results")
-        agree(given, found, jax.vmap(f, in_axes=in_axes)(*args), (
+        expect(calls[0] == expected, f"for {inputs} f is given arrays of the shapes {expected}, "
+               f"and yours gives it {calls[0]}\n{why}")
+        expect(not isinstance(result, list | tuple), f"for {inputs} one array of {size} numbers is "
+               f"wanted, and yours is a {type(result).__name__}: stack the results")
+        agree(inputs, result, jax.vmap(f, in_axes=in_axes)(*args), (
             any(in_axes), "the examples may lie along another axis than the first"))
 
 
@@ -95,14 +95,14 @@ def slowly(f, in_axes):
 def grade_seen_shape(seen_shape: Callable) -> None:
     for shape in ((5, 7, 2), (3,), (4, 6), (2, 3, 4, 5)):
         for axis in (*range(len(shape)), *range(-len(shape), 0)):
-            found, wanted = seen_shape(shape, axis), tuple(np.delete(shape, axis).tolist())
-            told = (f"for an array of shape {shape} and axis {axis} the function sees {wanted}, "
-                    f"and yours is {found!r}\n")
-            expect(isinstance(found, tuple), told + "a shape is a tuple")
-            expect(found != shape, told + "that is the shape of the whole batch")
-            expect(found == wanted, told + (
+            result, expected = seen_shape(shape, axis), tuple(np.delete(shape, axis).tolist())
+            message = (f"for an array of shape {shape} and axis {axis} the function sees "
+                    f"{expected}, and yours is {result!r}\n")
+            expect(isinstance(result, tuple), message + "a shape is a tuple")
+            expect(result != shape, message + "that is the shape of the whole batch")
+            expect(result == expected, message + (
                 "axes may be counted from the end: -1 is the last" if axis < 0 else
-                "the axes before the batch's stay, too" if found == shape[axis + 1:] else
+                "the axes before the batch's stay, too" if result == shape[axis + 1:] else
                 "one axis goes, the others stay in their order"))
 
 
@@ -135,10 +135,10 @@ def grade_columns_in_axes(answer: Any) -> None:
     except (TypeError, ValueError, IndexError):
         raise Hint(f"with in_axes={answer} `vmap` refuses, as the axes that you name do not have "
                    "one and the same size: which axis of the table counts its columns?") from None
-    given = f"table = np.arange(12).reshape(3, 4) and in_axes={answer}"
-    agree(given, columns[0], table[:, 0], "those are rows: along axis 0 lie the rows",
+    inputs = f"table = np.arange(12).reshape(3, 4) and in_axes={answer}"
+    agree(inputs, columns[0], table[:, 0], "those are rows: along axis 0 lie the rows",
           what="the first column that f should be given")
-    agree(given, rows[0], row, "an argument that is the same for all has None",
+    agree(inputs, rows[0], row, "an argument that is the same for all has None",
           what="the row that f should be given")
 
 
@@ -154,15 +154,15 @@ def grade_all_pairs(all_pairs: Callable) -> None:
     random = np.random.default_rng(1)
     for n, m in ((3, 2), (2, 4), (1, 3), (3, 3)):
         xs, ys = (jnp.array(random.integers(0, 9, size).astype(np.float32)) for size in (n, m))
-        wanted: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
-        given = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
-        with instead_of(ValueError, "inconsistent sizes", f"for {given} a table of {n} rows and "
+        expected: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
+        inputs = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
+        with instead_of(ValueError, "inconsistent sizes", f"for {inputs} a table of {n} rows and "
                         f"{m} columns is wanted, and yours is an error: one `vmap` goes through "
                         "both lists at once; let each of two go through one"):
-            found = all_pairs(lambda x, y: x - 2 * y)(xs, ys)
-        agree(given, found, wanted,
-              (near(found, wanted.T), "a column for each x: which `vmap` is the outer one?"),
-              (np.shape(found) != (n, m), f"{n} x and {m} y make a table of shape {(n, m)}; each "
+            result = all_pairs(lambda x, y: x - 2 * y)(xs, ys)
+        agree(inputs, result, expected,
+              (near(result, expected.T), "a column for each x: which `vmap` is the outer one?"),
+              (np.shape(result) != (n, m), f"{n} x and {m} y make a table of shape {(n, m)}; each "
                "of the two `vmap` maps over one argument, and leaves the other as it is"),
               "f takes x first, then y")
 
@@ -190,14 +190,14 @@ def grade_diagonal_sums(diagonal_sums: Callable) -> None:
     random = np.random.default_rng(2)
     for batch, n in ((2, 2), (3, 2), (2, 3), (1, 4), (4, 1)):
         xs = random.integers(0, 9, (batch, n, n)).astype(np.float32)
-        given = f"{batch} matrices, {shown(xs)},"
-        with instead_of(TypeError, "shapes", f"for {given} yours multiplies shapes that do not "
+        inputs = f"{batch} matrices, {shown(xs)},"
+        with instead_of(TypeError, "shapes", f"for {inputs} yours multiplies shapes that do not "
                         "fit: the matrices may be of any size; how large is this one?"):
-            found = diagonal_sums(jnp.array(xs))
+            result = diagonal_sums(jnp.array(xs))
         every = xs.sum((1, 2))
-        agree(given, found, xs.trace(axis1=1, axis2=2),
-              (near(found, every), "that is the sum of all elements"),
-              (np.shape(found) == (), "one number for each matrix: write the function of one "
+        agree(inputs, result, xs.trace(axis1=1, axis2=2),
+              (near(result, every), "that is the sum of all elements"),
+              (np.shape(result) == (), "one number for each matrix: write the function of one "
                "matrix, and vectorise that"),
               "the diagonal of a matrix has the same index twice")
 
@@ -223,19 +223,19 @@ def grade_max_p(max_p: Any) -> None:
     expect(callable(getattr(max_p, "impl", None)), "`mini.max_p` is a Primitive with a rule `impl`")
     x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
     for axes in ((1,), (0, 2), (0, 1, 2)):
-        given, found = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
-        expect(isinstance(found, list | tuple), f"for {given} [{shown(x.max(axes))}] is wanted, "
-               f"and yours is {shown(found)}: a rule gives a list, here of one array")
-        agree(given, found[0], x.max(axes), "the largest along those axes")
+        inputs, result = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
+        expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is wanted, "
+               f"and yours is {shown(result)}: a rule gives a list, here of one array")
+        agree(inputs, result[0], x.max(axes), "the largest along those axes")
     expect(callable(getattr(max_p, "batch", None)),
            "now the rule `batch`, as `batched` in `linear` is one")
     mini = _library()
     for axis in (0, 1, 2):
-        given = f"mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes={axis}) of x = {shown(x)}"
-        with instead_of(TypeError, "not iterable", f"for {given}, `batch` does not give two lists: "
-                        "the results, and where the axis of the batch is in each"):
-            found = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
-        agree(given, found, np.moveaxis(x, axis, 0).max(1), (
+        inputs = f"mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes={axis}) of x = {shown(x)}"
+        with instead_of(TypeError, "not iterable", f"for {inputs}, `batch` does not give two "
+                        "lists: the results, and where the axis of the batch is in each"):
+            result = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
+        agree(inputs, result, np.moveaxis(x, axis, 0).max(1), (
             axis > 0, "where is the axis of the batch when the maximum is taken?"),
             "with one axis more in front, axis k of the example is axis k + 1 of the batch")
 
@@ -276,20 +276,20 @@ def grade_per_example(per_example: Callable) -> None:
     for n, features in ((3, 2), (1, 3), (2, 2)):
         w = jnp.array(random.integers(-2, 3, features).astype(np.float32))
         xs = jnp.array(random.integers(-2, 3, (n, features)).astype(np.float32))
-        given = f"loss(w, x) = sum(w * x)**2, w = {shown(w)} and xs = {shown(xs)}"
-        wanted = 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(xs)
+        inputs = f"loss(w, x) = sum(w * x)**2, w = {shown(w)} and xs = {shown(xs)}"
+        expected = 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(xs)
 
         def loss(w: Any, x: Any) -> Any:
             return jnp.sum(w * x) ** 2
 
-        with instead_of(TypeError, "scalar", f"for {given} the answer is {shown(wanted)}, and "
+        with instead_of(TypeError, "scalar", f"for {inputs} the answer is {shown(expected)}, and "
                         "yours is an error: a gradient is of one number, and `vmap` of the loss "
                         "gives one for each example; which of the two comes first?"):
-            found = per_example(loss)(w, xs)
-        agree(given, found, wanted,
-              (np.shape(found) == (features,), "one gradient, of all examples together: take the "
+            result = per_example(loss)(w, xs)
+        agree(inputs, result, expected,
+              (np.shape(result) == (features,), "one gradient, of all examples together: take the "
                "gradient first, and vectorise that"),
-              (np.shape(found) == (n,), "those are the losses: where is the gradient?"),
+              (np.shape(result) == (n,), "those are the losses: where is the gradient?"),
               "the gradient with respect to w, the first argument")
 
 
@@ -312,20 +312,20 @@ def per_example(loss):
 # -- three_shapes ----------------------------------------------------------------------------------
 
 def grade_three_shapes(answer: Any) -> None:
-    given = "x of shape (2, 3, 4), in_axes=2 outside and in_axes=0 inside,"
+    inputs = "x of shape (2, 3, 4), in_axes=2 outside and in_axes=0 inside,"
     expect(isinstance(answer, list | tuple) and len(answer) == 3
            and all(isinstance(shape, tuple) for shape in answer),
            f"three shapes are wanted, each a tuple, and yours is {answer!r}")
     inside, between, numpys = answer
-    told = f"for {given} yours is {list(answer)}\n"
-    expect(inside != (2, 3, 4) or numpys == (2, 3, 4), told + "begin with what f sees: "
+    message = f"for {inputs} yours is {list(answer)}\n"
+    expect(inside != (2, 3, 4) or numpys == (2, 3, 4), message + "begin with what f sees: "
            "two transformations have each taken one axis away")
-    expect(between not in ((3, 4), (2, 4)), told + "the outer `vmap` takes its axis first, the "
+    expect(between not in ((3, 4), (2, 4)), message + "the outer `vmap` takes its axis first, the "
            "last of three; what is left is the batch of the inner one")
-    expect(between == (2, 3), told + "the second: which axis has the outer `vmap` taken?")
-    expect(inside == (3,), told + "the first: the inner `vmap` has taken axis 0 of (2, 3)")
-    expect(sorted(numpys) == [2, 3, 4], told + "the third: NumPy is given every number of x")
-    expect(numpys == (2, 3, 4), told + "the third: the rule of `sin` need not move any axis")
+    expect(between == (2, 3), message + "the second: which axis has the outer `vmap` taken?")
+    expect(inside == (3,), message + "the first: the inner `vmap` has taken axis 0 of (2, 3)")
+    expect(sorted(numpys) == [2, 3, 4], message + "the third: NumPy is given every number of x")
+    expect(numpys == (2, 3, 4), message + "the third: the rule of `sin` need not move any axis")
 
 
 exercise(
@@ -356,25 +356,25 @@ def grade_hypot_p(hypot_p: Any) -> None:
             moved.append(params)
             return listened(*args, **params)
 
-        given = f"batch(Axis(2), (x, y), {dims}) of two arrays of shape (2, 2)"
+        inputs = f"batch(Axis(2), (x, y), {dims}) of two arrays of shape (2, 2)"
         one, two = (y[0] if d is None else y if k else x for k, d in enumerate(dims))
         mini.transpose_p.impl = listening
         try:
-            found = hypot_p.batch(mini.Axis(2), (one, two), dims)
+            result = hypot_p.batch(mini.Axis(2), (one, two), dims)
         finally:
             mini.transpose_p.impl = listened
-        expect(isinstance(found, tuple | list) and len(found) == 2
-               and all(isinstance(part, list | tuple) and len(part) == 1 for part in found),
-               f"for {given} two lists of one entry are wanted, the result and where its axis is; "
-               f"yours is {' '.join(repr(found).split())}")
-        [out], [dim] = found
-        expect(not (moved and dims[0] == dims[1]), f"for {given} no axis moves, and yours calls "
+        expect(isinstance(result, tuple | list) and len(result) == 2
+               and all(isinstance(part, list | tuple) and len(part) == 1 for part in result),
+               f"for {inputs} two lists of one entry are wanted, the result and where its axis is; "
+               f"yours is {' '.join(repr(result).split())}")
+        [out], [dim] = result
+        expect(not (moved and dims[0] == dims[1]), f"for {inputs} no axis moves, and yours calls "
                f"`transpose` {len(moved)} times: both have their axis at the same place")
-        expect(isinstance(dim, int), f"for {given} the result is a batch, and yours says that its "
+        expect(isinstance(dim, int), f"for {inputs} the result is a batch, and yours says that its "
                f"axis is at {dim!r}: one of the two has no axis, and is the same for all")
         every = [np.hypot(*(z if d is None else np.take(z, i, d)
                             for z, d in zip((one, two), dims, strict=True))) for i in range(2)]
-        agree(given, np.moveaxis(out, dim, 0), np.stack(every), (
+        agree(inputs, np.moveaxis(out, dim, 0), np.stack(every), (
             dims[0] != dims[1] and None not in dims,
             "the axes are at different places: they must be brought to the same one first"),
             (None in dims, "what is the same for all must be repeated for each example"),

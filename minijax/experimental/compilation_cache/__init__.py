@@ -1,4 +1,4 @@
-"""The compiled programs that are kept on disk: `compilation_cache`.
+"""The compiled programs on disk: `compilation_cache`.
 
 In JAX: `jax/experimental/compilation_cache/`.
 """

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept for the next process.
+"""The directory of compiled programs, which later processes load.
 
 Stands on `config`.  In JAX: `jax/_src/compilation_cache.py`.
 """
@@ -9,7 +9,7 @@ __all__ = ["reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path: str) -> None:
-    """Keep them in this directory: the flag ``jax_compilation_cache_dir``.
+    """Store compiled programs in this directory: the flag ``jax_compilation_cache_dir``.
 
     >>> set_cache_dir(config.read("jax_compilation_cache_dir"))
     """
@@ -17,7 +17,7 @@ def set_cache_dir(path: str) -> None:
 
 
 def reset_cache() -> None:
-    """Forget where they are kept, for the flag to say it: it is asked each time here.
+    """Read the flag again: here it is read for each program.
 
     >>> reset_cache()
     """

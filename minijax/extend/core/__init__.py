@@ -88,7 +88,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of the tangents of numbers: the same, or `float0` where nothing can vary.
+    """The dtype of the tangents of a dtype: the same, or `float0` for integers and booleans.
 
     >>> primal_dtype_to_tangent_dtype("bfloat16"), primal_dtype_to_tangent_dtype("int32")
     (dtype(bfloat16), dtype([('float0', 'V')]))
@@ -110,10 +110,10 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """``force(val)``, of the number where a tracer knows it.
+    """``force(val)``, of the concrete value of a tracer.
 
     Raises:
-      ConcretizationTypeError: where it does not, with the `context`.
+      ConcretizationTypeError: where a tracer has none, with the `context`.
 
     >>> concrete_or_error(int, 2.5)
     2
@@ -125,7 +125,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
 class OpaqueTraceState(NamedTuple):
-    """Which trace was current: equal as long as it is."""
+    """The level of the current trace, to compare with that of another moment."""
 
     level: core.Level | None
 
@@ -140,7 +140,7 @@ def trace_state_clean() -> bool:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """The state to compare with a later one, to know whether a transformation came between.
+    """The state, which differs from that of another moment if a transformation came between.
 
     >>> get_opaque_trace_state() == get_opaque_trace_state()
     True
@@ -159,7 +159,7 @@ def find_top_trace(xs: Any) -> core.Trace:
 
 @contextlib.contextmanager
 def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A block whose operations go to a trace.
+    """A block whose operations a trace processes.
 
     >>> with set_current_trace(core.base_trace):
     ...     core.current_trace.get() is core.base_trace
@@ -175,7 +175,7 @@ def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[core.Trace]:
-    """A block that is given the current trace, in whose place numbers are computed at once.
+    """A block that gets the current trace, and evaluates its own operations eagerly.
 
     >>> with take_current_trace() as trace:
     ...     trace is core.base_trace
@@ -187,7 +187,7 @@ def take_current_trace() -> Iterator[core.Trace]:
 
 
 def eval_context() -> contextlib.AbstractContextManager[None]:
-    """A block whose operations compute numbers at once, and take no tracers.
+    """A block whose operations are evaluated eagerly, and take no tracers.
 
     >>> with eval_context():
     ...     core.current_trace.get() is core.base_trace
@@ -196,7 +196,7 @@ def eval_context() -> contextlib.AbstractContextManager[None]:
     return set_current_trace(core.base_trace)
 
 
-# ── Names that only JAX's own programs fill with something ───────────────────────────────────
+# ── Names that have a meaning only in JAX's own programs ─────────────────────────────────────
 
 class DropVar(Var):
     """The variable of a result that no equation reads.
@@ -220,7 +220,7 @@ class TraceTag:
 
 
 def call_impl(f: Any, *args: Any, **params: Any) -> Any:
-    """Call a `linear_util.WrappedFun`; the parameters are about the equation.
+    """Call a `linear_util.WrappedFun`; the parameters are those of the equation.
 
     >>> from minijax.extend.linear_util import wrap_init
     >>> call_impl(wrap_init(abs, debug_info=DebugInfo("f", "f")), -1, name="g")
@@ -230,9 +230,9 @@ def call_impl(f: Any, *args: Any, **params: Any) -> Any:
 
 
 class CallPrimitive(Primitive):
-    """Calls a function of flat arguments, whose equations come to stand where it is called.
+    """Calls a function of flat arguments, whose equations are inlined.
 
-    `jit_p` is what makes one equation of it.
+    `jit_p` makes one equation of a function.
     """
 
     def __init__(self, name: str):

@@ -1,4 +1,4 @@
-"""The primitives, for interpreters that tell equations apart by them.
+"""The primitives, for interpreters that distinguish equations by them.
 
 Stands on `lax`, and on all that has equations.  In JAX: `jax/extend/core/primitives.py`.
 """
