@@ -14,7 +14,8 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.custom import custom_jvp_vjp
-from minijax.control_flow.program_rules import joined, rearranged, running_one_of, split_list
+from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
+                                                running_one_of)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.vmap import Dim, batch_jaxpr, batch_to
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
@@ -75,35 +76,15 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches
     index, inner = args[0], list(unknown[1:])
     known_args, unknown_args = partition_list(args[1:], inner)
     none_forwarded = [False] * len(inner)
-    out = joined(partial_eval_jaxpr(b, inner, forwardable=none_forwarded).unknown_out
-                 for b in branches)
-    halves = [partial_eval_jaxpr(b, inner, out, none_forwarded) for b in branches]
-    residuals = tuple(tuple(h.residual_avals) for h in halves)  # each branch hands on all
-    known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
-    rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
-    return PartialEvalResult([index, *known_args], {"branches": known},
-                  lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
-
-
-Residuals = tuple[tuple[ShapedArray, ...], ...]  # their types, for each branch
-
-
-@cached_on_jaxpr
-def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
-    """A known half that returns every branch's residuals: zeros in place of the others'."""
-    def run(*args: Any) -> list:
-        outs = eval_jaxpr(known.jaxpr, known.consts, *args)
-        outs, own = split_list(outs, len(outs) - len(residuals[n]))
-        return [*outs, *(x for k, avals in enumerate(residuals)
-                         for x in (own if k == n else map(ad_util.zeros, avals)))]
-    return stage(run, known.in_avals, known.jaxpr.debug_info)
-
-
-def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
-    """An unknown half that is given every branch's residuals and uses its own."""
-    own, rest = split_list(range(len(unknown.in_avals)), len(residuals[n]))
-    return rearranged(unknown, [*(x for k, avals in enumerate(residuals)
-                                  for x in (own if k == n else avals)), *rest])
+    unknown_out = elementwise_or(
+        partial_eval_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
+    halves = [partial_eval_jaxpr(b, inner, unknown_out, none_forwarded) for b in branches]
+    known_branches, unknown_branches, _ = zip(*join_residuals(
+        [(h.known, h.unknown, h.residual_avals) for h in halves], start=0), strict=True)
+    return PartialEvalResult(
+        [index, *known_args], {"branches": known_branches},
+        lambda residuals: [index, *residuals, *unknown_args], {"branches": unknown_branches},
+        unknown_out)
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches

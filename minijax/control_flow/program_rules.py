@@ -1,9 +1,10 @@
-"""What the rules of operations with programs inside share, and those that run one of several.
+"""What the rules of primitives with jaxprs inside share, and the rules of those that run one.
 
 Stands on `core`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,14 +13,16 @@ from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import Dim, batch_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Var, cached_on_jaxpr, merge_lists, partition_list
-from minijax.primitives.ad_util import move_axis
+from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, merge_lists,
+                                partition_list)
+from minijax.primitives.ad_util import move_axis, zeros
+from minijax.core.tracing import stage
 
 Flags = Sequence[bool]
 
 
 def has_tangent(tangents: Sequence[Any]) -> list[bool]:
-    """Which tangents, or cotangents, are no symbolic zeros."""
+    """Which tangents, or cotangents, are not symbolic zeros."""
     return [not isinstance(t, Zero) for t in tangents]
 
 
@@ -29,7 +32,7 @@ def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
 
 
 def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """The items in consecutive pieces of these sizes, and what is left."""
+    """The items in consecutive pieces of these sizes, and the rest."""
     pieces, start = [], 0
     for size in sizes:
         pieces.append(list(items[start:start + size]))
@@ -38,12 +41,11 @@ def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
 
 
 @cached_on_jaxpr
-@cached_on_jaxpr
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
     """The same program with its inputs and outputs, or some of them, in another order.
 
-    A type among the inputs is that of one at which the program does not look.
+    A type among the inputs stands for a new input that the program ignores.
     """
     jaxpr = closed.jaxpr
     ins = jaxpr.invars if inputs is None else tuple(
@@ -59,20 +61,71 @@ def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
                                    for x, h in zip(outs, has, strict=False)]
 
 
+def batch_axes_first(args: Sequence[Any], dims: Sequence[Dim]) -> list[Any]:
+    """The arguments, the batched ones with their batch axis in front."""
+    return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+
+
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
 
-def joined(flags: Any) -> list[bool]:
+def elementwise_or(flags: Any) -> list[bool]:
     """Where any of several lists of flags is true."""
     return [any(column) for column in zip(*flags, strict=True)]
 
 
+Halves = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[ShapedArray]]
+
+
+def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
+    """The halves of branches, changed so that all branches hand over residuals of the same types.
+
+    Args:
+      branches: for each branch the first half, whose last outputs are its residuals; the second
+        half, which takes them from input `start` on; and their types.
+    """
+    numbered = [[(aval, avals[:i].count(aval)) for i, aval in enumerate(avals)]
+                for _, _, avals in branches]
+    slots = list(dict.fromkeys(itertools.chain(*numbered)))
+    slot_avals = [aval for aval, _ in slots]
+    joined: list[Halves] = []
+    for (first, second, _), own in zip(branches, numbered, strict=True):
+        places = [slots.index(each) for each in own]
+        if places != [*range(len(slots))]:
+            first = _returning_residuals(first, places, slot_avals)
+            second = _taking_residuals(second, start, places, slot_avals)
+        joined.append((first, second, slot_avals))
+    return joined
+
+
+@cached_on_jaxpr
+def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
+                         slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A first half with its residuals at these places among those of all branches, else zeros."""
+    def run(*args: Any) -> list:
+        outs = eval_jaxpr(first.jaxpr, first.consts, *args)
+        outs, residuals = split_list(outs, len(outs) - len(places))
+        own = dict(zip(places, residuals, strict=True))
+        return [*outs, *(own[i] if i in own else zeros(aval)
+                         for i, aval in enumerate(slot_avals))]
+    return stage(run, first.in_avals, first.jaxpr.debug_info)
+
+
+def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
+                      slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A second half that is given the residuals of all branches, and uses its own."""
+    before, residuals, after = split_list(range(len(second.in_avals)), start, len(places))
+    own = dict(zip(places, residuals, strict=True))
+    return rearranged(second, [
+        *before, *(own.get(i, aval) for i, aval in enumerate(slot_avals)), *after])
+
+
 def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -> dict[str, Any]:
-    """The rules of an operation that runs one of the programs in a parameter.
+    """The rules of a primitive that runs one of the programs in a parameter.
 
     Args:
       field: the parameter: a program, or a tuple of several.
-      leading: how many operands are not the programs' but choose among them.
-      computes_again: programs that are transposed compute known values, too.
+      leading: the number of operands that choose a program and are not passed to it.
+      computes_again: whether programs that are transposed compute known values, too.
     """
     def apply(p: Primitive, params: Params, operands: Sequence[Any],
               derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]]
@@ -80,12 +133,12 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
         """The outputs of other programs, derived from each to return what any of them returns."""
         value = params[field]
         programs = value if isinstance(value, tuple) else (value,)
-        made = [derive(closed, None) for closed in programs]
-        flags = joined(own for _, own in made)
+        derived = [derive(closed, None) for closed in programs]
+        flags = elementwise_or(own for _, own in derived)
         new = tuple(program if list(own) == flags else derive(closed, flags)[0]
-                    for closed, (program, own) in zip(programs, made, strict=True))
-        changed = new if isinstance(value, tuple) else new[0]
-        return p.bind(*operands, **params | {field: changed}), flags
+                    for closed, (program, own) in zip(programs, derived, strict=True))
+        return p.bind(*operands, **params | {
+            field: new if isinstance(value, tuple) else new[0]}), flags
 
     @ForPrimitive
     def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
@@ -98,16 +151,16 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, **params: Any
               ) -> tuple[list, list]:
-        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         batched = [d is not None for d in dims[leading:]]
-        outs, out_batched = apply(p, params, moved, lambda closed, keep: batch_jaxpr(
-            closed, axis.size, axis.name, batched, keep))
+        outs, out_batched = apply(
+            p, params, batch_axes_first(args, dims),
+            lambda closed, keep: batch_jaxpr(closed, axis.size, axis.name, batched, keep))
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive
     def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
         linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
-        fixed, asked = partition_list(args, linear)
+        fixed, linear_args = partition_list(args, linear)
 
         def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
             ct_avals = types_of(cotangents)
@@ -116,7 +169,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
                 ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
             return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)
         outs, out_has = apply(p, params, [*fixed, *partition_list(cotangents, has)[True]], derive)
-        zeros = [Zero(x.aval) for x in partition_list(asked, out_has)[False]]
-        return merge_lists(([None] * len(fixed), merge_lists((zeros, outs), out_has)), linear)
+        vanishing = [Zero(x.aval) for x in partition_list(linear_args, out_has)[False]]
+        return merge_lists(([None] * len(fixed), merge_lists((vanishing, outs), out_has)), linear)
 
     return {"jvp": jvp, "batch": batch, "transpose": transpose}
