@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from minijax.util import source_info, tracebacks
-from minijax import errors, tree_util
+from minijax import errors
 from minijax.transforms import arguments, compiled
 from minijax.control_flow.program_rules import rearranged, split_list
-from minijax.control_flow.traced_bodies import Body, TraceRequest
+from minijax.control_flow.traced_functions import Operands, TracedFunction, TraceRequest
 from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
                                   used_inputs)
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
                                            reading)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, partition_list
-from minijax.core.tracing import check_arg, is_tracer
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, merge_lists, partition_list
+from minijax.core.tracing import is_tracer
 
 TRACED_FOR = "checkpoint / remat"
 
@@ -71,17 +71,17 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     Args:
       fun: a function of arrays and trees of arrays.
       prevent_cse: accepted for JAX's sake; the second computation is never merged with the first.
-      policy: says of a primitive, the types of its arguments and its parameters whether the
-        result may be kept; `checkpoint_policies` has some.  None: nothing but the arguments.
+      policy: ``(primitive, *types, **params)``, true if the result may be saved, as in
+        `checkpoint_policies`; None: only the arguments are saved.
       static_argnums: positions of arguments that are not arrays.
       static_argnames: names of such arguments.
-      concrete: refused, as JAX refuses it.
+      concrete: refused, as in JAX.
 
     Returns:
       A function of the same arguments.
 
     Raises:
-      ValueError: on call, for the number of an argument that is not given.
+      ValueError: on call, for the position of an argument that was not passed.
 
     >>> import minijax as jax
     >>> f = checkpoint(lambda x: jax.numpy.sin(jax.numpy.sin(x)))
@@ -106,28 +106,27 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
 
     def called(function: Callable, args: tuple, kwargs: dict) -> Any:
         places = {i % len(args) for i in (*numbers, *static.places(len(args)))}
-        body, values = _staged(function, args, kwargs, places)
+        traced, values = _staged(function, args, kwargs, places)
         outs = compiled.called(lambda: checkpoint_p.bind(
-            *body.consts, *values, jaxpr=body.program, name=source_info.function_name(fun),
+            *traced.consts, *values, jaxpr=traced.program, name=source_info.function_name(fun),
             differentiated=False, policy=policy),
             lambda: arguments.flattened(function, args, TRACED_FOR, False, kwargs, places)[0](
                 *values))
-        return body.tree_of(outs)
+        return traced.tree_of(outs)
 
     @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         _check_static(numbers, args)
         named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
         function = functools.partial(fun, **named) if named else fun
-
         try:
             return called(function, args, kwargs)
         except NotCarriedError as error:
             refs = carried_first(error)
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
-            given = {"values_of_references": values, **kwargs}
-            return called(tracebacks.wraps(fun)(reading(function, refs)), args, given), values
+            return called(tracebacks.wraps(fun)(reading(function, refs)), args,
+                          {"values_of_references": values, **kwargs}), values
         return carrying_refs(with_refs, refs)
     return checkpointed
 
@@ -143,20 +142,17 @@ def _check_static(numbers: Any, args: tuple) -> None:
 
 
 def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
-            ) -> tuple[Body, list]:
+            ) -> tuple[TracedFunction, list]:
     """The program of a function for arguments, and the arrays that these consist of."""
     arguments.check_callable(fun)
-    values = []
-
-    def types_of(tree: Any) -> Any:
-        leaves, structure = tree_util.tree_flatten(tree)
-        arrays = list(map(check_arg, leaves))
-        values.extend(arrays)
-        return structure.unflatten_types([x.aval for x in arrays])
-    types = tuple(x if i in static else types_of(x) for i, x in enumerate(args))
-    given = TraceRequest(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
+    is_static = [i in static for i in range(len(args))]
+    dynamic_args, static_args = partition_list(args, is_static)
+    operands = Operands((dynamic_args, kwargs))
+    arg_types, kwarg_types = operands.types
+    types = tuple(merge_lists((arg_types, static_args), is_static))
     try:
-        return given.body(), values
+        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, is_tracer
+                            ).traced(), operands.values
     except errors.ConcretizationTypeError as error:
         if "for checkpoint" in str(error):
             errors.with_cure(error, "Consider using the `static_argnums` parameter for `jax.remat` "
