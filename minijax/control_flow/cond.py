@@ -195,7 +195,7 @@ def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
         if isinstance(value, custom_jvp_vjp.Rule) and not checks:
-            return value.changed(functools.partial(_unchecked, value))
+            return value.with_call(functools.partial(_unchecked, value))
         return _part(value, checks) if isinstance(value, ClosedJaxpr) else value
 
     eqns = []

@@ -40,6 +40,10 @@ def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*pieces, list(items[start:])]
 
 
+def split_half(items: Sequence[Any]) -> list[list[Any]]:
+    return split_list(items, len(items) // 2)
+
+
 @cached_on_jaxpr
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:

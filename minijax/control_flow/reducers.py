@@ -15,6 +15,7 @@ from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
                           ShapedArray, cannot)
 from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.core.vmap import batch_to, vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -57,14 +58,9 @@ def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -
     return [ad_util.reshaped(x, shape) for x in outs]
 
 
-def _halves(args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The operands, and what each begins with."""
-    return args[:len(args) // 2], args[len(args) // 2:]
-
-
 def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computation: Any
            ) -> list[Array]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     kept = without(range(operands[0].ndim), dimensions)
     turned = [ad_util.transpose_p.bind(x, permutation=(*dimensions, *kept)) for x in operands]
     size = math.prod(operands[0].shape[d] for d in dimensions)
@@ -74,12 +70,12 @@ def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computat
 
 def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
     rows, rank = [], args[0].ndim
-    for x, init in zip(*_halves(args), strict=True):
+    for x, init in zip(*split_half(args), strict=True):
         found = in_windows(x, init, **sizes)
         turned = ad_util.transpose_p.bind(found, permutation=(*range(rank, 2 * rank), *range(rank)))
         rows.append(ad_util.reshaped(turned, (math.prod(turned.shape[:rank]),
                                               *turned.shape[rank:])))
-    return _joined(rows, _halves(args)[1], jaxpr)
+    return _joined(rows, split_half(args)[1], jaxpr)
 
 
 def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
@@ -96,7 +92,7 @@ def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) 
 
 def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[int],
                  computation: Any) -> list[ShapedArray]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     refuse((any(x.shape for x in inits),
             f"reduce found non-scalar initial value: {[x.shape for x in inits]}"),
            error=ValueError)
@@ -111,7 +107,7 @@ def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[in
 
 def _types_in_windows(*args: ShapedArray, jaxpr: ClosedJaxpr, consts: tuple,
                       window_dimensions: Sequence[int], **sizes: Any) -> list[ShapedArray]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     refuse(([x.dtype for x in operands] != [x.dtype for x in inits],
             "reduce_window got inconsistent dtypes for operands and init_values: got operand "
             f"dtypes {[x.dtype for x in operands]} and init_value dtypes "
@@ -133,8 +129,8 @@ def _joining(name: str, program: Callable[..., list[Array]], types: Callable[...
 
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-        operands, inits = _halves(args)
-        if any(d is not None for d in _halves(dims)[1]):  # JAX: not implemented
+        operands, inits = split_half(args)
+        if any(d is not None for d in split_half(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
         moved = [ad_util.batched_in_front(x, d, axis.size)
                  for x, d in zip(operands, dims, strict=False)]
