@@ -17,9 +17,10 @@ from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to
+from minijax.core.vmap import batch_jaxpr, batch_to
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs, without_dead_equations)
+from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
@@ -42,8 +43,7 @@ def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[n
 RULES = running_one_of("branches", leading=1)
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
-           ) -> tuple[list, list]:
+def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
     """Where each example has a choice of its own: run every branch on all, and select."""
     if dims[0] is None:
         return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
@@ -87,8 +87,7 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches
         unknown_out)
 
 
-def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
-           ) -> None:
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches) -> None:
     index = b.clamp(operands[0](()), 0, len(branches) - 1)
     for n, branch in enumerate(branches):
         with b.when(b.eq(index, n)):
@@ -98,8 +97,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 def _in_place(k: int, /, *, branches: Branches) -> list[int]:
     """Each branch knows what it still reads: any operand of the type may be overwritten."""
     wanted = branches[0].out_avals[k].strip_weak_type()
-    return [n for n, aval in enumerate(branches[0].in_avals, 1)
-            if aval.strip_weak_type() is wanted]
+    return [n for n, aval in enumerate(branches[0].in_avals, 1) if aval.strip_weak_type() is wanted]
 
 
 def _examples() -> list[Example]:

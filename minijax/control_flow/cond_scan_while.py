@@ -305,9 +305,8 @@ def _part(name: str, path: tuple) -> str:
 
 # ── scan, map ────────────────────────────────────────────────────────────────────────────────
 
-def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
-         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False
-         ) -> tuple[Any, Any]:
+def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[Any, Any]:
     """Run a function over the leading axis of arrays, with a carry from step to step.
 
     Args:
@@ -494,8 +493,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
         try:
-            return while_in_python(cond_fun, body_fun,
-                                   tree_util.tree_map(core.as_value, init_val))
+            return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a tracer, of vmap for instance
     try:

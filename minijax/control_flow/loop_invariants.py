@@ -52,8 +52,7 @@ def with_linear_constants_before(body: ClosedJaxpr, linear: Flags
     moved, left = [], []
     for eqn in jaxpr.eqns:
         read = {x for x in eqn.invars if isinstance(x, Var)}
-        shrinks = (sum(v.aval.size for v in eqn.outvars)
-                   <= sum(v.aval.size for v in read & sides))
+        shrinks = sum(v.aval.size for v in eqn.outvars) <= sum(v.aval.size for v in read & sides)
         if read <= known and not eqn.effects and (shrinks or read.isdisjoint(sides)):
             moved.append(eqn)
             known.update(eqn.outvars)

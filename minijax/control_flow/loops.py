@@ -23,9 +23,10 @@ from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, 
 from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
 from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
+from minijax.core.vmap import batch_jaxpr, batch_to, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
@@ -96,7 +97,7 @@ class Loop:
         """The state takes over the memory of what it begins with."""
         return [len(self.tests) + self.num_consts + k] if k < self.num_carry else []
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    def jvp(self, primals: list, tangents: list) -> Outs:
         """Outputs and their tangents, which the loop carries along."""
         tangents = tangents[len(self.tests):]  # a condition has none
         program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
@@ -189,7 +190,7 @@ class Scan(Loop):
         carry, rows = split_list(self.body.out_avals, self.num_carry)
         return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
 
-    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
+    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
         body, batched, out_batched = self.settled(
             lambda closed, *flags: batch_jaxpr(closed, axis.size, axis.name, *flags),
             [d is not None for d in dims])
@@ -209,8 +210,7 @@ class Scan(Loop):
         before, known, is_fixed = with_fixed_outputs_before(
             halves.known, known_kinds.count(CONST), halves.unknown_out.count(False))
         each_kind = iter(CONST if each else ROW for each in is_fixed)
-        needed = [next(each_kind) if place is None else self.kinds[place]
-                  for place in halves.needs]
+        needed = [next(each_kind) if place is None else self.kinds[place] for place in halves.needs]
         rest = [*needed, *later_kinds]
         body, order, _ = in_order(halves.unknown, rest,
                                   partition_list(self.out_kinds, halves.unknown_out)[True])
@@ -222,7 +222,7 @@ class Scan(Loop):
         return PartialEvalResult(known_args, self.params(known, known_kinds), unknown_args,
                       self.params(body, rest), halves.unknown_out)
 
-    def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
+    def transpose(self, cotangents: list, *args: Any) -> list:
         consts, rest = split_list(args, self.num_consts)
         linear = [isinstance(x, Undefined) for x in consts]
         before, body = with_linear_constants_before(self.body, linear)
@@ -237,7 +237,7 @@ class Scan(Loop):
             direct = list(map(add_cotangents, direct, found))
         return [*direct, *others]
 
-    def step_back(self, cotangents: Sequence[Any], *args: Any) -> list:
+    def step_back(self, cotangents: list, *args: Any) -> list:
         """The cotangents of linear operands, by a loop that goes back."""
         undefined = [isinstance(x, Undefined) for x in args]
         # the whole carry is linear, though it may start from a known value, namely zero
@@ -363,7 +363,7 @@ class While(Loop):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.body.out_avals
 
-    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
+    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
         cond_b, body_b = split_list([d is not None for d in dims], self.sizes[0])
 
         def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:

@@ -12,9 +12,10 @@ from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Und
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr
+from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, merge_lists,
                                 partition_list)
+from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import move_axis, zeros
 from minijax.core.tracing import stage
 
@@ -26,7 +27,7 @@ def has_tangent(tangents: Sequence[Any]) -> list[bool]:
     return [not isinstance(t, Zero) for t in tangents]
 
 
-def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
+def types_of(cotangents: list) -> list[ShapedArray | None]:
     """Their types, None for symbolic zeros."""
     return [None if isinstance(ct, Zero) else ct.aval for ct in cotangents]
 
@@ -58,14 +59,14 @@ def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None =
     return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
 
 
-def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
+def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
     """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
     dots = iter(outs[len(has):])
     return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
                                    for x, h in zip(outs, has, strict=False)]
 
 
-def batch_axes_first(args: Sequence[Any], dims: Sequence[Dim]) -> list[Any]:
+def batch_axes_first(args: list, dims: list) -> list[Any]:
     """The arguments, the batched ones with their batch axis in front."""
     return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
 
@@ -109,8 +110,7 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
         outs = eval_jaxpr(first.jaxpr, first.consts, *args)
         outs, residuals = split_list(outs, len(outs) - len(places))
         own = dict(zip(places, residuals, strict=True))
-        return [*outs, *(own[i] if i in own else zeros(aval)
-                         for i, aval in enumerate(slot_avals))]
+        return [*outs, *(own[i] if i in own else zeros(aval) for i, aval in enumerate(slot_avals))]
     return stage(run, first.in_avals, first.jaxpr.debug_info)
 
 
@@ -145,16 +145,14 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
             field: new if isinstance(value, tuple) else new[0]}), flags
 
     @ForPrimitive
-    def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
-            ) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> Outs:
         has = has_tangent(tangents[leading:])
         outs, out_has = apply(p, params, [*primals, *partition_list(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, **params: Any
-              ) -> tuple[list, list]:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
         batched = [d is not None for d in dims[leading:]]
         outs, out_batched = apply(
             p, params, batch_axes_first(args, dims),
@@ -162,7 +160,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive
-    def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
+    def transpose(p: Primitive, cotangents: list, /, *args: Any, **params: Any) -> list:
         linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
         fixed, linear_args = partition_list(args, linear)
 

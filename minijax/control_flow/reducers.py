@@ -49,8 +49,7 @@ def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -
     size = math.prod(shape)
 
     def step(carry: list, row: list) -> tuple[list, None]:
-        outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row],
-                               [0] * 2 * len(row))
+        outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
         return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
     outs, _ = scan(step, [ad_util.spread(x, (), (size,)) for x in inits],

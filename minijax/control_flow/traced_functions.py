@@ -89,8 +89,7 @@ class TracedFunction:
 
     def called(self, *args: Any) -> Any:
         """The function's result, computed by the program."""
-        return self.tree_of(jaxpr_as_fun(self.program)(*self.consts,
-                                                       *tree_util.tree_leaves(args)))
+        return self.tree_of(jaxpr_as_fun(self.program)(*self.consts, *tree_util.tree_leaves(args)))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import instantiate, public_tangent, reduce_sum_p
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
@@ -91,28 +92,26 @@ def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = N
     return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
-         ) -> tuple[list, list]:
+def _jvp(primals: list, tangents: list, *, jvp: Rule, **_: Any) -> Outs:
     outs, out_tangents = split_half(jvp(*primals, *tangents))
     return outs, [Zero(t.aval) if is_symbolic_zero(t) else t for t in out_tangents]
 
 
 @ForPrimitive
-def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, jvp: Rule,
-           name: str, **function: Any) -> tuple[list, list]:
+def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, name: str,
+           **function: Any) -> Outs:
     out_dims: list[Dim] = []
     outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
                   jvp=jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims)))
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
-def _transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
+def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
     """In a linear program: the transpose of the function itself, not of its rule."""
     return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
-def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]],
-                          ) -> CustomPrimitive:
+def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
     return CustomPrimitive(
         name,
@@ -346,7 +345,7 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
             result = self(*primals)
             terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
             if not terms:
@@ -376,7 +375,7 @@ class custom_jvp(CustomFunction):
         def fun(values: Sequence[Any], *diff_args: Any) -> Any:
             return self.fun(*merge_lists((diff_args, nondiff_with(values)), is_nondiff))
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def rule(primals: tuple, tangents: tuple) -> Any:
             return _call_user_rule(user_rule, *nondiff_with(primals[0]), primals[1:], tangents[1:])
         fun.__name__ = source_info.function_name(self.fun)
         of_tracers = custom_jvp(fun)
@@ -434,23 +433,22 @@ def _no_forward(*_: Any, **__: Any) -> Any:
         "Its rule is for reverse mode: grad, vjp, jacrev. For both write one with jax.custom_jvp.")
 
 
-def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
-                   **_: Any) -> list:
+def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: int, **_: Any
+                   ) -> list:
     residuals, tangents = args[:num_residuals], args[num_residuals:]
     return [*[None] * num_residuals,
             *(ct if isinstance(t, Undefined) else None
               for ct, t in zip(bwd(*residuals, *cotangents), tangents, strict=True))]
 
 
-def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Callable,
-               num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
+def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
+               out_avals: Sequence[ShapedArray]) -> Outs:
     def bwd_batched(*values: Any) -> list:
         value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
         cts = _batched(bwd, axis, value_dims, [])(*values)
         return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
-    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals,
-                             out_avals=avals)
+    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals)
     return outs, [0] * len(outs)
 
 

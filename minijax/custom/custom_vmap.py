@@ -21,8 +21,9 @@ from minijax.custom.custom_jvp_vjp import all_positional
 from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
                                                 split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
-from minijax.core.vmap import Dim, batch_to
+from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, stage
@@ -34,8 +35,7 @@ Rule = Callable[..., tuple[list, list[bool]]]
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
 @ForPrimitive
-def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr,
-         rule: Rule) -> tuple[list, list]:
+def _jvp(p: Primitive, primals: list, tangents: list, *, call: ClosedJaxpr, rule: Rule) -> Outs:
     has, keep = has_tangent(tangents), [True] * len(call.out_avals)
 
     def with_tangents(size: int, batched: Sequence[bool], *args: Any) -> tuple[list, list[bool]]:
@@ -60,8 +60,7 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, call:
     return with_zeros(outs, keep)
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, call: ClosedJaxpr, rule: Rule
-           ) -> tuple[list, list]:
+def _batch(axis: Axis, args: list, dims: list, *, call: ClosedJaxpr, rule: Rule) -> Outs:
     outs, out_batched = rule(axis.size, [d is not None for d in dims],
                              *batch_axes_first(args, dims))
     return outs, [0 if b else None for b in out_batched]

@@ -17,8 +17,8 @@ from minijax import core, errors, tree_util
 from minijax.util import source_info
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
-from minijax.core.vmap import Dim
 from minijax.core.jaxpr import merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives import families
 from minijax.primitives.joining import stack
 from minijax.primitives.slicing import index_leading
@@ -65,8 +65,7 @@ class HostCallback:
 
 
 @ForPrimitive
-def batch_unrolled(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /,
-                   **params: Any) -> tuple[list, list]:
+def batch_unrolled(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
     """One call for each example, one after the other; of an axis that is not empty."""
     rows = batch_axes_first(args, dims)
     results = [p.bind_list(*(x if d is None else index_leading(x, i)

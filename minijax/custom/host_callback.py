@@ -14,8 +14,9 @@ from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, can
 from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
 from minijax.control_flow.cond_scan_while import scan
 from minijax.control_flow.program_rules import batch_axes_first
-from minijax.core.vmap import Dim, batch_to
+from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
@@ -88,8 +89,8 @@ def _checked(result: np.ndarray, aval: ShapedArray, number: int) -> np.ndarray:
     return result.astype(dtype)
 
 
-def _one_by_one(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim],
-                unrolled: bool, params: dict) -> tuple[list, list]:
+def _one_by_one(p: Primitive, axis: Axis, args: list, dims: list, unrolled: bool, params: dict
+                ) -> Outs:
     """One call for each example."""
     if unrolled and axis.size:
         return batch_unrolled.rule(p, axis, args, dims, **params)
@@ -101,8 +102,8 @@ def _one_by_one(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Di
 
 
 @ForPrimitive
-def _batch_pure(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *,
-                vmap_method: str | None, **params: Any) -> tuple[list, list]:
+def _batch_pure(p: Primitive, axis: Axis, args: list, dims: list, /, *, vmap_method: str | None,
+                **params: Any) -> Outs:
     if vmap_method is None:
         raise NotImplementedError(
             "vmap is only supported for the pure_callback primitive when vmap_method is one of "
@@ -125,8 +126,7 @@ def _batch_pure(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Di
 
 
 @ForPrimitive
-def _batch_io(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /,
-              **params: Any) -> tuple[list, list]:
+def _batch_io(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return _one_by_one(p, axis, args, dims, True, params)

@@ -21,8 +21,9 @@ from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to
+from minijax.core.vmap import batch_jaxpr, batch_to
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.axes import Outs
 from minijax.primitives import algebra
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import stage
@@ -54,8 +55,7 @@ class Directions(NamedTuple):
 
 
 @ForPrimitive
-def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, num_res: int,
-         **programs: Any) -> tuple[list, list]:
+def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **programs: Any) -> Outs:
     directions, residuals = Directions(**programs), primals[:num_res]
     outs = directions.bind(p, residuals, primals[num_res:])
     residual_tangents, linear_tangents = split_list(tangents, num_res)
@@ -75,8 +75,8 @@ def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, num_r
 
 
 @ForPrimitive
-def _transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, num_res: int,
-               **programs: Any) -> list:
+def _transpose(p: Primitive, cotangents: list, /, *args: Any, num_res: int, **programs: Any
+               ) -> list:
     residuals, linear = split_list(args, num_res)
     cts = Directions(**programs).transposed().bind(p, residuals, cotangents[:len(linear)])
     return [*[None] * num_res, *(ct if isinstance(x, Undefined) else None
@@ -84,8 +84,8 @@ def _transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, num_res: 
 
 
 @ForPrimitive
-def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, num_res: int,
-           **programs: Any) -> tuple[list, list]:
+def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int, **programs: Any
+           ) -> Outs:
     batched = [d is not None or i >= num_res for i, d in enumerate(dims)]
     residuals, linear = split_list([batch_to(x, d, 0, axis.size) if b else x
                                     for x, d, b in zip(args, dims, batched, strict=True)], num_res)
