@@ -1,4 +1,4 @@
-"""Branches: the primitive behind `cond` and `switch`, and batches of which only some take part.
+"""Branches: the primitive behind `cond` and `switch`, and batches with inactive examples.
 
 Stands on `program_rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/control_flow/conditionals.py`.
@@ -44,7 +44,7 @@ RULES = running_one_of("branches", leading=1)
 
 
 def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
-    """Where each example has a choice of its own: run every branch on all, and select."""
+    """Where the index is batched: run every branch on all examples, and select."""
     if dims[0] is None:
         return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
     index = ad_util.move_axis(args[0], dims[0], 0)
@@ -63,7 +63,7 @@ def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
 
 
 def _constant_elsewhere(x: Any, taken: Any) -> Any:
-    """An operand, constant for examples that take another branch: its derivative may be nan."""
+    """An operand without derivative for examples of other branches: it might be nan."""
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     return select_along_batch(taken, [stop_gradient_p.bind(x), x])
@@ -95,9 +95,9 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 
 def _in_place(k: int, /, *, branches: Branches) -> list[int]:
-    """Each branch knows what it still reads: any operand of the type may be overwritten."""
-    wanted = branches[0].out_avals[k].strip_weak_type()
-    return [n for n, aval in enumerate(branches[0].in_avals, 1) if aval.strip_weak_type() is wanted]
+    """Any operand of the type may be overwritten: each branch checks what it still reads."""
+    out = branches[0].out_avals[k].strip_weak_type()
+    return [n for n, aval in enumerate(branches[0].in_avals, 1) if aval.strip_weak_type() is out]
 
 
 def _examples() -> list[Example]:
@@ -111,7 +111,7 @@ def _examples() -> list[Example]:
 cond_p = compiled.ProgramPrimitive(
     "cond",
     impl=_impl,
-    # Whether a result is weak is said by the first branch, which for `cond` is the false one.
+    # The first branch decides whether a result is weak; for `cond` it is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
     loop=_lower,
@@ -122,24 +122,24 @@ cond_p = compiled.ProgramPrimitive(
     handles_keys=True)
 
 
-# ── A batch of which only some examples take part ────────────────────────────────────────────
+# ── A batch with inactive examples ───────────────────────────────────────────────────────────
 
 def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                    batched: Sequence[bool], keep: Sequence[bool]) -> list:
     """The outputs of a program on a batch of which only the active examples count.
 
-    Its checks see, in place of every other example, the first that is active: what they find
-    then, they find of an example that counts.
+    For its checks every inactive example is replaced by the first active one, so that they report
+    active examples only.
 
     Args:
-      active: which examples are, with shape ``(batch,)``.
-      axis: the axis of the batch.
-      program: for one example.
+      active: whether each example is active, with shape ``(batch,)``.
+      axis: the batch axis.
+      program: the program of one example.
       args, batched: its inputs, and which of them have the batch axis in front.
-      keep: the outputs that must have it.
+      keep: the outputs that must have the batch axis.
     """
     if check_effect in program.effects:
-        # Where examples talk to each other along the axis, none can stand in for another.
+        # With collectives along the axis no example can replace another.
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
         program = without_checks(program)
@@ -152,13 +152,14 @@ def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[
     only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
     checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
     first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
-    given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
+    operands = [_replace_inactive(active, first, x) if b else x
+                for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
                                              weak_type=False)
-    cond_p.bind(any_active, *given, branches=(stage(lambda *_: [], checks.in_avals), checks))
+    cond_p.bind(any_active, *operands, branches=(stage(lambda *_: [], checks.in_avals), checks))
 
 
-def _standing_in(active: Array, first: Array, x: Array) -> Array:
+def _replace_inactive(active: Array, first: Array, x: Array) -> Array:
     """A batch in which the first active example takes the place of those that are not."""
     zero = np.int32(0)
     row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
@@ -186,8 +187,7 @@ def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
 
 @cached_on_jaxpr
 def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
-    """The program without its checks, or without what else it does besides computing its results;
-    and so the programs inside it.
+    """The program without its checks, or without its other effects; and so the programs inside it.
     """
     def stripped(value: Any) -> Any:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
