@@ -1,4 +1,4 @@
-"""Policies of checkpointing, names for what they keep, and a list of what a derivative keeps.
+"""Policies of checkpoints, names of results for them, and a list of saved residuals.
 
 Stands on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
 """
@@ -23,7 +23,7 @@ __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_nam
 
 
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """The types of what the derivative of a function keeps for its backward pass, and their origin.
+    """The types of the residuals that a function saves for its backward pass, and their origins.
 
     >>> from minijax import numpy as jnp
     >>> ones = jnp.ones(3)
@@ -42,7 +42,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shaped
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print the types of what the derivative of a function keeps for its backward pass.
+    """Print the types of the residuals that a function saves for its backward pass.
 
     Args:
       f: a function of arrays and trees of arrays.
@@ -61,13 +61,13 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
 
 
 def _origins(jaxpr: Jaxpr, names: source_info.Names) -> list[tuple[ShapedArray, str]]:
-    """The types of a program's results, and where they come from, in its order."""
-    kept = set(jaxpr.outvars)
+    """The types of a program's results, and their origins, in its order."""
+    saved = set(jaxpr.outvars)
     return [*((x.aval, "from a literal") for x in jaxpr.outvars if isinstance(x, Literal)),
-            *((v.aval, "from a constant") for v in jaxpr.constvars if v in kept),
+            *((v.aval, "from a constant") for v in jaxpr.constvars if v in saved),
             *((v.aval, f"from the argument {name}")
-              for v, name in zip(jaxpr.invars, names, strict=True) if v in kept),
-            *((v.aval, _maker(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars if v in kept)]
+              for v, name in zip(jaxpr.invars, names, strict=True) if v in saved),
+            *((v.aval, _maker(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars if v in saved)]
 
 
 def _maker(eqn: JaxprEqn) -> str:

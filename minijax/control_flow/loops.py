@@ -17,8 +17,8 @@ from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import run_for_active, select_along_batch
 from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
-from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, split_list,
-                                                types_of, with_zeros)
+from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, refusing,
+                                                split_list, types_of, with_zeros)
 from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
 from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
 from minijax.core.transpose import backward_pass
@@ -426,8 +426,7 @@ class While(Loop):
             _while_params(condition.known, sum(consts), body, sum(body_consts)), lambda _: args,
             _while_params(self.condition, self.sizes[0], self.body, self.sizes[1]), carry_u)
 
-    def transpose(self, *_: Any) -> list:
-        raise ValueError(NO_REVERSE)
+    transpose = refusing(ValueError, NO_REVERSE)
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         cond_consts, body_consts, init = split_list(operands, *self.sizes)

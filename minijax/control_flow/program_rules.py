@@ -59,6 +59,13 @@ def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None =
     return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
 
 
+def refusing(error: type[Exception], message: str) -> Callable[..., Any]:
+    """A rule that raises an error."""
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error(message)
+    return refuse
+
+
 def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
     """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
     dots = iter(outs[len(has):])

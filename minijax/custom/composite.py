@@ -13,24 +13,23 @@ import numpy as np
 from minijax import errors, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array, Example, Tracer, cannot
+from minijax.control_flow.program_rules import refusing
 from minijax.control_flow.traced_functions import Operands, TracedFunction
 from minijax.transforms.compiled import CallPrimitive, jit_p, running
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
-def _refusing(rule: str, cure: str) -> Callable:
+def _not_implemented(rule: str, cure: str) -> Callable:
     """The derivative of an operation with a name would not have that name: there is none."""
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise ValueError(f"{rule} rule for composite not implemented. You can use {cure} to add "
-                         "support. See https://docs.jax.dev/en/latest/_autosummary/"
-                         "jax.custom_jvp.html")
-    return refuse
+    return refusing(ValueError, f"{rule} rule for composite not implemented. You can use {cure} to "
+                    "add support. See https://docs.jax.dev/en/latest/_autosummary/"
+                    "jax.custom_jvp.html")
 
 
 composite_p = CallPrimitive(
-    "composite", **running("jaxpr"), jvp=_refusing("JVP", "`jax.custom_jvp`"),
-    transpose=_refusing("Transpose", "`jax.custom_jvp` or `jax.custom_vjp`"), batch=cannot(
+    "composite", **running("jaxpr"), jvp=_not_implemented("JVP", "`jax.custom_jvp`"),
+    transpose=_not_implemented("Transpose", "`jax.custom_jvp` or `jax.custom_vjp`"), batch=cannot(
         "its name is that of an operation on one example. Batch what it is composed of, or give it "
         "a rule of its own with jax.custom_batching.custom_vmap."),
     examples=lambda: [Example(x.args, {**x.params, "version": 1, "attributes": ()})

@@ -19,7 +19,7 @@ from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction
 from minijax.custom.custom_jvp_vjp import all_positional
 from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
-                                                split_list, with_zeros)
+                                                refusing, split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
 from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
@@ -66,12 +66,6 @@ def _batch(axis: Axis, args: list, dims: list, *, call: ClosedJaxpr, rule: Rule)
     return outs, [0 if b else None for b in out_batched]
 
 
-def _no_reverse(*_: Any, **__: Any) -> Any:
-    raise ValueError("Linearization failed to produce known values for all output primals. This is "
-                     "typically caused by attempting to differentiate a function uses an operation "
-                     "that does not support reverse-mode autodiff.")
-
-
 def _examples() -> list[Example]:
     call = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
     return [Example((np.array([0.5, -1.0, 2.0], np.float32),), {
@@ -81,7 +75,11 @@ def _examples() -> list[Example]:
 custom_vmap_call_p = ProgramPrimitive(
     "custom_vmap_call", **running("call"), jvp=_jvp, batch=_batch,
     transpose=cannot("a function with its own batching rule counts as non-linear"),
-    split=_no_reverse, examples=_examples)
+    split=refusing(
+        ValueError, "Linearization failed to produce known values for all output primals. This is "
+        "typically caused by attempting to differentiate a function uses an operation that does "
+        "not support reverse-mode autodiff."),
+    examples=_examples)
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────

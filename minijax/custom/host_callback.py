@@ -13,7 +13,7 @@ from minijax import core, dtypes, errors, tree_util
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
 from minijax.control_flow.cond_scan_while import scan
-from minijax.control_flow.program_rules import batch_axes_first
+from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives.axes import Outs
@@ -132,18 +132,15 @@ def _batch_io(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
     return _one_by_one(p, axis, args, dims, True, params)
 
 
-def _not_differentiable(message: str) -> dict[str, Any]:
-    def jvp(*_: Any, **__: Any) -> Any:
-        raise ValueError(message)
-    return {"jvp": jvp, "transpose": cannot("Python is not linear.")}
-
-
-pure_callback_p = callback_primitive("pure_callback", batch=_batch_pure, **_not_differentiable(
-    "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
-    "gradients."))
+NOT_LINEAR = cannot("Python is not linear.")
+pure_callback_p = callback_primitive(
+    "pure_callback", batch=_batch_pure, transpose=NOT_LINEAR, jvp=refusing(
+        ValueError, "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use "
+        "callbacks while taking gradients."))
 io_callback_p = callback_primitive(
-    "io_callback", batch=_batch_io, effects=lambda **_: frozenset([io_effect]),
-    **_not_differentiable("IO callbacks do not support JVP."))
+    "io_callback", batch=_batch_io, transpose=NOT_LINEAR,
+    jvp=refusing(ValueError, "IO callbacks do not support JVP."),
+    effects=lambda **_: frozenset([io_effect]))
 
 
 def _bind(p: Primitive, callback: Callable[..., Any], result_shape_dtypes: Any, args: tuple,

@@ -29,6 +29,19 @@ class Sentinel:
         return self.text
 
 
+class ByValue:
+    """Objects of a class are equal if their parts are."""
+
+    def _parts(self) -> tuple:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+
 class AxisType(enum.Enum):
     """What decides shardings along an axis of a mesh: the compiler, types, or the program.
 
@@ -46,7 +59,7 @@ class AxisType(enum.Enum):
 Names = tuple[Hashable, ...]
 
 
-class PartitionSpec:
+class PartitionSpec(ByValue):
     """For each axis of an array the mesh axes that it is partitioned along: one, several, or None.
 
     >>> PartitionSpec("x", None, ("y", "z"))
@@ -101,12 +114,6 @@ class PartitionSpec:
     def __radd__(self, other: Any) -> PartitionSpec:
         return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionSpec) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
     def __reduce__(self) -> tuple:
         return _spec_of, self._parts()
 
@@ -150,7 +157,7 @@ class AbstractDevice:
                 f"platform={self.platform}")
 
 
-class _Grid:
+class _Grid(ByValue):
     """Axes with names, sizes and types: a mesh without its devices."""
 
     axis_names: tuple[Hashable, ...]
@@ -191,12 +198,6 @@ class _Grid:
 
     def _parts(self) -> tuple:
         return self.shape_tuple, self.axis_types
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
 
 
 def _not_abstract(name: str) -> property:
