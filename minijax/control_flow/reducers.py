@@ -43,8 +43,7 @@ _SIZES = ("window_dimensions", "window_strides", "base_dilation", "window_dilati
 
 # ── The blocks ───────────────────────────────────────────────────────────────────────────────
 
-def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr
-                 ) -> list[Array]:
+def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -> list[Array]:
     """The rows combined one after the other, element by element."""
     shape = rows[0].shape[1:]
     size = math.prod(shape)

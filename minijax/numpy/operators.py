@@ -16,7 +16,7 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias, donate, i
 from minijax.placement.device_put import block_until_ready, device_put
 from minijax.placement.devices import CPU
 from minijax.placement.resharding import shards
-from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding, of_type
+from minijax.placement.named_sharding import Format, Layout, SingleDeviceSharding, sharding_of_type
 from minijax.numpy import (creation, display, indexing, interchange, joining, logic, putting,
                            reductions, searching, shaping, sorting, unary)
 from minijax.primitives.slots import real_dtype
@@ -391,6 +391,6 @@ def install_operators(namespace: Any) -> None:
                    if inspect.isfunction(value) or isinstance(value, property)}
     for name, value in attributes.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
-    ShapedArray.sharding = property(of_type)  # type: ignore[attr-defined]
+    ShapedArray.sharding = property(sharding_of_type)  # type: ignore[attr-defined]
     for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
         setattr(ArrayImpl, name, text)

@@ -14,8 +14,8 @@ from minijax import core, errors, tree_util
 from minijax.placement.devices import (Device, DeviceArray, default_device, kind_in_use,
                                        kind_named, put)
 from minijax.transforms.eager_dispatch import named
-from minijax.placement.resharding import given, in_context
-from minijax.placement.named_sharding import PlacedArray, Sharding, SingleDeviceSharding
+from minijax.placement.resharding import canonicalize_sharding, shard_value
+from minijax.placement.named_sharding import ShardedArray, Sharding, SingleDeviceSharding
 from minijax.core.tracing import check_arg
 
 _NO_GPU = ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
@@ -136,18 +136,18 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
 
 def _put(x: Any, place: Any) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
-    if isinstance(x, DeviceArray | PlacedArray) and place is None:
+    if isinstance(x, DeviceArray | ShardedArray) and place is None:
         return x
-    place = in_context(place, ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec "
-                                         "is passed to device_put"))
+    place = canonicalize_sharding(place, ValueError(
+        "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
-        return given(x, place)
+        return shard_value(x, place)
     device = named(place) or default_device()
     if not isinstance(x, core.ArrayImpl):
         return put(x, device)
     if device.is_host and device.id:
-        return given(x, SingleDeviceSharding(device))
-    if isinstance(x, PlacedArray) or x.is_literal and device.is_host:
+        return shard_value(x, SingleDeviceSharding(device))
+    if isinstance(x, ShardedArray) or x.is_literal and device.is_host:
         x = core.ArrayImpl(x._buffer, x.aval)
     out = put(x, device)
     if place is not None and not out._committed:

@@ -199,12 +199,12 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
-def of_type(aval: core.ShapedArray) -> NamedSharding:
+def sharding_of_type(aval: core.ShapedArray) -> NamedSharding:
     """The sharding of a type: over a mesh without axes, as types have no sharding here."""
     return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
-def explicit_part(where: Any, ndim: int) -> NamedSharding | None:
+def explicit_sharding(where: Any, ndim: int) -> NamedSharding | None:
     """The sharding along explicit axes, which is part of the array's type."""
     if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:
         return None
@@ -252,7 +252,7 @@ class Format:
 
 # ── Sharded arrays ───────────────────────────────────────────────────────────────────────────
 
-class SpreadType(core.ShapedArray):
+class ShardedType(core.ShapedArray):
     """The type of an array that is sharded along explicit axes, as `typeof` returns it.
 
     # JAX: programs are traced for it, and operations with an ambiguous sharding are refused.
@@ -262,7 +262,7 @@ class SpreadType(core.ShapedArray):
 
     sharding: NamedSharding
 
-    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> SpreadType:
+    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> ShardedType:
         new = object.__new__(cls)
         for name in ("shape", "dtype", "weak_type"):
             object.__setattr__(new, name, getattr(aval, name))
@@ -270,13 +270,14 @@ class SpreadType(core.ShapedArray):
         return new
 
     def __reduce__(self) -> tuple:
-        return SpreadType, (core.ShapedArray(self.shape, self.dtype, self.weak_type), self.sharding)
+        aval = core.ShapedArray(self.shape, self.dtype, self.weak_type)
+        return ShardedType, (aval, self.sharding)
 
     def _parts(self) -> tuple:
         return self.shape, self.dtype, self.weak_type, self.sharding
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SpreadType) and self._parts() == other._parts()
+        return isinstance(other, ShardedType) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash(self._parts())
@@ -290,7 +291,7 @@ class SpreadType(core.ShapedArray):
         return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
 
 
-class PlacedArray(ArrayImpl):
+class ShardedArray(ArrayImpl):
     """An array with a sharding over simulated devices."""
 
     __slots__ = ("sharding",)
@@ -300,14 +301,14 @@ class PlacedArray(ArrayImpl):
         super().__init__(buffer, aval)
         self.sharding = sharding
 
-    def _alias(self) -> PlacedArray:
-        return PlacedArray(self._buffer, self.aval, self.sharding)
+    def _alias(self) -> ShardedArray:
+        return ShardedArray(self._buffer, self.aval, self.sharding)
 
     @property
     def told_type(self) -> core.ShapedArray:
         """Its type, with its sharding along explicit axes."""
-        where = explicit_part(self.sharding, self.ndim)
-        return self.aval if where is None else SpreadType(self.aval, where)
+        where = explicit_sharding(self.sharding, self.ndim)
+        return self.aval if where is None else ShardedType(self.aval, where)
 
     @property
     def device(self) -> Any:
@@ -316,4 +317,4 @@ class PlacedArray(ArrayImpl):
         return where._device if isinstance(where, SingleDeviceSharding) else where
 
 
-PlacedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
+ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name

@@ -21,7 +21,7 @@ from minijax.placement import sharding_propagation
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import (AbstractMesh, AxisType, Mesh, PartitionSpec, Sentinel,
                                       current, make_mesh)
-from minijax.placement.named_sharding import (Format, Index, NamedSharding, PlacedArray, Sharding,
+from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
                                               SingleDeviceSharding)
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives import ad_util
@@ -29,7 +29,7 @@ from minijax.primitives import ad_util
 
 # ── One array ────────────────────────────────────────────────────────────────────────────────
 
-def lay(x: ArrayImpl, sharding: Sharding) -> Any:
+def place(x: ArrayImpl, sharding: Sharding) -> Any:
     """The array with another sharding."""
     if sharding.num_devices == 1:
         [device] = sharding._device_assignment
@@ -41,14 +41,14 @@ def lay(x: ArrayImpl, sharding: Sharding) -> Any:
         raise NotImplementedError("minijax spreads arrays over pretended CPU devices only: start "
                                   "it with JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
     eager_dispatch.begin_looking()
-    return PlacedArray(x._buffer, x.aval, sharding)
+    return ShardedArray(x._buffer, x.aval, sharding)
 
 
 class ShardingPrimitive(Primitive):
     """Evaluated, it reshards the array; in a program it is an annotation of the value."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        return [lay(args[0], params["sharding"])]
+        return [place(args[0], params["sharding"])]
 
 
 sharding_constraint_p: Primitive = ShardingPrimitive(
@@ -67,7 +67,7 @@ sharding_constraint_p: Primitive = ShardingPrimitive(
                                                          PartitionSpec("x"))})])
 
 
-def given(x: Any, sharding: Any, what: str = "device_put args") -> Any:
+def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
     """A value with a sharding: an array is resharded, a tracer is annotated."""
     if sharding is None:
         return x
@@ -89,7 +89,7 @@ def _concrete(sharding: Sharding, x: Any) -> Sharding:
     return sharding
 
 
-def in_context(sharding: Any, error: Exception) -> Any:
+def canonicalize_sharding(sharding: Any, error: Exception) -> Any:
     """A partition spec as a sharding over the current mesh; another value as it is."""
     sharding = sharding.sharding if isinstance(sharding, Format) else sharding
     if not isinstance(sharding, PartitionSpec):
@@ -105,12 +105,12 @@ def _no_mesh(spec: Any) -> ValueError:
         f"NamedSharding instance or enter into a mesh context via `jax.set_mesh`. Got {spec}")
 
 
-def laid_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], name: str,
-              leaf_name: Callable[[int], str]) -> Any:
+def shard_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], name: str,
+               leaf_name: Callable[[int], str]) -> Any:
     """A tree of values with the shardings of a tree, or of a prefix; errors have these names."""
     leaves, tree = tree_util.tree_flatten(xs)
     flat_shardings = tree_util.flatten_axes(name, tree, shardings)
-    return tree.unflatten([given(x, in_context(s, no_mesh(s)), leaf_name(i))
+    return tree.unflatten([shard_value(x, canonicalize_sharding(s, no_mesh(s)), leaf_name(i))
                            for i, (x, s) in enumerate(zip(leaves, flat_shardings, strict=True))])
 
 
@@ -129,13 +129,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.arange(2), NamedSharding(make_mesh((1,), ("x",)), P("x"))).sharding.spec
     P('x',)
     """
-    out = laid_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments")
+    out = shard_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments")
     return tree_util.tree_map(_with_full_spec, out)
 
 
 def _with_full_spec(x: Any) -> Any:
     """An array whose spec has an entry for each axis."""
-    if not isinstance(x, PlacedArray) or not isinstance(x.sharding, NamedSharding):
+    if not isinstance(x, ShardedArray) or not isinstance(x.sharding, NamedSharding):
         return x
     spec, types = x.sharding.spec, x.sharding.mesh.type_of_axis
     for name in spec.mesh_axes():
@@ -144,7 +144,7 @@ def _with_full_spec(x: Any) -> Any:
                 "PartitionSpec passed to reshard cannot contain axis names that are of type "
                 f"Auto or Manual. Got PartitionSpec: {spec} with axis name: {name} of type: "
                 f"{types[name]}. Use jax.lax.with_sharding_constraint.")
-    return lay(x, x.sharding.update(spec=spec + (None,) * (x.ndim - len(spec))))
+    return place(x, x.sharding.update(spec=spec + (None,) * (x.ndim - len(spec))))
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -161,11 +161,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> with_sharding_constraint(np.arange(2), None)
     array([0, 1])
     """
-    return laid_tree(x, shardings, no_mesh_for("with_sharding_constraint", "shardings"),
-                     "with_sharding_constraint", lambda _: "with_sharding_constraint arguments")
+    return shard_tree(x, shardings, no_mesh_error("with_sharding_constraint", "shardings"),
+                      "with_sharding_constraint", lambda _: "with_sharding_constraint arguments")
 
 
-def no_mesh_for(what: str, parameter: str) -> Callable[[Any], Exception]:
+def no_mesh_error(what: str, parameter: str) -> Callable[[Any], Exception]:
     return lambda _: RuntimeError(
         f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
         f"{parameter}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, "
@@ -177,7 +177,7 @@ def no_mesh_for(what: str, parameter: str) -> Callable[[Any], Exception]:
 UNSPECIFIED: Any = Sentinel("UnspecifiedValue")
 
 
-def checked_shardings(which: str, shardings: Any) -> Any:
+def check_shardings(which: str, shardings: Any) -> Any:
     """The same tree.
 
     Raises:
@@ -190,8 +190,8 @@ def checked_shardings(which: str, shardings: Any) -> Any:
     return shardings
 
 
-def laid_arguments(args: tuple, static: set[int], shardings: Any,
-                   names: Callable[[], Sequence[str | None]]) -> tuple:
+def shard_args(args: tuple, static: set[int], shardings: Any,
+               names: Callable[[], Sequence[str | None]]) -> tuple:
     """The arguments with the shardings of `in_shardings`, which static arguments do not have.
 
     Raises:
@@ -200,7 +200,7 @@ def laid_arguments(args: tuple, static: set[int], shardings: Any,
     if static:
         is_static = [i in static for i in range(len(args))]
         dynamic_args, static_args = partition_list(args, is_static)
-        placed_args = laid_arguments(tuple(dynamic_args), set(), shardings, names)
+        placed_args = shard_args(tuple(dynamic_args), set(), shardings, names)
         return tuple(merge_lists((placed_args, static_args), is_static))
     shardings = tuple(shardings) if isinstance(shardings, list) else shardings
     if isinstance(shardings, tuple) and len(shardings) != len(args):
@@ -210,28 +210,28 @@ def laid_arguments(args: tuple, static: set[int], shardings: Any,
             "or a tuple of length equal to the number of positional arguments. But pjit "
             "in_shardings is the wrong length: got a tuple or list of length "
             f"{len(shardings)} for an args tuple of length {len(args)}.")
-    no_mesh = no_mesh_for("jit", "in_shardings")
+    no_mesh = no_mesh_error("jit", "in_shardings")
     leaves, tree = tree_util.tree_flatten(args)
     flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
     for x, spec in zip(leaves, flat_shardings, strict=True):
-        sharding = in_context(spec, no_mesh(spec))
-        if isinstance(x, PlacedArray) and sharding is not None and not (
+        sharding = canonicalize_sharding(spec, no_mesh(spec))
+        if isinstance(x, ShardedArray) and sharding is not None and not (
                 x.sharding.is_equivalent_to(sharding, x.ndim)):
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "
                 f"jit sharding: {sharding},\narg sharding: {x.sharding} for arg type: "
                 f"{x.aval.str_long()}")
-    return laid_tree(args, shardings, no_mesh, "pjit in_shardings",
-                     lambda i: f"pjit arguments with pytree key path {names()[i]}")
+    return shard_tree(args, shardings, no_mesh, "pjit in_shardings",
+                      lambda i: f"pjit arguments with pytree key path {names()[i]}")
 
 
-def laid_results(out: Any, shardings: Any) -> Any:
+def shard_results(out: Any, shardings: Any) -> Any:
     """The result with the shardings of `out_shardings`."""
     def leaf_name(i: int) -> str:
         path, _ = tree_util.tree_leaves_with_path(out)[i]
         return f"pjit outputs with pytree key path result{tree_util.keystr(path)}"
-    return laid_tree(out, shardings, no_mesh_for("jit", "out_shardings"), "pjit out_shardings",
-                     leaf_name)
+    return shard_tree(out, shardings, no_mesh_error("jit", "out_shardings"), "pjit out_shardings",
+                      leaf_name)
 
 
 # ── Shards ───────────────────────────────────────────────────────────────────────────────────
@@ -265,7 +265,7 @@ def _part(x: ArrayImpl, device: Device, index: Index) -> ArrayImpl:
         return x
     part = np.array(x._buffer[index], order="C")
     aval = x.aval.update(shape=part.shape[:x.ndim])
-    return lay(ArrayImpl(part, aval), SingleDeviceSharding(device))
+    return place(ArrayImpl(part, aval), SingleDeviceSharding(device))
 
 
 # ── Arrays from shards ───────────────────────────────────────────────────────────────────────
@@ -324,7 +324,7 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
             raise ValueError(f"the shard at {index} of an array of shape {shape} has shape "
                              f"{np.shape(part)}, but {sharding} requires {block}")
         whole[index] = np.asarray(part)
-    return lay(ArrayImpl(whole, core.ShapedArray(shape, dtype)), sharding)
+    return place(ArrayImpl(whole, core.ShapedArray(shape, dtype)), sharding)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

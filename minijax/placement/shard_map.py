@@ -16,8 +16,8 @@ from minijax.util import source_info
 from minijax.core import tracing, Array
 from minijax.transforms.arguments import flattened
 from minijax.placement.meshes import P, PartitionSpec, Sentinel, current
-from minijax.placement.resharding import given
-from minijax.placement.named_sharding import NamedSharding, PlacedArray
+from minijax.placement.resharding import shard_value
+from minijax.placement.named_sharding import NamedSharding, ShardedArray
 from minijax.core.vmap import vmap_flat
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
@@ -91,7 +91,7 @@ class _Call:
         self.flat, leaves = flattened(f, args, "shard_map")
         self.name = source_info.function_name(f)
         self.values = [tracing.check_arg(x) for x in leaves]
-        inferred = [x.sharding.spec if isinstance(x, PlacedArray) else P() for x in leaves]
+        inferred = [x.sharding.spec if isinstance(x, ShardedArray) else P() for x in leaves]
         if in_specs is not Infer:
             _check_specs("in_specs", in_specs, self.sizes)
             in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
@@ -143,7 +143,8 @@ class _Call:
         order = self.order(spec, len(block))
         shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
-        return given(reshape(transpose(x, inverse(order)), shape), NamedSharding(self.mesh, spec))
+        whole = reshape(transpose(x, inverse(order)), shape)
+        return shard_value(whole, NamedSharding(self.mesh, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 

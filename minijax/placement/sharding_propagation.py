@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.core import ArrayImpl
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current
-from minijax.placement.named_sharding import NamedSharding, PlacedArray, Sharding
+from minijax.placement.named_sharding import NamedSharding, ShardedArray, Sharding
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
@@ -19,23 +19,24 @@ AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded 
 in_use: set[str] = set()  # "arrays", once there is a sharded array
 
 
-def spread(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]) -> list[ArrayImpl]:
+def shard_outputs(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]
+                  ) -> list[ArrayImpl]:
     """The results of a program with their shardings."""
-    in_shardings = tuple(x.sharding if isinstance(x, PlacedArray) else None for x in args)
+    in_shardings = tuple(x.sharding if isinstance(x, ShardedArray) else None for x in args)
     return [x if sharding is None or type(x) is not ArrayImpl else
-            PlacedArray(x._buffer, x.aval, sharding)
-            for x, sharding in zip(outs, places(closed, in_shardings), strict=True)]
+            ShardedArray(x._buffer, x.aval, sharding)
+            for x, sharding in zip(outs, out_shardings(closed, in_shardings), strict=True)]
 
 
-def places(closed: ClosedJaxpr, in_shardings: tuple[Sharding | None, ...]
-           ) -> list[Sharding | None]:
+def out_shardings(closed: ClosedJaxpr, in_shardings: tuple[Sharding | None, ...]
+                  ) -> list[Sharding | None]:
     """The shardings of a program's outputs, from those of its inputs; None where it is unknown.
 
     Where a mesh was set, values with unknown shardings are replicated.
     """
     mesh = current.value if isinstance(current.value, Mesh) else None
     replicated = mesh and NamedSharding(mesh, P())
-    return closed.derived(("spread", in_shardings, mesh), lambda: [
+    return closed.derived(("out_shardings", in_shardings, mesh), lambda: [
         sharding or replicated and _with_full_spec(replicated, v.aval.ndim) for sharding, v in
         zip(_propagate(closed.jaxpr, in_shardings), closed.jaxpr.outvars, strict=True)])
 
