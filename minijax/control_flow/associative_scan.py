@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core import Array, Primitive
 from minijax.control_flow.cond_scan_while import scan
-from minijax.control_flow.reducers import named
+from minijax.control_flow.reducers import primitive_name
 from minijax.control_flow.traced_functions import Operands
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import move_axis, reshaped, spread
@@ -87,7 +87,7 @@ def _cumulative_primitive(fn: Callable, tree: Any, values: list[Array]) -> Primi
     if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
         return None
     flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
-    return _CUMULATIVE.get(named(flat.staged([values[0].aval] * 2)))
+    return _CUMULATIVE.get(primitive_name(flat.staged([values[0].aval] * 2)))
 
 
 # JAX: a tree of combinations, each level of which is a pass over memory. Here a loop iterates over

@@ -114,7 +114,8 @@ def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
     return rearranged(program, order, out_order), order, out_order
 
 
-def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProgram, Flags]]:
+def partial_eval_body(forwardable: Flags | None = None
+                      ) -> Callable[..., tuple[SplitProgram, Flags]]:
     """For `carry_fixpoint`: the halves of a program, and which of its outputs are unknown."""
     def derive(closed: ClosedJaxpr, unknown: Flags, keep: Flags) -> tuple[SplitProgram, Flags]:
         halves = partial_eval_jaxpr(closed, unknown, keep, forwardable)
@@ -203,7 +204,7 @@ class Scan(Loop):
     def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult:
         # a carry changes from step to step, so the unknown half needs it stacked
         forwardable = [kind != CARRY for kind in self.kinds]
-        halves, flags, _ = self.carry_fixpoint(splitting(forwardable), unknown)
+        halves, flags, _ = self.carry_fixpoint(partial_eval_body(forwardable), unknown)
         known_args, unknown_args = partition_list(args, flags)
         known_kinds, unknown_kinds = partition_list(self.kinds, flags)
         num_consts = known_kinds.count(CONST)
@@ -415,7 +416,7 @@ class While(Loop):
     def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult | None:
         """The known half is the loop on known values; the unknown half is the whole loop again."""
         cond_u, body_u = split_list(unknown, self.sizes[0])
-        halves, body_u, carry_u = self.carry_fixpoint(splitting(), body_u)
+        halves, body_u, carry_u = self.carry_fixpoint(partial_eval_body(), body_u)
         condition = partial_eval_jaxpr(self.condition, [*cond_u, *carry_u])
         if condition.unknown_out[0]:
             return None

@@ -30,7 +30,7 @@ from minijax.primitives.windowed_reductions import (in_windows, padtype_to_pads,
 from minijax.core.tracing import FlatFunction, is_tracer, stage
 
 
-def named(jaxpr: ClosedJaxpr) -> str:
+def primitive_name(jaxpr: ClosedJaxpr) -> str:
     """The name of the primitive that a function of two elements is, if it is one."""
     if len(jaxpr.eqns) != 1 or jaxpr.jaxpr.outvars != jaxpr.eqns[0].outvars or (
             set(jaxpr.eqns[0].invars) != set(jaxpr.jaxpr.invars)):
@@ -185,13 +185,13 @@ class _Reduction:
                 "Reduction computations can't close over Tracers: make them operands, of which "
                 "there may be a tree.")
 
-    def named(self) -> str:
+    def primitive_name(self) -> str:
         """The name of the primitive that the function is, if the initial value is its identity."""
         [init, *more] = self.inits
         if more or not isinstance(init, ArrayImpl) or init.ndim:
             return ""
         start: np.ndarray = np.asarray(init)
-        dtype, name = self.operands[0].dtype, named(self.jaxpr)
+        dtype, name = self.operands[0].dtype, primitive_name(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
             same = start == infinite or start == extremum_of_nothing(name, dtype)
@@ -229,7 +229,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     """
     reduction, axes = _Reduction("reduce", operands, init_values, computation), as_dims(dimensions)
     ad_util.check_axes(reduction.operands[0].aval, axes)
-    name = reduction.named()
+    name = reduction.primitive_name()
     if name:
         primitive = ad_util.reduce_sum_p if name == "add" else getattr(
             reductions, f"reduce_{'prod' if name == 'mul' else name}_p")
@@ -283,7 +283,7 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
             sizes["window_strides"], padding)
     pads: Any = tuple(map(as_dims, padding))
     windowed_reductions.check_windows(len(shape), {"padding": pads})
-    pool = _POOLS.get(reduction.named())
+    pool = _POOLS.get(reduction.primitive_name())
     if pool and first.dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
         return pool.bind(first, padding=pads, **sizes)
     return reduction.bind(reduce_window_p, consts=reduction.jaxpr.consts, padding=pads, **sizes)

@@ -16,7 +16,7 @@ from minijax.primitives.families import elementwise
 
 Policy = Callable[..., bool]
 
-class Sentinel:
+class PolicyResult:
     """What a policy may return in place of True or False."""
 
     def __init__(self, saves: bool):
@@ -26,7 +26,7 @@ class Sentinel:
         return self.saves
 
 
-Recompute, Saveable = Sentinel(False), Sentinel(True)
+Recompute, Saveable = PolicyResult(False), PolicyResult(True)
 
 
 class Offloadable(NamedTuple):

@@ -32,15 +32,16 @@ def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
     """
     @context.leaving(core.current_source)
     def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
-        values = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-        values |= zip(closed.jaxpr.invars, args, strict=True)
-        for eqn in closed.jaxpr.eqns:
+        jaxpr = closed.jaxpr
+        values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args),
+                                 strict=True))
+        for eqn in jaxpr.eqns:
             if eqn.primitive is call:
                 outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
                 values |= zip(eqn.outvars, outs, strict=True)
             else:
                 values.run(eqn)
-        return [values[v] for v in closed.jaxpr.outvars]
+        return [values[v] for v in jaxpr.outvars]
     return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
 
 
