@@ -17,7 +17,6 @@ from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives.axes import Outs
-from minijax.primitives import ad_util
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
            "legacy_vectorized", None]
@@ -112,15 +111,11 @@ def _batch_pure(p: Primitive, axis: Axis, args: list, dims: list, /, *, vmap_met
     params["vmap_method"] = vmap_method
     if vmap_method.startswith("sequential"):
         return _one_by_one(p, axis, args, dims, vmap_method == "sequential_unrolled", params)
-    whole = []
-    for x, d in zip(args, dims, strict=True):
-        if d is None and vmap_method == "expand_dims":
-            x = ad_util.broadcast_batch(x, 0, 1)
-        elif d is not None or vmap_method == "broadcast_all":
-            x = batch_to(x, d, 0, axis.size)
-        whole.append(x)
+    new_size: Any = {"expand_dims": 1, "broadcast_all": axis.size}.get(vmap_method)
+    operands = [x if d is None and new_size is None else batch_to(x, d, 0, new_size)
+                for x, d in zip(args, dims, strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"])
-    outs = p.bind(*whole, **params | {
+    outs = p.bind(*operands, **params | {
         "result_avals": avals, "callback": params["callback"].with_results(avals)})
     return list(outs), [0] * len(outs)
 

@@ -320,7 +320,7 @@ def _custom(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
         none = [Zero(x.aval.to_tangent_aval()) for x in failures]
         return [*failures, *outs[:len(outs) // 2], *none, *outs[len(outs) // 2:]]
     outs = eqn.primitive.bind(*args, **eqn.params | {
-        "call_jaxpr": made.program, "jvp": rule.changed(with_failures)})
+        "call_jaxpr": made.program, "jvp": rule.with_call(with_failures)})
     return env.receive(made.kinds, made.sites, outs)
 
 

@@ -116,11 +116,13 @@ def _without(name: str) -> Callable[..., AxisNames]:
         names for i, names in enumerate(operands[0]) if i not in eqn.params[name]]
 
 
+def _names_at(names: dict[int, Names], ndim: int) -> AxisNames:
+    return [names.get(axis, ()) for axis in range(ndim)]
+
+
 def _broadcast(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
-    out: AxisNames = [()] * len(shape)
-    for axis, names in zip(eqn.params["broadcast_dimensions"], operands[0], strict=True):
-        out[axis] = names
-    return out
+    axes = eqn.params["broadcast_dimensions"]
+    return _names_at(dict(zip(axes, operands[0], strict=True)), len(shape))
 
 
 def _dot_general(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
@@ -132,11 +134,8 @@ def _dot_general(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> Axis
 
 def _convolution(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
     """Batch and feature axes keep their names; spatial axes are not partitioned."""
-    numbers = eqn.params["dimension_numbers"]
-    out: AxisNames = [()] * len(shape)
-    out[numbers.out_spec[0]] = operands[0][numbers.lhs_spec[0]]
-    out[numbers.out_spec[1]] = operands[1][numbers.rhs_spec[0]]
-    return out
+    lhs, rhs, out = eqn.params["dimension_numbers"]
+    return _names_at({out[0]: operands[0][lhs[0]], out[1]: operands[1][rhs[0]]}, len(shape))
 
 
 _RULES: dict[str, Callable[..., AxisNames]] = {
