@@ -67,7 +67,7 @@ lazily.attach(globals(), tracebacks.exported)
 
 core.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
-    lazily.later("minijax.placement.named_sharding", "of_type"))
+    lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
 config.before_on((config.platforms, config.platform_name, config.default_device),
                  lazily.later("minijax.placement.eager_dispatch", "begin", unless=("cpu",)))
 config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "begin_looking"))

@@ -11,10 +11,11 @@ from minijax.util import source_info
 from minijax import tree_util
 from minijax.core import ShapedArray
 from minijax.transforms.derivatives import vjp
-from minijax.custom.checkpoint import checkpoint, checkpoint_p, inline_calls, remat
+from minijax.custom.checkpoint import checkpoint, checkpoint_p, remat
 from minijax.transforms.compiled import jit_p
 from minijax.custom.checkpoint_policies import (Offloadable, Recompute, Saveable, checkpoint_name,
                                                 checkpoint_policies, name_p)
+from minijax.custom.remat import inline_calls
 from minijax.core.jaxpr import Jaxpr, JaxprEqn, Literal
 
 __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name",

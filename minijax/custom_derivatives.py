@@ -24,15 +24,15 @@ __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradien
 
 
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
-    """A function with what it closed over as arguments, where derivatives may depend on it.
+    """A function whose differentiable closed-over values are arguments.
 
     Args:
       fun: a function of arrays and trees of arrays.
       example_args: arguments of the types that it will be called with.
 
     Returns:
-      A function of the same arguments and, behind them, of the values that it closed over, as far
-      as they are traced and of an inexact dtype; and these values.
+      A function of the same arguments followed by the tracers of inexact dtypes that it closed
+      over; and these tracers.
 
     Raises:
       TypeError: on call, when the arguments are of another tree.
@@ -55,21 +55,20 @@ def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]
 
     def converted(*args_and_consts: Any) -> Any:
         count = len(args_and_consts) - num
-        given, values = args_and_consts[:count], args_and_consts[count:]
-        found, tree = tree_util.tree_flatten(given)
+        leaves, tree = tree_util.tree_flatten(args_and_consts[:count])
         if tree != in_tree:
             raise TypeError("The inputs to the closure produced by closure_convert must have the "
                             "same Pytree structure as the example arguments passed when "
                             f"closure_convert was called. Expected: {in_tree}, but got {tree}")
-        return tree_util.tree_unflatten(out_tree, jaxpr_as_fun(closed)(*values, *found))
+        return out_tree.unflatten(jaxpr_as_fun(closed)(*args_and_consts[count:], *leaves))
     return converted, list(consts)
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function that returns its own reverse derivative beside its result.
+    """A function that also returns its reverse derivative.
 
     Args:
-      fun: returns ``(result, pull)``, where `pull` takes a cotangent of the result and returns a
+      fun: returns ``(result, vjp)``, where `vjp` takes a cotangent of the result and returns a
         tuple of the arguments' cotangents, or that of a single argument.
 
     Returns:
@@ -86,12 +85,12 @@ def custom_gradient(fun: Callable) -> Callable:
         return result
 
     def fwd(*args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial]:
-        result, pull = fun(*args, **kwargs)
-        converted, consts = _converted(pull, (result,), lambda x: True)
+        result, vjp = fun(*args, **kwargs)
+        converted, consts = _converted(vjp, (result,), lambda x: True)
         return result, tree_util.Partial(lambda consts, ct: converted(ct, *consts), consts)
 
-    def bwd(pull: Callable, cotangent: Any) -> tuple:
-        found = pull(cotangent)
-        return (found,) if tree_util.all_leaves([found]) else found
+    def bwd(vjp: Callable, cotangent: Any) -> tuple:
+        cotangents = vjp(cotangent)
+        return (cotangents,) if tree_util.all_leaves([cotangents]) else cotangents
     wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun

@@ -1,4 +1,4 @@
-"""The façade of how arrays lie over devices: meshes, specs, shardings.
+"""The façade of shardings: meshes, specs, shardings.
 
 Stands on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
 """
@@ -24,7 +24,7 @@ __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisTyp
 
 @dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """Along which axes of a mesh a value differs, and along which it is not yet summed."""
+    """The mesh axes along which a value varies, and those along which it is not yet summed."""
 
     varying: frozenset = frozenset()
     unreduced: frozenset = frozenset()
@@ -33,39 +33,39 @@ class ManualAxisType:
 
 def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
               ) -> Callable:
-    """A function in which the compiler says how arrays lie; its results lie as one says.
+    """A function in which the compiler decides shardings, and whose results are resharded.
 
     Args:
       f: a function of arrays.
       axes: the axes of the mesh; all, if None.
-      out_sharding: as of `reshard`, for the results; or given on call.
+      out_sharding: as of `reshard`, for the results; or passed on call.
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
     @wraps(f)
-    def laid(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+    def resharded(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
             raise TypeError("Missing required keyword argument: 'out_sharding'")
         return reshard(f(*args, **kwargs), out_sharding)
-    return laid
+    return resharded
 
 
 def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
                   ) -> Callable:
-    """A function whose arguments lie as one says.
+    """A function whose arguments are resharded.
 
     Args:
       f: a function of arrays.
       axes: the axes of the mesh; all, if None.
-      in_sharding: as of `reshard`, for the tuple of arguments; or given on call.
+      in_sharding: as of `reshard`, for the tuple of arguments; or passed on call.
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
     @wraps(f)
-    def laid(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+    def resharded(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
             raise TypeError("Missing required keyword argument: 'in_sharding'")
         return f(*reshard(args, in_sharding), **kwargs)
-    return laid
+    return resharded

@@ -1,6 +1,6 @@
-"""Cumulative results of any associative function: `associative_scan`.
+"""Cumulative results of an associative function: `associative_scan`.
 
-Stands on `cond_scan_while`, and on the running totals that have names.  Chapter 09, *Control flow*.
+Stands on `cond_scan_while`, and on the cumulative primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -13,30 +13,31 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core import Array, Primitive
 from minijax.control_flow.cond_scan_while import scan
-from minijax.control_flow.reducers import named
+from minijax.control_flow.reducers import primitive_name
+from minijax.control_flow.traced_functions import Operands
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import move_axis, reshaped, spread
 from minijax.primitives.joining import concatenate
 from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
 from minijax.primitives.shape import expand_dims, rev, squeeze
 from minijax.primitives.slicing import slice_in_dim
-from minijax.core.tracing import FlatFunction, check_arg
+from minijax.core.tracing import FlatFunction
 
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """The results of combining the first one, two, three … elements along an axis.
+    """The combinations of the first one, two, three … elements along an axis.
 
     Args:
       fn: ``(a, b) -> c`` on trees like `elems` of any length along the axis; associative.
       elems: a tree of arrays of the same length along the axis.
       reverse: begin with the last element.
-      axis: the axis along which the elements stand.
+      axis: the axis of the elements.
 
     Returns:
       A tree like `elems`.
 
     Raises:
-      TypeError: when `fn` cannot be called.
+      TypeError: when `fn` is not callable.
       ValueError: when an array has no such axis, or the lengths differ.
 
     >>> import numpy as np
@@ -45,8 +46,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
-    leaves, tree = tree_util.tree_flatten(elems)
-    values = [check_arg(x) for x in leaves]
+    operands = Operands(elems)
+    tree, values = operands.tree, operands.values
     for x in values[:1]:
         if not -x.ndim <= axis < x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
@@ -59,71 +60,71 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     if not lengths or lengths <= {0, 1}:
         return tree_util.tree_unflatten(tree, values)
 
-    def combined(before: list, after: list) -> list:
-        both = (tree_util.tree_unflatten(tree, [move_axis(x, 0, axis) for x in some])
-                for some in (before, after))
-        return [move_axis(x, axis, 0) for x in tree.flatten_up_to(fn(*both))]
+    def combine(*rows: list) -> list:
+        elements = (tree_util.tree_unflatten(tree, [move_axis(x, 0, axis) for x in each])
+                    for each in rows)
+        return [move_axis(x, axis, 0) for x in tree.flatten_up_to(fn(*elements))]
 
-    def turned(xs: list) -> list:
+    def in_direction(xs: list) -> list:
         return [rev(x, (0,)) for x in xs] if reverse else xs
-    total = _with_a_name(fn, tree, values)
-    if total is not None:
-        return tree.unflatten([total.bind(*strong(values), axis=axis, reverse=bool(reverse))])
-    found = turned(_cumulated(combined, turned([move_axis(x, axis, 0) for x in values])))
-    return tree_util.tree_unflatten(tree, strong([move_axis(x, 0, axis) for x in found]))
+    primitive = _cumulative_primitive(fn, tree, values)
+    if primitive is not None:
+        return tree.unflatten([primitive.bind(*strong(values), axis=axis, reverse=bool(reverse))])
+    outs = in_direction(_cumulate(combine, in_direction([move_axis(x, axis, 0) for x in values])))
+    return tree_util.tree_unflatten(tree, strong([move_axis(x, 0, axis) for x in outs]))
 
 
 def strong(xs: list) -> list:
-    """The same, of types that are not weak, as what is joined piece by piece."""
+    """The arrays with types that are not weak."""
     return [converted(x, x.dtype) for x in xs]
 
 
-_TOTALS = {"add": cumsum_p, "mul": cumprod_p, "max": cummax_p, "min": cummin_p}
+_CUMULATIVE = {"add": cumsum_p, "mul": cumprod_p, "max": cummax_p, "min": cummin_p}
 
 
-def _with_a_name(fn: Callable, tree: Any, values: list[Array]) -> Primitive | None:
-    """The running total that a function of single arrays of numbers keeps, if it is known."""
+def _cumulative_primitive(fn: Callable, tree: Any, values: list[Array]) -> Primitive | None:
+    """The primitive for a function that is an addition, a product or an extremum."""
     if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
         return None
     flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
-    return _TOTALS.get(named(flat.staged([values[0].aval] * 2)))
+    return _CUMULATIVE.get(primitive_name(flat.staged([values[0].aval] * 2)))
 
 
-# JAX: a tree of combinations, each level of which is a pass over memory. Here a loop goes along the
-# rows; in blocks, so that no result is the sum of very many terms one by one.
-ONE_BY_ONE = 128
+# JAX: a tree of combinations, each level of which is a pass over memory. Here a loop iterates over
+# the rows, in blocks, so that a result is not a sum of very many terms, whose errors add up.
+LARGEST_BLOCK = 128
 
 
-def _cumulated(combined: Callable[[list, list], list], rows: list) -> list:
+def _cumulate(combine: Callable[..., list], rows: list) -> list:
     """The cumulative results along leading axes."""
     length = rows[0].shape[0]
-    size = length if length <= ONE_BY_ONE else math.isqrt(length)
-    count, left = divmod(length, size)
+    size = length if length <= LARGEST_BLOCK else math.isqrt(length)
+    count, rest = divmod(length, size)
 
-    def onward(before: list, block: list) -> tuple[list, list]:
-        """A block after the last result before it."""
-        within = _one_by_one(combined, block)
-        after = combined([spread(x, range(x.ndim), (len(b), *x.shape[1:]))
-                          for x, b in zip(before, block, strict=True)], within)
-        return [slice_in_dim(x, len(x) - 1, len(x)) for x in after], after
-    parts = [_one_by_one(combined, [slice_in_dim(x, 0, size) for x in rows])]
+    def next_block(last: list, block: list) -> tuple[list, list]:
+        """The results of a block, from the last result before it."""
+        before = [spread(x, range(x.ndim), (len(b), *x.shape[1:]))
+                  for x, b in zip(last, block, strict=True)]
+        outs = combine(before, _cumulate_block(combine, block))
+        return [slice_in_dim(x, len(x) - 1, len(x)) for x in outs], outs
+    parts = [_cumulate_block(combine, [slice_in_dim(x, 0, size) for x in rows])]
     last = [slice_in_dim(x, size - 1, size) for x in parts[0]]
     if count > 1:
-        blocks = [reshaped(slice_in_dim(x, size, length - left), (count - 1, size, *x.shape[1:]))
+        blocks = [reshaped(slice_in_dim(x, size, length - rest), (count - 1, size, *x.shape[1:]))
                   for x in rows]
-        last, found = scan(onward, last, blocks)
-        parts.append([reshaped(x, ((count - 1) * size, *x.shape[2:])) for x in found])
-    if left:
-        parts.append(onward(last, [slice_in_dim(x, length - left, length) for x in rows])[1])
+        last, outs = scan(next_block, last, blocks)
+        parts.append([reshaped(x, ((count - 1) * size, *x.shape[2:])) for x in outs])
+    if rest:
+        parts.append(next_block(last, [slice_in_dim(x, length - rest, length) for x in rows])[1])
     return [concatenate(pieces, 0) for pieces in zip(*parts, strict=True)]
 
 
-def _one_by_one(combined: Callable[[list, list], list], rows: list) -> list:
-    def step(before: list, row: list) -> tuple[list, list]:
-        after = combined(*([expand_dims(x, (0,)) for x in each] for each in (before, row)))
-        after = [squeeze(x, (0,)) for x in after]
-        return after, after
+def _cumulate_block(combine: Callable[..., list], rows: list) -> list:
+    def step(last: list, row: list) -> tuple[list, list]:
+        outs = combine(*([expand_dims(x, (0,)) for x in each] for each in (last, row)))
+        outs = [squeeze(x, (0,)) for x in outs]
+        return outs, outs
     first = [slice_in_dim(x, 0, 1) for x in rows]
-    _, found = scan(step, [squeeze(x, (0,)) for x in first],
-                    [slice_in_dim(x, 1, len(x)) for x in rows])
-    return [concatenate([x, ys], 0) for x, ys in zip(first, found, strict=True)]
+    _, outs = scan(step, [squeeze(x, (0,)) for x in first],
+                   [slice_in_dim(x, 1, len(x)) for x in rows])
+    return [concatenate([x, ys], 0) for x, ys in zip(first, outs, strict=True)]

@@ -1,4 +1,4 @@
-"""Branches: the primitive behind `cond` and `switch`, and batches of which only some take part.
+"""Branches: the primitive behind `cond` and `switch`, and batches with inactive examples.
 
 Stands on `program_rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/control_flow/conditionals.py`.
@@ -14,11 +14,13 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.custom import custom_jvp_vjp
-from minijax.control_flow.program_rules import joined, rearranged, running_one_of, split_list
+from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
+                                                running_one_of)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to
+from minijax.core.vmap import batch_jaxpr, batch_to
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs, without_dead_equations)
+from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
@@ -41,9 +43,8 @@ def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[n
 RULES = running_one_of("branches", leading=1)
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
-           ) -> tuple[list, list]:
-    """Where each example has a choice of its own: run every branch on all, and select."""
+def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
+    """Where the index is batched: run every branch on all examples, and select."""
     if dims[0] is None:
         return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
     index = ad_util.move_axis(args[0], dims[0], 0)
@@ -62,7 +63,7 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Br
 
 
 def _constant_elsewhere(x: Any, taken: Any) -> Any:
-    """An operand, constant for examples that take another branch: its derivative may be nan."""
+    """An operand without derivative for examples of other branches: it might be nan."""
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     return select_along_batch(taken, [stop_gradient_p.bind(x), x])
@@ -75,39 +76,18 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches
     index, inner = args[0], list(unknown[1:])
     known_args, unknown_args = partition_list(args[1:], inner)
     none_forwarded = [False] * len(inner)
-    out = joined(partial_eval_jaxpr(b, inner, forwardable=none_forwarded).unknown_out
-                 for b in branches)
-    halves = [partial_eval_jaxpr(b, inner, out, none_forwarded) for b in branches]
-    residuals = tuple(tuple(h.residual_avals) for h in halves)  # each branch hands on all
-    known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
-    rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
-    return PartialEvalResult([index, *known_args], {"branches": known},
-                  lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
+    unknown_out = elementwise_or(
+        partial_eval_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
+    halves = [partial_eval_jaxpr(b, inner, unknown_out, none_forwarded) for b in branches]
+    known_branches, unknown_branches, _ = zip(*join_residuals(
+        [(h.known, h.unknown, h.residual_avals) for h in halves], start=0), strict=True)
+    return PartialEvalResult(
+        [index, *known_args], {"branches": known_branches},
+        lambda residuals: [index, *residuals, *unknown_args], {"branches": unknown_branches},
+        unknown_out)
 
 
-Residuals = tuple[tuple[ShapedArray, ...], ...]  # their types, for each branch
-
-
-@cached_on_jaxpr
-def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
-    """A known half that returns every branch's residuals: zeros in place of the others'."""
-    def run(*args: Any) -> list:
-        outs = eval_jaxpr(known.jaxpr, known.consts, *args)
-        outs, own = split_list(outs, len(outs) - len(residuals[n]))
-        return [*outs, *(x for k, avals in enumerate(residuals)
-                         for x in (own if k == n else map(ad_util.zeros, avals)))]
-    return stage(run, known.in_avals, known.jaxpr.debug_info)
-
-
-def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
-    """An unknown half that is given every branch's residuals and uses its own."""
-    own, rest = split_list(range(len(unknown.in_avals)), len(residuals[n]))
-    return rearranged(unknown, [*(x for k, avals in enumerate(residuals)
-                                  for x in (own if k == n else avals)), *rest])
-
-
-def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
-           ) -> None:
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches) -> None:
     index = b.clamp(operands[0](()), 0, len(branches) - 1)
     for n, branch in enumerate(branches):
         with b.when(b.eq(index, n)):
@@ -115,10 +95,9 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 
 def _in_place(k: int, /, *, branches: Branches) -> list[int]:
-    """Each branch knows what it still reads: any operand of the type may be overwritten."""
-    wanted = branches[0].out_avals[k].strip_weak_type()
-    return [n for n, aval in enumerate(branches[0].in_avals, 1)
-            if aval.strip_weak_type() is wanted]
+    """Any operand of the type may be overwritten: each branch checks what it still reads."""
+    out = branches[0].out_avals[k].strip_weak_type()
+    return [n for n, aval in enumerate(branches[0].in_avals, 1) if aval.strip_weak_type() is out]
 
 
 def _examples() -> list[Example]:
@@ -132,7 +111,7 @@ def _examples() -> list[Example]:
 cond_p = compiled.ProgramPrimitive(
     "cond",
     impl=_impl,
-    # Whether a result is weak is said by the first branch, which for `cond` is the false one.
+    # The first branch decides whether a result is weak; for `cond` it is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
     loop=_lower,
@@ -143,24 +122,24 @@ cond_p = compiled.ProgramPrimitive(
     handles_keys=True)
 
 
-# ── A batch of which only some examples take part ────────────────────────────────────────────
+# ── A batch with inactive examples ───────────────────────────────────────────────────────────
 
 def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                    batched: Sequence[bool], keep: Sequence[bool]) -> list:
     """The outputs of a program on a batch of which only the active examples count.
 
-    Its checks see, in place of every other example, the first that is active: what they find
-    then, they find of an example that counts.
+    For its checks every inactive example is replaced by the first active one, so that they report
+    active examples only.
 
     Args:
-      active: which examples are, with shape ``(batch,)``.
-      axis: the axis of the batch.
-      program: for one example.
+      active: whether each example is active, with shape ``(batch,)``.
+      axis: the batch axis.
+      program: the program of one example.
       args, batched: its inputs, and which of them have the batch axis in front.
-      keep: the outputs that must have it.
+      keep: the outputs that must have the batch axis.
     """
     if check_effect in program.effects:
-        # Where examples talk to each other along the axis, none can stand in for another.
+        # With collectives along the axis no example can replace another.
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
         program = without_checks(program)
@@ -173,13 +152,14 @@ def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[
     only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
     checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
     first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
-    given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
+    operands = [_replace_inactive(active, first, x) if b else x
+                for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
                                              weak_type=False)
-    cond_p.bind(any_active, *given, branches=(stage(lambda *_: [], checks.in_avals), checks))
+    cond_p.bind(any_active, *operands, branches=(stage(lambda *_: [], checks.in_avals), checks))
 
 
-def _standing_in(active: Array, first: Array, x: Array) -> Array:
+def _replace_inactive(active: Array, first: Array, x: Array) -> Array:
     """A batch in which the first active example takes the place of those that are not."""
     zero = np.int32(0)
     row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
@@ -207,14 +187,13 @@ def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
 
 @cached_on_jaxpr
 def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
-    """The program without its checks, or without what else it does besides computing its results;
-    and so the programs inside it.
+    """The program without its checks, or without its other effects; and so the programs inside it.
     """
     def stripped(value: Any) -> Any:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
         if isinstance(value, custom_jvp_vjp.Rule) and not checks:
-            return value.changed(functools.partial(_unchecked, value))
+            return value.with_call(functools.partial(_unchecked, value))
         return _part(value, checks) if isinstance(value, ClosedJaxpr) else value
 
     eqns = []

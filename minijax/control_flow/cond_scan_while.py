@@ -1,6 +1,6 @@
 """Branches and loops as users call them: `cond`, `switch`, `scan`, `while_loop` and others.
 
-Each stages its functions, whose types it checks, and binds `cond_p`, `scan_p` or `while_p`.
+Each stages its functions, checks their types, and binds `cond_p`, `scan_p` or `while_p`.
 Stands on `cond`, `loops`, `jit`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
 """
@@ -16,7 +16,8 @@ import numpy as np
 from minijax.util import caches, source_info
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
-from minijax.control_flow.traced_bodies import Body, TraceRequest, share_consts
+from minijax.control_flow.traced_functions import (Operands, TracedFunction, TraceRequest,
+                                                   share_consts)
 from minijax.transforms.compiled import called
 from minijax.control_flow.cond import INT, cond_p
 from minijax.transforms.jit import jit
@@ -46,15 +47,19 @@ def listed(lines: Sequence[str]) -> str:
 
 
 def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:
-    """A phrase for each pair of types that differ in shape or dtype; each has what it is of."""
-    found = []
+    """A phrase for each pair of types that differ in shape or dtype.
+
+    Args:
+      pairs: the name of a value and its type, twice.
+    """
+    phrases = []
     for what, one, other, two in pairs:
         differs = [part for part in ("dtype", "shape") if getattr(one, part) != getattr(two, part)]
         if differs:
             why = ", and ".join(f"the {part}s do not match" for part in differs)
-            found.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
-                         f"type {two.str_long()}, so {why}")
-    return found
+            phrases.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
+                           f"type {two.str_long()}, so {why}")
+    return phrases
 
 
 # ── cond, switch ─────────────────────────────────────────────────────────────────────────────
@@ -63,10 +68,10 @@ NOT_GIVEN: Any = object()
 
 
 def _with_operand(operands: tuple, operand: Any) -> tuple:
-    """The operands, given by position or as a single one by keyword, which may be None.
+    """The operands, which were passed by position or as one keyword, which may be None.
 
     Raises:
-      TypeError: when they are given both ways.
+      TypeError: when both were used.
     """
     if operand is NOT_GIVEN:
         return operands
@@ -109,10 +114,10 @@ def cond(pred: Any, true_fun: Any, false_fun: Callable, *operands: Any,
 
 
 def _branch_index(pred: Any) -> Any:
-    """The number of the branch that a predicate chooses: 1 where it holds."""
+    """The index of the branch that a predicate chooses: 1 where it is true."""
     if pred is None:
         raise TypeError("cond predicate is None")
-    if dtypes.python_type(pred) in (bool, int, float):  # which may be larger than an array's
+    if dtypes.python_type(pred) in (bool, int, float):  # it may be too large for an array
         return np.int32(bool(pred))
     value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
@@ -175,48 +180,45 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     if config.disable_jit.value and core.is_concrete(index):
         return functions[_known_index(index)](*operands)
     if has_refs(operands):
-        functions, given = zip(*(closed_over(f, operands) for f in functions), strict=True)
-        operands = given[0]
-
-    leaves, tree = tree_util.tree_flatten(tuple(operands))
-    values = [check_arg(x) for x in leaves]
-    types = tree.unflatten_types([x.aval for x in values])
+        functions, (operands, *_) = zip(*(closed_over(f, operands) for f in functions), strict=True)
+    args = Operands(tuple(operands))
+    types = args.types
     kind = "cond" if names[0] == "false_fun" else "switch"
-    bodies = []
+    traced = []
     try:
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
-            bodies.append(TraceRequest(f, types, kind).body())  # noqa: PERF401
+            traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
     except NotCarriedError as error:
         refs = carried_first(error)
-    if len(bodies) < len(functions):
+    if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
             index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
-    _check_branches(kind, [*zip(names, bodies, strict=True)])
-    programs, consts = share_consts(bodies)
-    given, handed_on = [*consts, *values], _handed_on(programs)
-    branches = tuple(rearranged(p, None, [i for i, place in enumerate(handed_on) if place is None])
+    _check_branches(kind, [*zip(names, traced, strict=True)])
+    programs, consts = share_consts(traced)
+    inputs, forwarded = [*consts, *args.values], _forwarded_inputs(programs)
+    branches = tuple(rearranged(p, None, [i for i, place in enumerate(forwarded) if place is None])
                      for p in programs)
 
     def run() -> list:
-        outs = iter(cond_p.bind(index, *given, branches=branches))
-        return [next(outs) if place is None else given[place] for place in handed_on]
-    return bodies[0].tree_of(called(run, lambda: functions[_known_index(index)](*operands)))
+        outs = iter(cond_p.bind(index, *inputs, branches=branches))
+        return [next(outs) if place is None else inputs[place] for place in forwarded]
+    return traced[0].tree_of(called(run, lambda: functions[_known_index(index)](*operands)))
 
 
-def _handed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
-    """For each output the number of the input that every program hands on as it is, if one is."""
-    found = []
+def _forwarded_inputs(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output the index of the input that every program returns there, if there is one."""
+    forwarded = []
     for outs in zip(*(p.jaxpr.outvars for p in programs), strict=True):
         places = {p.jaxpr.invars.index(v) if v in p.jaxpr.invars else None
                   for p, v in zip(programs, outs, strict=True)}
-        found.append(places.pop() if len(places) == 1 else None)
-    return found
+        forwarded.append(places.pop() if len(places) == 1 else None)
+    return forwarded
 
 
-def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
+def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
     """Refuse branches whose results differ in tree or type, naming both."""
     if kind == "cond":
-        pairs = pairs[::-1]  # kept as (false, true), spoken of as (true, false)
+        pairs = pairs[::-1]  # messages name the true branch first
     (first, one), *others = pairs
     for second, two in others:
         places = (f"\n\n{first} is {one.debug_info.func_src_info}"
@@ -241,27 +243,23 @@ def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
 
 # ── The state of a loop ──────────────────────────────────────────────────────────────────────
 
-class Carry:
-    """The state of a loop, whose types its body must keep; `kind` names the loop in messages."""
+class Carry(Operands):
+    """The carry of a loop, whose types its body must keep; `kind` names the loop in messages."""
 
     def __init__(self, init: Any, kind: str):
+        super().__init__(init)
         self.kind = kind
-        self.given, self.tree = tree_util.tree_flatten(init)
-        self.values = [check_arg(x) for x in self.given]
 
-    @property
-    def types(self) -> Any:
-        return self.tree.unflatten_types([x.aval for x in self.values])
-
-    def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
-        """The body of the loop; `carry_of` is what of its result it carries on."""
-        body = TraceRequest(f, (self.types, *others), self.kind).body()
+    def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out
+               ) -> TracedFunction:
+        """The body of the loop; `carry_of` takes the carry out of its result."""
+        body = TraceRequest(f, (self.types, *others), self.kind).traced()
         if self.adapted(carry_of(body.out_types)):
-            body = TraceRequest(f, (self.types, *others), self.kind).body()
+            body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
     def adapted(self, out_types: Any) -> bool:
-        """Let weakly typed values take the types the body returns; whether any did."""
+        """Convert weakly typed values to the dtypes that the body returns; whether any changed."""
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         if out_tree != self.tree:
             return False
@@ -269,15 +267,15 @@ class Carry:
         for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
             dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
             if dtype != x.dtype:
-                self.given[i] = self.values[i] = converted(x, dtype)
+                self.leaves[i] = self.values[i] = converted(x, dtype)
                 changed = True
         return changed
 
-    def kept_by(self, body: Body) -> list[bool]:
-        """Which values the body hands on as they are: no state, but constants of the loop."""
+    def invariants(self, body: TracedFunction) -> list[bool]:
+        """Which values the body returns as they are: constants of the loop."""
         jaxpr = body.program.jaxpr
-        state = jaxpr.invars[len(body.consts):][:len(self.values)]
-        return [v is jaxpr.outvars[i] for i, v in enumerate(state)]
+        carry = jaxpr.invars[len(body.consts):][:len(self.values)]
+        return [v is jaxpr.outvars[i] for i, v in enumerate(carry)]
 
     def check(self, out_types: Any, name: str) -> None:
         """Refuse a body that changes the tree or a type of the carry."""
@@ -307,10 +305,9 @@ def _part(name: str, path: tuple) -> str:
 
 # ── scan, map ────────────────────────────────────────────────────────────────────────────────
 
-def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
-         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False
-         ) -> tuple[Any, Any]:
-    """Run a function over the leading axis of arrays, carrying a state along.
+def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[Any, Any]:
+    """Run a function over the leading axis of arrays, with a carry from step to step.
 
     Args:
       f: ``(carry, x) -> (carry, y)``; the carry keeps its tree, shapes and dtypes.
@@ -318,7 +315,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
       xs: a tree of arrays with the same leading axis, or None.
       length: the number of steps, needed where `xs` has no leaves.
       reverse: go from the last row to the first.
-      unroll: how many steps are written out in one turn of the loop; True for all of them.
+      unroll: the number of steps in one iteration of the compiled loop; True for all of them.
 
     Returns:
       The last carry, and the `y` of every step, stacked along a leading axis.
@@ -340,7 +337,6 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     steps = _loop_length(rows, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
-
     try:
         return _scan(f, init, rows, x_tree, steps, reverse, unroll)
     except NotCarriedError as error:
@@ -364,30 +360,30 @@ def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: 
     if isinstance(unroll, bool):
         unroll = max(steps, 1) if unroll else 1
     loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
-    outs = called(lambda: _computed(loop, body, carry, carry.kept_by(body), rows),
+    outs = called(lambda: _run_loop(loop, body, carry, carry.invariants(body), rows),
                   lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
     return body.tree_of(outs)
 
 
-def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
+def _run_loop(loop: Loop, body: TracedFunction, carry: Carry, invariant: Sequence[bool],
               rows: Sequence[Any] = (), test_consts: Sequence[Any] = ()) -> list:
-    """The outputs of a loop, which computes those that its body does not merely hand on.
+    """The outputs of a loop, which computes only those that its body does not forward.
 
-    `kept` says which of the carry are no state, but constants.
+    `invariant` says which parts of the carry are constants.
     """
     jaxpr = body.program.jaxpr
-    consts, state, row = split_list(range(len(jaxpr.invars)), len(body.consts), len(kept))
+    consts, state, row = split_list(range(len(jaxpr.invars)), len(body.consts), len(invariant))
     copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
-    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
-                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
-    computes = [i for i, x in enumerate(handed_on) if x is None]
+    forwarded = [*(x if fixed else None for x, fixed in zip(carry.leaves, invariant, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(invariant):])]
+    computed = [i for i, x in enumerate(forwarded) if x is None]
     outs = iter(loop.run(
-        rearranged(body.program, [*state, *consts, *row], computes),
-        [*[TEST] * len(test_consts), *(CONST if k else CARRY for k in kept),
+        rearranged(body.program, [*state, *consts, *row], computed),
+        [*[TEST] * len(test_consts), *(CONST if fixed else CARRY for fixed in invariant),
          *[CONST] * len(consts), *[ROW] * len(row)],
         [*test_consts, *carry.values, *body.consts, *rows],
-        [CARRY if i < len(kept) else ROW for i in computes]))
-    return [next(outs) if x is None else x for x in handed_on]
+        [CARRY if i < len(invariant) else ROW for i in computed]))
+    return [next(outs) if x is None else x for x in forwarded]
 
 
 def _loop_length(rows: Sequence[Any], length: int | None) -> int:
@@ -411,10 +407,10 @@ def _loop_length(rows: Sequence[Any], length: int | None) -> int:
 
 
 def _carry_of(out: Any) -> Any:
-    """The carry, of what a scan's body returns.
+    """The carry in the result of a scan's body.
 
     Raises:
-      TypeError: when that is no pair.
+      TypeError: when the result is not a pair.
     """
     if not (isinstance(out, tuple | list) and len(out) == 2):
         weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
@@ -441,7 +437,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Args:
       f: a function of one row (a tree of arrays).
       xs: a tree of arrays with the same leading axis.
-      batch_size: how many rows to take at a time, by `vmap`; None or 0 for one, without it.
+      batch_size: the number of rows to compute at a time, by `vmap`; None or 0: one, without it.
 
     Returns:
       The tree of results, stacked along a leading axis.
@@ -477,7 +473,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 # ── while_loop, fori_loop ────────────────────────────────────────────────────────────────────
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
-    """Repeat a function while a condition holds.
+    """Repeat a function while a condition is true.
 
     Args:
       cond_fun: takes the state, returns a boolean scalar.
@@ -485,7 +481,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
       init_val: the first state, a tree of arrays.
 
     Returns:
-      The first state for which the condition does not hold.
+      The first state for which the condition is false.
 
     Raises:
       TypeError: when the condition gives no boolean scalar, or the state changes its type.
@@ -497,11 +493,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
         try:
-            return while_in_python(cond_fun, body_fun,
-                                   tree_util.tree_map(core.as_value, init_val))
+            return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
         except errors.ConcretizationTypeError:
-            pass  # the condition depends on a value that is not known, one of a vmap for instance
-
+            pass  # the condition depends on a tracer, of vmap for instance
     try:
         return _while(cond_fun, body_fun, init_val)
     except NotCarriedError as error:
@@ -514,26 +508,27 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     carry = Carry(init_val, "while_loop")
     body = carry.staged(body_fun)
-    condition = Body.of(cond_fun, (carry.types,), "while_cond")
+    condition = TracedFunction.of(cond_fun, (carry.types,), "while_cond")
     _check_condition(condition)
     carry.check(body.out_types, body.argument_name)
-    return body.tree_of(called(lambda: _looped(condition, body, carry),
+    return body.tree_of(called(lambda: _run_while(condition, body, carry),
                                lambda: while_in_python(cond_fun, jit(body_fun), init_val)))
 
 
-def _looped(condition: Body, body: Body, carry: Carry) -> list:
-    """The last state; what is handed on is a constant only where the condition does not read it."""
+def _run_while(condition: TracedFunction, body: TracedFunction, carry: Carry) -> list:
+    """The last state; an invariant is a constant only where the condition does not read it."""
     test = condition.program.jaxpr
     test_consts, tested = split_list(range(len(test.invars)), len(condition.consts))
     read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
-    kept = [k and test.invars[i] not in read
-            for k, i in zip(carry.kept_by(body), tested, strict=True)]
-    program = rearranged(condition.program, [*test_consts, *partition_list(tested, kept)[False]])
-    return _computed(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
-                     kept, test_consts=condition.consts)
+    invariant = [fixed and test.invars[i] not in read
+                 for fixed, i in zip(carry.invariants(body), tested, strict=True)]
+    program = rearranged(condition.program,
+                         [*test_consts, *partition_list(tested, invariant)[False]])
+    return _run_loop(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
+                     invariant, test_consts=condition.consts)
 
 
-def _check_condition(condition: Body) -> None:
+def _check_condition(condition: TracedFunction) -> None:
     got = None
     if not tree_util.treedef_is_leaf(condition.out_tree):
         got = f"pytree {condition.out_tree}"
@@ -547,7 +542,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
               unroll: int | bool | None = None) -> Any:
     """Repeat a function for each integer of a range.
 
-    With bounds known while tracing it is a `scan`, and can be differentiated in reverse.
+    With bounds that are known while tracing it is a `scan`, and has a reverse derivative.
 
     Args:
       lower: the first integer.
@@ -573,46 +568,45 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         start, stop = _known_index(first), _known_index(last)
         if config.disable_jit.value:
             return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
-        return scan(_rounds[body_fun].row, (start, init_val), None, max(stop - start, 0),
+        return scan(_fori_bodies[body_fun].of_scan, (start, init_val), None, max(stop - start, 0),
                     unroll=1 if unroll is None else unroll)[0][1]
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
                          "known.")
-
-    return while_loop(_is_before, _rounds[body_fun].again, (first, last, init_val))[2]
+    return while_loop(_is_before, _fori_bodies[body_fun].of_while, (first, last, init_val))[2]
 
 
 def _is_before(carry: tuple) -> Any:
     return comparison.lt_p.bind(*carry[:2])
 
 
-class _Rounds(NamedTuple):
-    """The rounds of a `fori_loop`, as the bodies of a `scan` and of a `while_loop`."""
+class _ForiBodies(NamedTuple):
+    """The body of a `fori_loop` as the bodies of a `scan` and of a `while_loop`."""
 
-    row: Callable
-    again: Callable
+    of_scan: Callable
+    of_while: Callable
 
     @classmethod
-    def of(cls, body_fun: Callable) -> _Rounds:
+    def of(cls, body_fun: Callable) -> _ForiBodies:
         fun = caches.SameObject(body_fun).ref
 
-        def again(loop_carry: tuple) -> tuple:
+        def of_while(loop_carry: tuple) -> tuple:
             i, *upper, state = loop_carry
             one = np.ones((), i.dtype)[()]
             return (algebra.add_p.bind(i, one.item() if i.weak_type else one), *upper,
                     fun()(i, state))
 
-        def row(loop_carry: tuple, _: None) -> tuple[tuple, None]:
-            return again(loop_carry), None
-        return cls(row, again)
+        def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
+            return of_while(loop_carry), None
+        return cls(of_scan, of_while)
 
 
-# The same ones for the same function, so that they are traced once.
-_rounds: caches.OfObjects[_Rounds] = caches.OfObjects(_Rounds.of)
+# The same bodies for the same function, so that they are traced once.
+_fori_bodies: caches.OfObjects[_ForiBodies] = caches.OfObjects(_ForiBodies.of)
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
-    """The bounds with one dtype; Python integers adapt to the other bound, a signed integer."""
+    """The bounds with one dtype; a Python integer adapts to a signed integer."""
     first, last = bounds = core.as_value(lower), core.as_value(upper)
     if first.ndim or last.ndim:
         raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
@@ -630,7 +624,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
 
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable
                        ) -> Any:
-    """What the function for the platform at hand returns; JAX writes all of them down.
+    """Call the function for the platform in use; JAX stages the functions for all platforms.
 
     Args:
       args: what the function is called with.

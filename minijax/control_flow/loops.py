@@ -1,4 +1,4 @@
-"""Loops: the primitives behind `scan` and `while_loop`, and what their rules share.
+"""Loops: the primitives behind `scan` and `while_loop`, and the rules that they share.
 
 The rules of a loop are methods of its parameters.  Stands on `program_rules`, `cond`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/loops.py`.
@@ -16,16 +16,16 @@ from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import run_for_active, select_along_batch
-from minijax.control_flow.loop_invariants import (with_fixed_outputs_before,
-                                                  with_linear_constants_before)
-from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, split_list,
-                                                types_of, with_zeros)
+from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
+from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, refusing,
+                                                split_list, types_of, with_zeros)
 from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
 from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
+from minijax.core.vmap import batch_jaxpr, batch_to, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
@@ -34,14 +34,14 @@ from minijax.core.tracing import stage, stage_with_aux
 
 T = TypeVar("T")
 
-# What an operand of a loop is: a constant of its condition, or of its body; what is handed on from
-# turn to turn; or an array that the loop goes along, a row in each turn.  Operands come in this
-# order, and so do inputs and outputs of a body, which knows nothing of the condition's constants.
+# The kinds of a loop's operands: constants of its condition, constants of its body, the carry, and
+# arrays that are read row by row, one in each iteration.  Operands come in this order, and so do
+# inputs and outputs of the body, which does not get the condition's constants.
 TEST, CONST, CARRY, ROW = range(4)
 Kinds = list[int]
 
 
-# ── What both loops share ────────────────────────────────────────────────────────────────────
+# ── Both loops ───────────────────────────────────────────────────────────────────────────────
 
 class Loop:
     """The parameters of a loop: its body is from [constants, carry, rows] to [carry, rows]."""
@@ -56,7 +56,7 @@ class Loop:
         self.tests = [TEST] * num_tests
 
     def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
-        """Those of the loop with a body for operands of these kinds."""
+        """The parameters of the loop with another body, for operands of these kinds."""
         raise NotImplementedError
 
     def run(self, program: ClosedJaxpr, kinds: Kinds, args: Sequence[Any], out_kinds: Kinds,
@@ -67,39 +67,39 @@ class Loop:
         outs = self.primitive.bind(*operands, **self.params(body, kinds) | changes)
         return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
 
-    def settled(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
-                flags: Flags) -> tuple[T, list[bool], list[bool]]:
-        """What is derived of the body for the least flags of its carry that the body keeps.
+    def carry_fixpoint(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
+                       flags: Flags) -> tuple[T, list[bool], list[bool]]:
+        """What is derived of the body, with the least flags of the carry that the body preserves.
 
         Args:
-          derive: from a program, flags of its inputs, and outputs that must have the flag, too:
-            what is wanted, and which outputs have it.
-          flags: of the inputs in the first turn.
+          derive: ``(program, flags of its inputs, flags that its outputs must have) -> (derived,
+            flags of its outputs)``.
+          flags: of the inputs in the first iteration.
 
         Returns:
-          What is derived, with the flags of the body's inputs and outputs.
+          What is derived, and the flags of the body's inputs and outputs.
         """
         consts, carry, rows = split_list(flags, self.num_consts, self.num_carry)
         while True:
             flags = [*consts, *carry, *rows]
             keep = [*carry, *[False] * (len(self.out_kinds) - self.num_carry)]
-            derived, found = derive(self.body, flags, keep)
-            if list(found[:self.num_carry]) == carry:
-                return derived, flags, list(found)
-            carry = list(found[:self.num_carry])
+            derived, out_flags = derive(self.body, flags, keep)
+            if list(out_flags[:self.num_carry]) == carry:
+                return derived, flags, list(out_flags)
+            carry = list(out_flags[:self.num_carry])
 
     def rows(self) -> list[int]:
-        """The arrays to run over."""
+        """The operands that are read row by row."""
         return [i for i, kind in enumerate((*self.tests, *self.kinds)) if kind == ROW]
 
     def in_place(self, k: int) -> list[int]:
-        """The state takes over the memory of what it begins with."""
+        """The carry overwrites its first value."""
         return [len(self.tests) + self.num_consts + k] if k < self.num_carry else []
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    def jvp(self, primals: list, tangents: list) -> Outs:
         """Outputs and their tangents, which the loop carries along."""
         tangents = tangents[len(self.tests):]  # a condition has none
-        program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
+        program, has, out_has = self.carry_fixpoint(jvp_jaxpr, has_tangent(tangents))
         outs = self.run(program, [*self.tests, *self.kinds, *partition_list(self.kinds, has)[True]],
                         [*primals, *map(instantiate, partition_list(tangents, has)[True])],
                         [*self.out_kinds, *partition_list(self.out_kinds, out_has)[True]])
@@ -108,25 +108,26 @@ class Loop:
 
 def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
              ) -> tuple[ClosedJaxpr, Sequence[int], Sequence[int]]:
-    """A program of inputs and outputs of these kinds as a body; the order of both in the body."""
+    """A program with inputs and outputs of these kinds as a body; the order of both in the body."""
     order, out_order = (sorted(range(len(some)), key=some.__getitem__)
                         for some in (kinds, out_kinds))
     return rearranged(program, order, out_order), order, out_order
 
 
-def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProgram, Flags]]:
-    """For `settled`: the halves of a program, and which of its outputs are unknown."""
+def partial_eval_body(forwardable: Flags | None = None
+                      ) -> Callable[..., tuple[SplitProgram, Flags]]:
+    """For `carry_fixpoint`: the halves of a program, and which of its outputs are unknown."""
     def derive(closed: ClosedJaxpr, unknown: Flags, keep: Flags) -> tuple[SplitProgram, Flags]:
         halves = partial_eval_jaxpr(closed, unknown, keep, forwardable)
         return halves, halves.unknown_out
     return derive
 
 
-# As a reader can step through them: what the loops mean, and what they are under `disable_jit`.
+# The loops in Python: their meaning, and what runs under `disable_jit`.
 
 def scan_in_python(f: Callable[[Any, Any], Any], carry: Any, row: Callable[[int], Any],
                    length: int, reverse: bool) -> tuple[Any, list]:
-    """The last carry, and the outputs in the order of the rows; ``row(i)`` is one of them."""
+    """The last carry, and the outputs in the order of the rows, of which ``row(i)`` is one."""
     ys = []
     for i in range(length)[::-1 if reverse else 1]:
         carry, y = in_step(Step("scan", i, length), f, carry, row(i))
@@ -176,9 +177,9 @@ class Scan(Loop):
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
         consts, init, xs = split_list(buffers, self.num_consts, self.num_carry)
 
-        def turn(carry: list, row: list) -> list[list]:
+        def step(carry: list, row: list) -> list[list]:
             return split_list(interpret(self.body, *consts, *carry, *row), self.num_carry)
-        carry, rows = scan_in_python(turn, init, lambda i: [x[i].copy() for x in xs], self.length,
+        carry, rows = scan_in_python(step, init, lambda i: [x[i].copy() for x in xs], self.length,
                                      self.reverse)
         avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
         columns = zip(*rows, strict=True) if rows else [()] * len(avals)
@@ -189,11 +190,11 @@ class Scan(Loop):
         carry, rows = split_list(self.body.out_avals, self.num_carry)
         return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
 
-    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
-        body, batched, out_batched = self.settled(
+    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
+        body, batched, out_batched = self.carry_fixpoint(
             lambda closed, *flags: batch_jaxpr(closed, axis.size, axis.name, *flags),
             [d is not None for d in dims])
-        # the leading axis of rows is the loop's, so the batch comes second there
+        # the leading axis of rows is the loop's, so the batch axis comes second there
         moved = [batch_to(x, d, int(kind == ROW), axis.size) if b else x
                  for x, d, kind, b in zip(args, dims, self.kinds, batched, strict=True)]
         outs = scan_p.bind(*moved, **self.params(body, self.kinds))
@@ -201,63 +202,64 @@ class Scan(Loop):
                       for kind, b in zip(self.out_kinds, out_batched, strict=True)]
 
     def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult:
-        # a carry changes from step to step, so the unknown half needs it stacked, not as it is
+        # a carry changes from step to step, so the unknown half needs it stacked
         forwardable = [kind != CARRY for kind in self.kinds]
-        halves, flags, _ = self.settled(splitting(forwardable), unknown)
-        known_args, later_args = partition_list(args, flags)
-        known_kinds, later_kinds = partition_list(self.kinds, flags)
-        before, known, is_fixed = with_fixed_outputs_before(
-            halves.known, known_kinds.count(CONST), halves.unknown_out.count(False))
-        each_kind = iter(CONST if each else ROW for each in is_fixed)
-        needed = [next(each_kind) if place is None else self.kinds[place]
-                  for place in halves.needs]
-        rest = [*needed, *later_kinds]
-        body, order, _ = in_order(halves.unknown, rest,
+        halves, flags, _ = self.carry_fixpoint(partial_eval_body(forwardable), unknown)
+        known_args, unknown_args = partition_list(args, flags)
+        known_kinds, unknown_kinds = partition_list(self.kinds, flags)
+        num_consts = known_kinds.count(CONST)
+        invariant_program, known, is_invariant = hoist_invariant_outputs(
+            halves.known, num_consts, halves.unknown_out.count(False))
+        residual_kinds = iter(CONST if invariant else ROW for invariant in is_invariant)
+        kinds = [*(next(residual_kinds) if place is None else self.kinds[place]
+                   for place in halves.needs), *unknown_kinds]
+        body, order, _ = in_order(halves.unknown, kinds,
                                   partition_list(self.out_kinds, halves.unknown_out)[True])
 
-        def unknown_args(residuals: Sequence[Any]) -> list:
-            fixed = jaxpr_as_fun(before)(*known_args[:known_kinds.count(CONST)])
-            values = [*halves.needed(args, merge_lists((residuals, fixed), is_fixed)), *later_args]
+        def unknown_operands(stacked: Sequence[Any]) -> list:
+            invariant = jaxpr_as_fun(invariant_program)(*known_args[:num_consts])
+            residuals = merge_lists((stacked, invariant), is_invariant)
+            values = [*halves.needed(args, residuals), *unknown_args]
             return [values[i] for i in order]
-        return PartialEvalResult(known_args, self.params(known, known_kinds), unknown_args,
-                      self.params(body, rest), halves.unknown_out)
+        return PartialEvalResult(known_args, self.params(known, known_kinds), unknown_operands,
+                                 self.params(body, kinds), halves.unknown_out)
 
-    def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
+    def transpose(self, cotangents: list, *args: Any) -> list:
         consts, rest = split_list(args, self.num_consts)
         linear = [isinstance(x, Undefined) for x in consts]
-        before, body = with_linear_constants_before(self.body, linear)
-        new = [Undefined(aval) for aval in before.out_avals]
+        hoisted, body = hoist_linear_consts(self.body, linear)
+        new = [Undefined(aval) for aval in hoisted.out_avals]
         scan = Scan(**self.params(body, [*([CONST] * len(new)), *self.kinds]))
-        cts = scan.step_back(cotangents, *consts, *new, *rest)
-        direct, of_new, others = split_list(cts, len(consts), len(new))
-        if not all(ct is None for ct in of_new):
-            found = backward_pass(before.jaxpr, before.consts, consts, [
-                Zero(aval) if ct is None else ct
-                for ct, aval in zip(of_new, before.out_avals, strict=True)])
-            direct = list(map(add_cotangents, direct, found))
-        return [*direct, *others]
+        cts = scan.transpose_body(cotangents, *consts, *new, *rest)
+        const_cts, hoisted_cts, other_cts = split_list(cts, len(consts), len(new))
+        if not all(ct is None for ct in hoisted_cts):
+            const_cts = list(map(add_cotangents, const_cts, backward_pass(
+                hoisted.jaxpr, hoisted.consts, consts, [
+                    Zero(aval) if ct is None else ct
+                    for ct, aval in zip(hoisted_cts, hoisted.out_avals, strict=True)])))
+        return [*const_cts, *other_cts]
 
-    def step_back(self, cotangents: Sequence[Any], *args: Any) -> list:
-        """The cotangents of linear operands, by a loop that goes back."""
+    def transpose_body(self, cotangents: list, *args: Any) -> list:
+        """The cotangents of linear operands, by a loop in the other direction."""
         undefined = [isinstance(x, Undefined) for x in args]
-        # the whole carry is linear, though it may start from a known value, namely zero
+        # the whole carry is linear, though its first value may be known: zero
         linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
         fixed_kinds, kinds = partition_list(self.kinds, linear)
         known = partition_list(args, linear)[False]
-        # the carry's cotangents are carried, zero or not; of the rest those that are not zero
+        # cotangents of the carry are carried, zero or not; of the rows those that are not zero
         carried, rows = split_list(cotangents, self.num_carry)
         cts = [*map(instantiate, carried), *rows]
         has = has_tangent(cts)
         types = [without_axis(ct, 0) if kind == ROW and ct is not None else ct
                  for ct, kind in zip(types_of(cts), self.out_kinds, strict=True)]
-        body, found = _step_back(self.body, linear, kinds, types)
-        kinds = partition_list(kinds, found)[True]
+        body, has_ct = _transpose_body(self.body, linear, kinds, types)
+        kinds = partition_list(kinds, has_ct)[True]
         sums = body.in_avals[:kinds.count(CONST)]  # of the cotangents of linear constants
         outs = iter(self.run(
             body, [*[CARRY] * len(sums), *partition_list(self.out_kinds, has)[True], *fixed_kinds],
             [*map(zeros, sums), *partition_list(cts, has)[True], *known],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
-        results = (next(outs) if each else None for each in found)
+        results = (next(outs) if each else None for each in has_ct)
         return [next(results) if is_linear else None for is_linear in linear]
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
@@ -265,7 +267,7 @@ class Scan(Loop):
         last, ys = split_list(outputs, self.num_carry)
         cells = [b.cell(x, out) for x, out in zip(init, last, strict=True)]
 
-        def turn(step: Any) -> None:
+        def iteration(step: Any) -> None:
             row = b.sub(self.length - 1, step) if self.reverse else step
             b.jaxpr(self.body, [*consts, *cells, *(b.row(x, row) for x in xs)],
                     into=[*cells, *(b.row(y, row) for y in ys)])
@@ -273,17 +275,17 @@ class Scan(Loop):
         unroll = min(max(self.unroll, 1), max(self.length, 1))
         with b.loop(self.length // unroll) as k:
             for n in range(unroll):
-                turn(b.add(b.mul(b.index(k), unroll), n))
+                iteration(b.add(b.mul(b.index(k), unroll), n))
         for step in range(self.length - self.length % unroll, self.length):
-            turn(b.index(step))
+            iteration(b.index(step))
         for cell, out in zip(cells, last, strict=True):
             b.materialize(cell, into=out)
 
 
 @cached_on_jaxpr
-def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
-               ct_avals: Sequence[ShapedArray | None]) -> tuple[ClosedJaxpr, Flags]:
-    """A scan's step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
+def _transpose_body(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
+                    ct_avals: Sequence[ShapedArray | None]) -> tuple[ClosedJaxpr, Flags]:
+    """The transposed body: (sums, cotangents of outputs, other inputs) to (sums, other cotangents).
 
     Args:
       linear: the inputs that the body is linear in.
@@ -291,29 +293,29 @@ def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
       ct_avals: the types of the outputs' cotangents, None for those that have none.
 
     Returns:
-      The step, and which linear inputs have a cotangent; those of constants are summed up.
+      The program, and which linear inputs have a cotangent; those of constants are summed up.
     """
     fixed, avals = partition_list(body.in_avals, linear)
-    given = [ct for ct in ct_avals if ct is not None]
+    nonzero_avals = [ct for ct in ct_avals if ct is not None]
     sums = [a for a, kind in zip(avals, kinds, strict=True) if kind == CONST]
 
-    def step_back(*args: Any) -> tuple[list, tuple]:
-        before, some_cts, values = map(iter, split_list(args, len(sums), len(given)))
-        cts = [Zero(a) if ct is None else next(some_cts)
+    def transposed(*args: Any) -> tuple[list, tuple]:
+        old_sums, nonzero_cts, values = map(iter, split_list(args, len(sums), len(nonzero_avals)))
+        cts = [Zero(a) if ct is None else next(nonzero_cts)
                for a, ct in zip(body.out_avals, ct_avals, strict=True)]
-        begun = [next(before) if kind == CONST else None for kind in kinds]
-        places = merge_lists(([None] * len(fixed), begun), linear)
+        accumulators = [next(old_sums) if kind == CONST else None for kind in kinds]
         new = partition_list(backward_pass(
             body.jaxpr, body.consts, [Undefined(a) if each else next(values) for a, each in
-                                      zip(body.in_avals, linear, strict=True)], cts, places),
-            linear)[True]
-        # what nothing was added to is no cotangent
-        return instantiate_nonzero([Zero(a) if x is start else x
-                                for x, start, a in zip(new, begun, avals, strict=True)],
-                               [kind == CARRY for kind in kinds])
-    back, found = stage_with_aux(step_back, [*sums, *given, *fixed], body.jaxpr.debug_info)
-    kept = [i for i, each in enumerate(found[:len(sums)]) if each]
-    return rearranged(back, [*kept, *range(len(sums), len(back.in_avals))]), found
+                                      zip(body.in_avals, linear, strict=True)],
+            cts, merge_lists(([None] * len(fixed), accumulators), linear)), linear)[True]
+        # an accumulator that nothing was added to is no cotangent
+        return instantiate_nonzero([Zero(a) if x is old else x
+                                    for x, old, a in zip(new, accumulators, avals, strict=True)],
+                                   [kind == CARRY for kind in kinds])
+    program, has_ct = stage_with_aux(transposed, [*sums, *nonzero_avals, *fixed],
+                                     body.jaxpr.debug_info)
+    used_sums = [i for i, each in enumerate(has_ct[:len(sums)]) if each]
+    return rearranged(program, [*used_sums, *range(len(sums), len(program.in_avals))]), has_ct
 
 
 def _scan_examples() -> list[Example]:
@@ -350,9 +352,9 @@ class While(Loop):
 
     def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
         num_tests, num_consts = kinds.count(TEST), kinds.count(CONST)
-        known = len(self.condition.in_avals)
-        ignored = body.in_avals[num_consts:][known - num_tests:]  # what is carried besides
-        condition = rearranged(self.condition, [*range(known), *ignored])
+        num_inputs = len(self.condition.in_avals)
+        ignored = body.in_avals[num_consts:][num_inputs - num_tests:]  # what is carried besides
+        condition = rearranged(self.condition, [*range(num_inputs), *ignored])
         return _while_params(condition, num_tests, body, num_consts)
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
@@ -363,18 +365,18 @@ class While(Loop):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.body.out_avals
 
-    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
+    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
         cond_b, body_b = split_list([d is not None for d in dims], self.sizes[0])
 
         def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
             condition, (each,) = batch_jaxpr(self.condition, axis.size, axis.name,
                                              [*cond_b, *flags[self.num_consts:]])
-            # where each example stops in its own time, it has a carry of its own
-            program, found = batch_jaxpr(body, axis.size, axis.name, flags,
-                                         [each or k for k in keep])
-            return (condition, program, each), found
+            # where the condition is batched, so is the whole carry
+            program, out_flags = batch_jaxpr(body, axis.size, axis.name, flags,
+                                             [each or k for k in keep])
+            return (condition, program, each), out_flags
 
-        (condition, body, each), body_b, carry_b = self.settled(derive, body_b)
+        (condition, body, each), body_b, carry_b = self.carry_fixpoint(derive, body_b)
         moved = [batch_to(x, d, 0, axis.size) if b else x
                  for x, d, b in zip(args, dims, [*cond_b, *body_b], strict=True)]
         consts, body_consts, carry = split_list(moved, *self.sizes)
@@ -389,44 +391,43 @@ class While(Loop):
     def until_all_stop(self, axis: Axis, condition: ClosedJaxpr, batched: Flags,
                        carry_batched: Flags, avals: Sequence[ShapedArray]
                        ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-        """Condition and body of a batch: loop while any example goes on; others keep their carry.
+        """Condition and body of a batch: loop while any example continues; others keep their carry.
 
         Args:
-          condition: says of each example whether it goes on.
+          condition: whether each example continues.
           batched, carry_batched: which inputs and outputs of the body are batched.
           avals: the types of all operands.
         """
-        goes_on = jaxpr_as_fun(condition)
+        continues = jaxpr_as_fun(condition)
 
         def step(*args: Any) -> list:
             cond_consts, body_consts, carry = split_list(args, *self.sizes)
-            (which,) = goes_on(*cond_consts, *carry)
+            (which,) = continues(*cond_consts, *carry)
             new = run_for_active(which, axis, self.body, [*body_consts, *carry], batched,
                                  carry_batched)
             return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
 
-        def any_goes_on(*args: Any) -> list:
-            return [reduce_or_p.bind(goes_on(*args)[0], axes=(0,))]
+        def any_continues(*args: Any) -> list:
+            return [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
 
-        return (stage(any_goes_on, condition.in_avals, condition.jaxpr.debug_info),
+        return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
                 stage(step, avals, self.body.jaxpr.debug_info))
 
     def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult | None:
-        """The loop on what is known; the unknown half is the whole loop over again."""
+        """The known half is the loop on known values; the unknown half is the whole loop again."""
         cond_u, body_u = split_list(unknown, self.sizes[0])
-        halves, body_u, carry_u = self.settled(splitting(), body_u)
+        halves, body_u, carry_u = self.carry_fixpoint(partial_eval_body(), body_u)
         condition = partial_eval_jaxpr(self.condition, [*cond_u, *carry_u])
         if condition.unknown_out[0]:
             return None
         consts, body_consts, _ = split_list([not u for u in (*cond_u, *body_u)], *self.sizes)
         body = rearranged(halves.known, outputs=range(carry_u.count(False)))
-        return PartialEvalResult(partition_list(args, [*cond_u, *body_u])[False],
-                      _while_params(condition.known, sum(consts), body, sum(body_consts)),
-                      lambda _: args, _while_params(self.condition, self.sizes[0], self.body,
-                                                    self.sizes[1]), carry_u)
+        return PartialEvalResult(
+            partition_list(args, [*cond_u, *body_u])[False],
+            _while_params(condition.known, sum(consts), body, sum(body_consts)), lambda _: args,
+            _while_params(self.condition, self.sizes[0], self.body, self.sizes[1]), carry_u)
 
-    def transpose(self, *_: Any) -> list:
-        raise ValueError(NO_REVERSE)
+    transpose = refusing(ValueError, NO_REVERSE)
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         cond_consts, body_consts, init = split_list(operands, *self.sizes)

@@ -1,9 +1,10 @@
-"""What the rules of operations with programs inside share, and those that run one of several.
+"""What the rules of primitives with jaxprs inside share, and the rules of those that run one.
 
 Stands on `core`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,25 +12,28 @@ from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Und
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Var, cached_on_jaxpr, merge_lists, partition_list
-from minijax.primitives.ad_util import move_axis
+from minijax.core.vmap import batch_jaxpr
+from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, merge_lists,
+                                partition_list)
+from minijax.primitives.axes import Outs
+from minijax.primitives.ad_util import move_axis, zeros
+from minijax.core.tracing import stage
 
 Flags = Sequence[bool]
 
 
 def has_tangent(tangents: Sequence[Any]) -> list[bool]:
-    """Which tangents, or cotangents, are no symbolic zeros."""
+    """Which tangents, or cotangents, are not symbolic zeros."""
     return [not isinstance(t, Zero) for t in tangents]
 
 
-def types_of(cotangents: Sequence[Any]) -> list[ShapedArray | None]:
+def types_of(cotangents: list) -> list[ShapedArray | None]:
     """Their types, None for symbolic zeros."""
     return [None if isinstance(ct, Zero) else ct.aval for ct in cotangents]
 
 
 def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """The items in consecutive pieces of these sizes, and what is left."""
+    """The items in consecutive pieces of these sizes, and the rest."""
     pieces, start = [], 0
     for size in sizes:
         pieces.append(list(items[start:start + size]))
@@ -37,13 +41,16 @@ def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*pieces, list(items[start:])]
 
 
-@cached_on_jaxpr
+def split_half(items: Sequence[Any]) -> list[list[Any]]:
+    return split_list(items, len(items) // 2)
+
+
 @cached_on_jaxpr
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
     """The same program with its inputs and outputs, or some of them, in another order.
 
-    A type among the inputs is that of one at which the program does not look.
+    A type among the inputs stands for a new input that the program ignores.
     """
     jaxpr = closed.jaxpr
     ins = jaxpr.invars if inputs is None else tuple(
@@ -52,27 +59,84 @@ def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None =
     return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
 
 
-def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
+def refusing(error: type[Exception], message: str) -> Callable[..., Any]:
+    """A rule that raises an error."""
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error(message)
+    return refuse
+
+
+def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
     """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
     dots = iter(outs[len(has):])
     return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
                                    for x, h in zip(outs, has, strict=False)]
 
 
+def batch_axes_first(args: list, dims: list) -> list[Any]:
+    """The arguments, the batched ones with their batch axis in front."""
+    return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+
+
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
 
-def joined(flags: Any) -> list[bool]:
+def elementwise_or(flags: Any) -> list[bool]:
     """Where any of several lists of flags is true."""
     return [any(column) for column in zip(*flags, strict=True)]
 
 
+Halves = tuple[ClosedJaxpr, ClosedJaxpr, Sequence[ShapedArray]]
+
+
+def join_residuals(branches: Sequence[Halves], start: int) -> list[Halves]:
+    """The halves of branches, changed so that all branches hand over residuals of the same types.
+
+    Args:
+      branches: for each branch the first half, whose last outputs are its residuals; the second
+        half, which takes them from input `start` on; and their types.
+    """
+    numbered = [[(aval, avals[:i].count(aval)) for i, aval in enumerate(avals)]
+                for _, _, avals in branches]
+    slots = list(dict.fromkeys(itertools.chain(*numbered)))
+    slot_avals = [aval for aval, _ in slots]
+    joined: list[Halves] = []
+    for (first, second, _), own in zip(branches, numbered, strict=True):
+        places = [slots.index(each) for each in own]
+        if places != [*range(len(slots))]:
+            first = _returning_residuals(first, places, slot_avals)
+            second = _taking_residuals(second, start, places, slot_avals)
+        joined.append((first, second, slot_avals))
+    return joined
+
+
+@cached_on_jaxpr
+def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
+                         slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A first half with its residuals at these places among those of all branches, else zeros."""
+    def run(*args: Any) -> list:
+        outs = eval_jaxpr(first.jaxpr, first.consts, *args)
+        outs, residuals = split_list(outs, len(outs) - len(places))
+        own = dict(zip(places, residuals, strict=True))
+        return [*outs, *(own[i] if i in own else zeros(aval) for i, aval in enumerate(slot_avals))]
+    return stage(run, first.in_avals, first.jaxpr.debug_info)
+
+
+def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
+                      slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A second half that is given the residuals of all branches, and uses its own."""
+    before, residuals, after = split_list(range(len(second.in_avals)), start, len(places))
+    own = dict(zip(places, residuals, strict=True))
+    return rearranged(second, [
+        *before, *(own.get(i, aval) for i, aval in enumerate(slot_avals)), *after])
+
+
 def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -> dict[str, Any]:
-    """The rules of an operation that runs one of the programs in a parameter.
+    """The rules of a primitive that runs one of the programs in a parameter.
 
     Args:
       field: the parameter: a program, or a tuple of several.
-      leading: how many operands are not the programs' but choose among them.
-      computes_again: programs that are transposed compute known values, too.
+      leading: the number of operands that choose a program and are not passed to it.
+      computes_again: whether programs that are transposed compute known values, too.
     """
     def apply(p: Primitive, params: Params, operands: Sequence[Any],
               derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]]
@@ -80,34 +144,32 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
         """The outputs of other programs, derived from each to return what any of them returns."""
         value = params[field]
         programs = value if isinstance(value, tuple) else (value,)
-        made = [derive(closed, None) for closed in programs]
-        flags = joined(own for _, own in made)
+        derived = [derive(closed, None) for closed in programs]
+        flags = elementwise_or(own for _, own in derived)
         new = tuple(program if list(own) == flags else derive(closed, flags)[0]
-                    for closed, (program, own) in zip(programs, made, strict=True))
-        changed = new if isinstance(value, tuple) else new[0]
-        return p.bind(*operands, **params | {field: changed}), flags
+                    for closed, (program, own) in zip(programs, derived, strict=True))
+        return p.bind(*operands, **params | {
+            field: new if isinstance(value, tuple) else new[0]}), flags
 
     @ForPrimitive
-    def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
-            ) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> Outs:
         has = has_tangent(tangents[leading:])
         outs, out_has = apply(p, params, [*primals, *partition_list(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, **params: Any
-              ) -> tuple[list, list]:
-        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
         batched = [d is not None for d in dims[leading:]]
-        outs, out_batched = apply(p, params, moved, lambda closed, keep: batch_jaxpr(
-            closed, axis.size, axis.name, batched, keep))
+        outs, out_batched = apply(
+            p, params, batch_axes_first(args, dims),
+            lambda closed, keep: batch_jaxpr(closed, axis.size, axis.name, batched, keep))
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive
-    def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
+    def transpose(p: Primitive, cotangents: list, /, *args: Any, **params: Any) -> list:
         linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
-        fixed, asked = partition_list(args, linear)
+        fixed, linear_args = partition_list(args, linear)
 
         def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
             ct_avals = types_of(cotangents)
@@ -116,7 +178,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
                 ct_avals = [ct and out for ct, out in zip(ct_avals, closed.out_avals, strict=True)]
             return transpose_jaxpr(closed, linear[leading:], ct_avals, keep)
         outs, out_has = apply(p, params, [*fixed, *partition_list(cotangents, has)[True]], derive)
-        zeros = [Zero(x.aval) for x in partition_list(asked, out_has)[False]]
-        return merge_lists(([None] * len(fixed), merge_lists((zeros, outs), out_has)), linear)
+        vanishing = [Zero(x.aval) for x in partition_list(linear_args, out_has)[False]]
+        return merge_lists(([None] * len(fixed), merge_lists((vanishing, outs), out_has)), linear)
 
     return {"jvp": jvp, "batch": batch, "transpose": transpose}

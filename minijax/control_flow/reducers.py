@@ -1,6 +1,6 @@
-"""Elements joined by a function of the user's: along axes, and in windows that slide.
+"""Reductions by a function of the user's: along axes, and in sliding windows.
 
-Stands on `cond_scan_while`, and on the reductions that have names.  Chapter 09, *Control flow*.
+Stands on `cond_scan_while`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/lax.py` (`reduce`), `jax/_src/lax/windowed_reductions.py`.
 """
 
@@ -15,6 +15,7 @@ from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
                           ShapedArray, cannot)
 from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.core.vmap import batch_to, vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -29,7 +30,7 @@ from minijax.primitives.windowed_reductions import (in_windows, padtype_to_pads,
 from minijax.core.tracing import FlatFunction, is_tracer, stage
 
 
-def named(jaxpr: ClosedJaxpr) -> str:
+def primitive_name(jaxpr: ClosedJaxpr) -> str:
     """The name of the primitive that a function of two elements is, if it is one."""
     if len(jaxpr.eqns) != 1 or jaxpr.jaxpr.outvars != jaxpr.eqns[0].outvars or (
             set(jaxpr.eqns[0].invars) != set(jaxpr.jaxpr.invars)):
@@ -42,14 +43,13 @@ _SIZES = ("window_dimensions", "window_strides", "base_dilation", "window_dilati
 
 # ── The blocks ───────────────────────────────────────────────────────────────────────────────
 
-def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -> list[Array]:
-    """The rows joined one after the other, element by element."""
+def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -> list[Array]:
+    """The rows combined one after the other, element by element."""
     shape = rows[0].shape[1:]
     size = math.prod(shape)
 
     def step(carry: list, row: list) -> tuple[list, None]:
-        outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row],
-                               [0] * 2 * len(row))
+        outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
         return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
     outs, _ = scan(step, [ad_util.spread(x, (), (size,)) for x in inits],
@@ -57,32 +57,27 @@ def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -
     return [ad_util.reshaped(x, shape) for x in outs]
 
 
-def _halves(args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The operands, and what each begins with."""
-    return args[:len(args) // 2], args[len(args) // 2:]
-
-
 def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computation: Any
            ) -> list[Array]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     kept = without(range(operands[0].ndim), dimensions)
-    turned = [ad_util.transpose_p.bind(x, permutation=(*dimensions, *kept)) for x in operands]
+    axes_first = [ad_util.transpose_p.bind(x, permutation=(*dimensions, *kept)) for x in operands]
     size = math.prod(operands[0].shape[d] for d in dimensions)
-    return _joined([ad_util.reshaped(x, (size, *x.shape[len(dimensions):])) for x in turned],
-                   inits, jaxpr)
+    return _reduce_rows([ad_util.reshaped(x, (size, *x.shape[len(dimensions):]))
+                         for x in axes_first], inits, jaxpr)
 
 
 def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
     rows, rank = [], args[0].ndim
-    for x, init in zip(*_halves(args), strict=True):
-        found = in_windows(x, init, **sizes)
-        turned = ad_util.transpose_p.bind(found, permutation=(*range(rank, 2 * rank), *range(rank)))
-        rows.append(ad_util.reshaped(turned, (math.prod(turned.shape[:rank]),
-                                              *turned.shape[rank:])))
-    return _joined(rows, _halves(args)[1], jaxpr)
+    for x, init in zip(*split_half(args), strict=True):
+        windows = ad_util.transpose_p.bind(in_windows(x, init, **sizes),
+                                           permutation=(*range(rank, 2 * rank), *range(rank)))
+        rows.append(ad_util.reshaped(windows, (math.prod(windows.shape[:rank]),
+                                               *windows.shape[rank:])))
+    return _reduce_rows(rows, split_half(args)[1], jaxpr)
 
 
-def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
+def _check_computation(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> None:
     refuse(
         (len({x.shape for x in operands}) > 1,
          f"{name} expected all operands to have one shape, got {[x.shape for x in operands]}."),
@@ -96,14 +91,14 @@ def _check_join(name: str, operands: Sequence[ShapedArray], jaxpr: ClosedJaxpr) 
 
 def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[int],
                  computation: Any) -> list[ShapedArray]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     refuse((any(x.shape for x in inits),
             f"reduce found non-scalar initial value: {[x.shape for x in inits]}"),
            error=ValueError)
     refuse(([x.dtype for x in operands] != [x.dtype for x in inits],
             "reduce operand dtypes should match corresponding initial value dtypes, got "
             f"operands={list(operands)} and initial_values={list(inits)}"))
-    _check_join("reduce", operands, jaxpr)
+    _check_computation("reduce", operands, jaxpr)
     shape = tuple(without(operands[0].shape, dimensions))
     return [ShapedArray(shape, x.dtype, x.weak_type and init.weak_type)
             for x, init in zip(operands, inits, strict=True)]
@@ -111,30 +106,30 @@ def _types_along(*args: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Sequence[in
 
 def _types_in_windows(*args: ShapedArray, jaxpr: ClosedJaxpr, consts: tuple,
                       window_dimensions: Sequence[int], **sizes: Any) -> list[ShapedArray]:
-    operands, inits = _halves(args)
+    operands, inits = split_half(args)
     refuse(([x.dtype for x in operands] != [x.dtype for x in inits],
             "reduce_window got inconsistent dtypes for operands and init_values: got operand "
             f"dtypes {[x.dtype for x in operands]} and init_value dtypes "
             f"{[x.dtype for x in inits]}."))
-    _check_join("reduce_window", operands, jaxpr)
+    _check_computation("reduce_window", operands, jaxpr)
     shape = reduce_window_shape_tuple(operands[0].shape, tuple(window_dimensions), **sizes)
     return [ShapedArray(shape, x.dtype) for x in operands]
 
 
-def _joining(name: str, program: Callable[..., list[Array]], types: Callable[..., list],
+def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[..., list],
              in_a_batch: Callable[[Params], Params], examples: Callable) -> Primitive:
-    """An operation that is a program of others, but for what is to be printed.
+    """A primitive that is a program of others, with parameters to be printed.
 
     Args:
-      in_a_batch: changes parameters to those for operands with a leading axis more.
+      in_a_batch: changes parameters to those for operands with one more leading axis.
     """
     def jvp(primals: list, tangents: list, **params: Any) -> Outs:
         return jvp_flat(functools.partial(program, **params), primals, tangents)
 
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-        operands, inits = _halves(args)
-        if any(d is not None for d in _halves(dims)[1]):  # JAX: not implemented
+        operands, inits = split_half(args)
+        if any(d is not None for d in split_half(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
         moved = [ad_util.batched_in_front(x, d, axis.size)
                  for x, d in zip(operands, dims, strict=False)]
@@ -143,7 +138,7 @@ def _joining(name: str, program: Callable[..., list[Array]], types: Callable[...
     return Primitive(
         name, impl=families.by_program(program), program=program, abstract_eval=types, jvp=jvp,
         batch=batch, examples=examples, multiple_results=True, transpose=cannot(
-            "what it joins depends on values; its derivative is a loop, which has one."))
+            "it is not linear; its derivative is a loop, which has a transpose."))
 
 
 def _examples(inits: Sequence[float], join: Callable, **params: Any) -> list[Example]:
@@ -153,13 +148,13 @@ def _examples(inits: Sequence[float], join: Callable, **params: Any) -> list[Exa
     return [Example((*operands, *map(np.float32, inits)), {"jaxpr": program, **params})]
 
 
-reduce_p = _joining(
+reduce_p = _reducer(
     "reduce", _along, _types_along,
     lambda params: {"dimensions": tuple(d + 1 for d in params["dimensions"])},
     lambda: [*_examples([2.], lambda a, b: [a * b + a], dimensions=(0, 2), computation=None),
              *_examples([1., 0.], lambda a, b, x, y: [a * x, b + a * y], dimensions=(1,),
                         computation=None)])
-reduce_window_p = _joining(
+reduce_window_p = _reducer(
     "reduce_window", _in_windows, _types_in_windows,
     lambda params: {name: (((0, 0) if name == "padding" else 1), *params[name])
                     for name in ("padding", *_SIZES)},
@@ -170,8 +165,8 @@ reduce_window_p = _joining(
 
 # ── As users call them ───────────────────────────────────────────────────────────────────────
 
-class _Join:
-    """A function of two elements, or of two trees of them, and the values it begins with."""
+class _Reduction:
+    """The operands, the initial values, and the function of two elements or trees of them."""
 
     def __init__(self, name: str, operands: Any, init_values: Any, computation: Callable) -> None:
         leaves, tree = tree_util.tree_flatten(operands)
@@ -190,32 +185,35 @@ class _Join:
                 "Reduction computations can't close over Tracers: make them operands, of which "
                 "there may be a tree.")
 
-    def named(self) -> str:
-        """The name of the primitive that the function is, if it is one that begins from nothing."""
+    def primitive_name(self) -> str:
+        """The name of the primitive that the function is, if the initial value is its identity."""
         [init, *more] = self.inits
         if more or not isinstance(init, ArrayImpl) or init.ndim:
             return ""
         start: np.ndarray = np.asarray(init)
-        dtype, name = self.operands[0].dtype, named(self.jaxpr)
+        dtype, name = self.operands[0].dtype, primitive_name(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
             same = start == infinite or start == extremum_of_nothing(name, dtype)
         else:
-            nothing = {"add": 0, "mul": 1, "or": 0, "xor": 0,
-                       "and": True if dtype.kind == "b" else -1}
-            same = name in nothing and start == np.array(nothing[name]).astype(dtype)
+            identities = {"add": 0, "mul": 1, "or": 0, "xor": 0,
+                          "and": True if dtype.kind == "b" else -1}
+            same = name in identities and start == np.array(identities[name]).astype(dtype)
         return name if same else ""
+
+    def bind(self, p: Primitive, **params: Any) -> Any:
+        return self.flat.result(p.bind(*self.operands, *self.inits, jaxpr=self.jaxpr, **params))
 
 
 def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
            dimensions: Sequence[int], out_sharding: Any = None) -> Any:
-    """All elements along some axes, joined by a function of two.
+    """All elements along some axes, combined by a function of two.
 
     Args:
       operands: an array, or a tree of arrays of one shape.
-      init_values: what to begin with: a scalar, or a tree of them.
-      computation: takes two elements, or two trees of them, and returns one; the order in which it
-        is applied must not matter.
+      init_values: the initial value: a scalar, or a tree of them.
+      computation: takes two elements, or two trees of them, and returns one; it must be associative
+        and commutative.
       dimensions: the axes.
 
     Returns:
@@ -224,21 +222,20 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     Raises:
       NotImplementedError: for a function that closes over tracers.
       TypeError: for initial values of other dtypes.
-      ValueError: for axes that are not there, and trees that do not fit.
+      ValueError: for axes out of bounds, and for different trees.
 
     >>> reduce(np.array([[1, 2], [3, 4]]), 0, lambda x, y: x + y, (0,))
     Array([4, 6], dtype=int32)
     """
-    join, axes = _Join("reduce", operands, init_values, computation), as_dims(dimensions)
-    ad_util.check_axes(join.operands[0].aval, axes)
-    name = join.named()
+    reduction, axes = _Reduction("reduce", operands, init_values, computation), as_dims(dimensions)
+    ad_util.check_axes(reduction.operands[0].aval, axes)
+    name = reduction.primitive_name()
     if name:
-        sums = ad_util.reduce_sum_p if name == "add" else getattr(
+        primitive = ad_util.reduce_sum_p if name == "add" else getattr(
             reductions, f"reduce_{'prod' if name == 'mul' else name}_p")
-        found = sums.bind(join.operands[0], axes=axes)
-        return found if join.inits[0].weak_type else converted(found, found.dtype)
-    return join.flat.result(reduce_p.bind(
-        *join.operands, *join.inits, computation=computation, dimensions=axes, jaxpr=join.jaxpr))
+        out = primitive.bind(reduction.operands[0], axes=axes)
+        return out if reduction.inits[0].weak_type else converted(out, out.dtype)
+    return reduction.bind(reduce_p, computation=computation, dimensions=axes)
 
 
 _POOLS = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
@@ -248,48 +245,45 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
                   window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
                   padding: Any = "VALID", base_dilation: Sequence[int] | None = None,
                   window_dilation: Sequence[int] | None = None) -> Any:
-    """The elements of each window that slides over an array, joined by a function of two.
+    """The elements of each window of an array, combined by a function of two.
 
     Args:
       operand: an array, or a tree of arrays of one shape.
-      init_value: what to begin with, and what lies outside: a scalar, or a tree of them.
+      init_value: the initial value, also of padding: a scalar, or a tree of them.
       computation: takes two elements, or two trees of them, and returns one.
       window_dimensions: the size of a window, along every axis.
-      window_strides: how far apart windows are; one by default.
+      window_strides: the distance of windows along every axis; one by default.
       padding: "VALID", "SAME", "SAME_LOWER", or how much to add before and after each axis.
-      base_dilation, window_dilation: how far apart the elements of the operand, and of a window,
-        are set.
+      base_dilation, window_dilation: the distance of elements of the operand, and of a window.
 
     Returns:
       An array, or a tree of them, with an element for each window.
 
     Raises:
       NotImplementedError: for a function that closes over tracers.
-      TypeError, ValueError: where types, trees or sizes do not fit.
+      TypeError, ValueError: for types, trees or sizes that do not agree.
 
     >>> from minijax import lax
     >>> reduce_window(np.array([1., 3., 2., 5.]), -np.inf, lax.max, (2,), (2,))
     Array([3., 5.], dtype=float32)
     """
-    join = _Join("reduce_window", operand, init_value, computation)
-    refuse((any(x.ndim for x in join.inits), "reduce_window expected init_values to be scalars but "
-            f"init_values have shapes {[x.shape for x in join.inits]}."))
-    shape = join.operands[0].shape
-    ones = (1,) * len(shape)
-    given = (window_dimensions, window_strides, base_dilation, window_dilation)
-    sizes = {name: as_dims(x or ones) for name, x in zip(_SIZES, given, strict=True)}
+    reduction = _Reduction("reduce_window", operand, init_value, computation)
+    init_shapes = [x.shape for x in reduction.inits]
+    refuse((any(init_shapes), "reduce_window expected init_values to be scalars but init_values "
+            f"have shapes {init_shapes}."))
+    first = reduction.operands[0]
+    shape, ones = first.shape, (1,) * first.ndim
+    values = (window_dimensions, window_strides, base_dilation, window_dilation)
+    sizes = {name: as_dims(x or ones) for name, x in zip(_SIZES, values, strict=True)}
     windowed_reductions.check_windows(len(shape), sizes)
-    around = padding
     if isinstance(padding, str):
-        around = padtype_to_pads(
+        padding = padtype_to_pads(
             list(map(spanned, shape, sizes["base_dilation"])),
             list(map(spanned, sizes["window_dimensions"], sizes["window_dilation"])),
             sizes["window_strides"], padding)
-    pads: Any = tuple(map(as_dims, around))
+    pads: Any = tuple(map(as_dims, padding))
     windowed_reductions.check_windows(len(shape), {"padding": pads})
-    pool = _POOLS.get(join.named())
-    if pool and join.operands[0].dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
-        return pool.bind(join.operands[0], padding=pads, **sizes)
-    return join.flat.result(reduce_window_p.bind(
-        *join.operands, *join.inits, consts=join.jaxpr.consts, jaxpr=join.jaxpr, padding=pads,
-        **sizes))
+    pool = _POOLS.get(reduction.primitive_name())
+    if pool and first.dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
+        return pool.bind(first, padding=pads, **sizes)
+    return reduction.bind(reduce_window_p, consts=reduction.jaxpr.consts, padding=pads, **sizes)

@@ -1,4 +1,4 @@
-"""`checkpoint`: keep no intermediate values for the backward pass, compute them once more.
+"""`checkpoint`: save no intermediate values for the backward pass, compute them again.
 
 Stands on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/ad_checkpoint.py`.
@@ -8,78 +8,57 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from minijax.util import context, source_info, tracebacks
-from minijax import core, errors, tree_util
-from minijax.core import Primitive
+from minijax.util import source_info, tracebacks
+from minijax import errors
 from minijax.transforms import arguments, compiled
-from minijax.control_flow import program_rules
-from minijax.control_flow.traced_bodies import Body, TraceRequest
-from minijax.custom.remat import Policy, keeping, needed_of, reads
+from minijax.control_flow.program_rules import rearranged, split_list
+from minijax.control_flow.traced_functions import Operands, TracedFunction, TraceRequest
+from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
+                                  used_inputs)
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
                                            reading)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.jaxpr import ClosedJaxpr, Environment, cached_on_jaxpr, partition_list
-from minijax.core.tracing import check_arg, is_tracer, stage
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, merge_lists, partition_list
+from minijax.core.tracing import is_tracer
 
 TRACED_FOR = "checkpoint / remat"
 
 
-def inline_calls(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
-    """The same program, with the equations of the programs that are called in place of the calls.
-
-    Args:
-      closed: a program.
-      call: the operation whose calls are replaced.
-    """
-    @context.leaving(core.current_source)
-    def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
-        values = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-        values |= zip(closed.jaxpr.invars, args, strict=True)
-        for eqn in closed.jaxpr.eqns:
-            if eqn.primitive is call:
-                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
-                values |= zip(eqn.outvars, outs, strict=True)
-            else:
-                values.run(eqn)
-        return [values[v] for v in closed.jaxpr.outvars]
-    return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
-
-
 @cached_on_jaxpr
-def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
-         ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
-    """The two halves of a program, and of its outputs and inputs which belong to the second.
+def _partial_eval(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
+                  ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
+    """The known and the unknown half; which outputs are unknown; which inputs the latter reads.
 
-    What a policy keeps are more outputs of the first half, and more inputs of the second.
+    What a policy saves are more outputs of the known half, and more inputs of the unknown one.
     """
-    if policy is not None:
-        closed = inline_calls(closed)
-    plain, count = len(closed.in_avals), len(closed.out_avals)
-    first, second, kept = (closed, closed, []) if policy is None else keeping(
-        closed, unknown, policy, inline_calls)
-    halves = partial_eval_jaxpr(first, unknown)
-    later = halves.unknown_out[:count]
-    second = needed_of(program_rules.rearranged(
-        second, outputs=partition_list(range(count), later)[True]))
-    own, needed = program_rules.split_list(reads(second), plain)
-    known = later.count(False)
-    now = program_rules.rearranged(halves.known, outputs=[
-        *range(known), *(known + i for i in range(len(kept)) if needed[i])])
-    return (needed_of(now), program_rules.rearranged(
-        second, [i for i, each in enumerate([*own, *needed]) if each]), later, own)
+    forward, again, saved_avals = (closed, closed, []) if policy is None else (
+        partial_eval_with_policy(inline_calls(closed), unknown, policy))
+    num_inputs, num_outputs = len(closed.in_avals), len(closed.out_avals)
+    halves = partial_eval_jaxpr(forward, unknown)
+    unknown_out = halves.unknown_out[:num_outputs]
+    again = dce_jaxpr(rearranged(
+        again, outputs=partition_list(range(num_outputs), unknown_out)[True]))
+    used = used_inputs(again)
+    used_args, used_residuals = split_list(used, num_inputs)
+    residuals = partition_list(range(len(saved_avals)), used_residuals)[True]
+    count = unknown_out.count(False)
+    known = rearranged(halves.known, outputs=[*range(count), *(count + i for i in residuals)])
+    unknown_half = rearranged(again, partition_list(range(len(used)), used)[True])
+    return dce_jaxpr(known), unknown_half, unknown_out, used_args
 
 
-def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-                     policy: Policy | None = None, **params: Any) -> PartialEvalResult:
+def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+           policy: Policy | None = None, **params: Any) -> PartialEvalResult:
     """The known outputs now; the unknown ones later, with all that they need, from `args`."""
-    now, again, later, reads = _cut(jaxpr, unknown, policy)
+    known, unknown_half, unknown_out, used = _partial_eval(jaxpr, unknown, policy)
     params["policy"] = policy
-    return PartialEvalResult(partition_list(args, unknown)[False], {"jaxpr": now, **params},
-                  lambda kept: [*partition_list(args, reads)[True], *kept],
-                  {"jaxpr": again, **params, "differentiated": True}, later)
+    return PartialEvalResult(
+        partition_list(args, unknown)[False], {"jaxpr": known, **params},
+        lambda residuals: [*partition_list(args, used)[True], *residuals],
+        {"jaxpr": unknown_half, **params, "differentiated": True}, unknown_out)
 
 
-checkpoint_p = compiled.call_of_program("checkpoint", _computing_again, computes_again=True)
+checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=True)
 
 
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool] = True,
@@ -92,17 +71,17 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
     Args:
       fun: a function of arrays and trees of arrays.
       prevent_cse: accepted for JAX's sake; the second computation is never merged with the first.
-      policy: says of a primitive, the types of its arguments and its parameters whether the
-        result may be kept; `checkpoint_policies` has some.  None: nothing but the arguments.
+      policy: ``(primitive, *types, **params)``, true if the result may be saved, as in
+        `checkpoint_policies`; None: only the arguments are saved.
       static_argnums: positions of arguments that are not arrays.
       static_argnames: names of such arguments.
-      concrete: refused, as JAX refuses it.
+      concrete: refused, as in JAX.
 
     Returns:
       A function of the same arguments.
 
     Raises:
-      ValueError: on call, for the number of an argument that is not given.
+      ValueError: on call, for the position of an argument that was not passed.
 
     >>> import minijax as jax
     >>> f = checkpoint(lambda x: jax.numpy.sin(jax.numpy.sin(x)))
@@ -127,28 +106,27 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
 
     def called(function: Callable, args: tuple, kwargs: dict) -> Any:
         places = {i % len(args) for i in (*numbers, *static.places(len(args)))}
-        body, values = _staged(function, args, kwargs, places)
+        traced, values = _staged(function, args, kwargs, places)
         outs = compiled.called(lambda: checkpoint_p.bind(
-            *body.consts, *values, jaxpr=body.program, name=source_info.function_name(fun),
+            *traced.consts, *values, jaxpr=traced.program, name=source_info.function_name(fun),
             differentiated=False, policy=policy),
             lambda: arguments.flattened(function, args, TRACED_FOR, False, kwargs, places)[0](
                 *values))
-        return body.tree_of(outs)
+        return traced.tree_of(outs)
 
     @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         _check_static(numbers, args)
         named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
         function = functools.partial(fun, **named) if named else fun
-
         try:
             return called(function, args, kwargs)
         except NotCarriedError as error:
             refs = carried_first(error)
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
-            given = {"values_of_references": values, **kwargs}
-            return called(tracebacks.wraps(fun)(reading(function, refs)), args, given), values
+            return called(tracebacks.wraps(fun)(reading(function, refs)), args,
+                          {"values_of_references": values, **kwargs}), values
         return carrying_refs(with_refs, refs)
     return checkpointed
 
@@ -164,20 +142,17 @@ def _check_static(numbers: Any, args: tuple) -> None:
 
 
 def _staged(fun: Callable, args: tuple, kwargs: dict, static: Collection[int]
-            ) -> tuple[Body, list]:
+            ) -> tuple[TracedFunction, list]:
     """The program of a function for arguments, and the arrays that these consist of."""
     arguments.check_callable(fun)
-    values = []
-
-    def types_of(tree: Any) -> Any:
-        leaves, structure = tree_util.tree_flatten(tree)
-        arrays = list(map(check_arg, leaves))
-        values.extend(arrays)
-        return structure.unflatten_types([x.aval for x in arrays])
-    types = tuple(x if i in static else types_of(x) for i, x in enumerate(args))
-    given = TraceRequest(fun, types, TRACED_FOR, types_of(kwargs), static, is_tracer)
+    is_static = [i in static for i in range(len(args))]
+    dynamic_args, static_args = partition_list(args, is_static)
+    operands = Operands((dynamic_args, kwargs))
+    arg_types, kwarg_types = operands.types
+    types = tuple(merge_lists((arg_types, static_args), is_static))
     try:
-        return given.body(), values
+        return TraceRequest(fun, types, TRACED_FOR, kwarg_types, static, is_tracer
+                            ).traced(), operands.values
     except errors.ConcretizationTypeError as error:
         if "for checkpoint" in str(error):
             errors.with_cure(error, "Consider using the `static_argnums` parameter for `jax.remat` "

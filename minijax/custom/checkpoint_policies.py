@@ -1,4 +1,4 @@
-"""Policies: which results a checkpointed function may keep, by what computes them or by name.
+"""Policies of checkpoints: which results may be saved, by their primitive or by name.
 
 Stands on `core`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/ad_checkpoint.py`.
@@ -16,21 +16,21 @@ from minijax.primitives.families import elementwise
 
 Policy = Callable[..., bool]
 
-class Sentinel:
-    """What a policy may say of a result in place of True or False."""
+class PolicyResult:
+    """What a policy may return in place of True or False."""
 
-    def __init__(self, keeps: bool):
-        self.keeps = keeps
+    def __init__(self, saves: bool):
+        self.saves = saves
 
     def __bool__(self) -> bool:
-        return self.keeps
+        return self.saves
 
 
-Recompute, Saveable = Sentinel(False), Sentinel(True)
+Recompute, Saveable = PolicyResult(False), PolicyResult(True)
 
 
 class Offloadable(NamedTuple):
-    """A result may be kept in another memory; here there is one, where it stays."""
+    """A result may be saved in another memory; here there is one, where it stays."""
 
     src: str
     dst: str
@@ -47,7 +47,7 @@ name_p = elementwise(
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, which policies know by this name.
+    """`x` with a name for policies.
 
     Args:
       x: a tree of arrays.
@@ -60,18 +60,18 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keep every result."""
+    """Save every result."""
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keep no result: what `checkpoint` does without a policy."""
+    """Save no result, as `checkpoint` does without a policy."""
     return False
 
 
 @dataclasses.dataclass(frozen=True)
 class DotsSaveable:
-    """Keep the results of products, or of those without batch axes."""
+    """Save the results of products, or only of those without batch axes."""
 
     only_if_no_batch_dims: bool = False
 
@@ -84,7 +84,7 @@ class DotsSaveable:
 
 @dataclasses.dataclass(frozen=True)
 class SaveOnlyTheseNames:
-    """Keep what has one of these names."""
+    """Save results with one of these names."""
 
     saveable_names: frozenset[str]
 
@@ -94,7 +94,7 @@ class SaveOnlyTheseNames:
 
 @dataclasses.dataclass(frozen=True)
 class SaveAnyNamesButThese:
-    """Keep what has a name that is not one of these."""
+    """Save results with a name that is not one of these."""
 
     names_not_to_save: frozenset[str]
 
@@ -104,7 +104,7 @@ class SaveAnyNamesButThese:
 
 @dataclasses.dataclass(frozen=True)
 class SaveAnythingExceptTheseNames:
-    """Keep every result but those of these names."""
+    """Save every result without one of these names."""
 
     names_not_to_save: frozenset[str]
 
@@ -114,7 +114,7 @@ class SaveAnythingExceptTheseNames:
 
 @dataclasses.dataclass(frozen=True)
 class SaveFromBothPolicies:
-    """Keep what either of two policies keeps."""
+    """Save what either of two policies saves."""
 
     policy_1: Policy
     policy_2: Policy
@@ -124,7 +124,7 @@ class SaveFromBothPolicies:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep what has one of these names.
+    """Save results with one of these names.
 
     >>> save_only_these_names("a")
     SaveOnlyTheseNames(saveable_names=frozenset({'a'}))
@@ -133,19 +133,19 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep what has a name that is not one of these."""
+    """Save results with a name that is not one of these."""
     return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep every result but those of these names."""
+    """Save every result without one of these names."""
     return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
                                       names_which_can_be_offloaded: Any, offload_src: str,
                                       offload_dst: str) -> Policy:
-    """Keep what has one of these names; here there is one memory, and all stay in it.
+    """Save results with one of these names; here there is one memory for all.
 
     Raises:
       ValueError: where a name is in both lists.
@@ -161,12 +161,12 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Any,
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep the results of products without batch axes; here there is one memory."""
+    """Save the results of products without batch axes; here there is one memory."""
     return DotsSaveable(only_if_no_batch_dims=True)
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what either of two policies keeps."""
+    """Save what either of two policies saves."""
     return SaveFromBothPolicies(policy_1, policy_2)
 
 

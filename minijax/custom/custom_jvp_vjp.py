@@ -20,10 +20,12 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
                           Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.array_refs import has_refs
+from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import instantiate, public_tangent, reduce_sum_p
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
@@ -34,9 +36,9 @@ from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, co
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A derivative rule on flat arrays: primals and tangents in, results and their tangents out.
+    """A derivative rule on flat arrays: from primals and tangents to results and their tangents.
 
-    A tangent may be a `Zero`.  A jaxpr prints a rule by the names of the user's functions.
+    A tangent may be a `Zero`.  A jaxpr prints the names of the user's functions.
     """
 
     call: Callable[..., list]
@@ -45,16 +47,16 @@ class Rule:
     def __call__(self, *args: Any) -> list:
         return self.call(*args)
 
-    def changed(self, call: Callable[..., list]) -> Rule:
-        """Another rule that is made of this one."""
+    def with_call(self, call: Callable[..., list]) -> Rule:
+        """A rule of the same names that calls another function."""
         return Rule(call, self.names)
 
     def __repr__(self) -> str:
         return ", ".join(self.names.values())
 
 
-def _on_its_lines(rule: Callable, *args: Any) -> Any:
-    """Call a rule; what a user's does is of its own lines, not of the one that is run again."""
+def _call_user_rule(rule: Callable, *args: Any) -> Any:
+    """Call a rule; equations that a user's rule stages have its source lines."""
     _, code = source_info.identify(rule)
     if code is None or errors.is_internal(code.co_filename):
         return rule(*args)
@@ -62,7 +64,7 @@ def _on_its_lines(rule: Callable, *args: Any) -> Any:
 
 
 class CustomPrimitive(Primitive):
-    """Binds Python functions; recorded in a program, the primal one becomes a program too."""
+    """Binds Python functions; where the call is staged, the primal function becomes a program."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         f, args, kwargs, outputs = unflattened_call(_function(**params), args)
@@ -77,12 +79,12 @@ class CustomPrimitive(Primitive):
         closed, captured = convert_tracers(stage(params["fun"], [x.aval for x in args]))
         rule, count = params["jvp"], len(captured)
 
-        def of_arguments(*both: Any) -> list:
-            half = len(both) // 2
-            return rule(*both[count:half], *both[half + count:])
+        def of_arguments(*primals_and_tangents: Any) -> list:
+            primals, tangents = split_half(primals_and_tangents)
+            return rule(*primals[count:], *tangents[count:])
         return self, [*captured, *args], {
             "name": params["name"], "call_jaxpr": closed,
-            "jvp": rule.changed(of_arguments) if captured else rule}
+            "jvp": rule.with_call(of_arguments) if captured else rule}
 
 
 def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None, **_: Any
@@ -90,38 +92,34 @@ def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = N
     return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
-         ) -> tuple[list, list]:
-    both = jvp(*primals, *tangents)
-    half = len(both) // 2
-    outs, dots = both[:half], both[half:]
-    return outs, [Zero(t.aval) if is_symbolic_zero(t) else t for t in dots]
+def _jvp(primals: list, tangents: list, *, jvp: Rule, **_: Any) -> Outs:
+    outs, out_tangents = split_half(jvp(*primals, *tangents))
+    return outs, [Zero(t.aval) if is_symbolic_zero(t) else t for t in out_tangents]
 
 
 @ForPrimitive
-def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, jvp: Rule,
-           name: str, **function: Any) -> tuple[list, list]:
+def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, name: str,
+           **function: Any) -> Outs:
     out_dims: list[Dim] = []
     outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
-                  jvp=jvp.changed(_batched(jvp, axis, [*dims, *dims], out_dims)))
+                  jvp=jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims)))
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
-def _transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
-    """In a linear program, of what the function computes: its rule says nothing of that."""
+def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
+    """In a linear program: the transpose of the function itself, not of its rule."""
     return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
-def call_with_rule(name: str, examples: Callable[[], list[core.Example]],
-                   transpose: Any = _transpose) -> CustomPrimitive:
+def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
     return CustomPrimitive(
         name,
         **compiled.running("call_jaxpr"),
         jvp=_jvp,
-        transpose=transpose,
+        transpose=_transpose,
         batch=_batch,
-        split=cannot("its rule is applied before anything is cut in two"),
+        split=cannot("its rule is applied before partial evaluation"),
         examples=examples,
         printed=lambda *, jvp, **params: {**params, **jvp.names})
 
@@ -130,28 +128,29 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
              out_dims: list[Dim]) -> Callable[..., list]:
     """A function of flat arrays on a batch; every result has the batch axis in front.
 
-    It says in `out_dims` where the axis is: nowhere if no example differs.
+    It writes the batch dims of its results into `out_dims`: None where all examples are the same.
     """
     def on_batch(*args: Any) -> list:
         is_zero = [isinstance(x, Zero) for x in args]
-        (values, zeros), places = partition_list(args, is_zero), partition_list(dims, is_zero)
+        values, zeros = partition_list(args, is_zero)
+        value_dims, zero_dims = partition_list(dims, is_zero)
         zeros = [x if d is None else Zero(without_axis(x.aval, d))
-                 for x, d in zip(zeros, places[True], strict=True)]
-        outs, found = vmap_flat(
+                 for x, d in zip(zeros, zero_dims, strict=True)]
+        outs, rule_dims = vmap_flat(
             lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
-            axis.size, axis.name, values, places[False], level=axis.level)
-        is_same = all(d is None for d in (*dims, *found))
+            axis.size, axis.name, values, value_dims, level=axis.level)
+        is_same = all(d is None for d in (*dims, *rule_dims))
         out_dims[:] = [None if is_same else 0] * len(outs)
         return outs if is_same else [batch_to(x, d, 0, axis.size)
-                                     for x, d in zip(outs, found, strict=True)]
+                                     for x, d in zip(outs, rule_dims, strict=True)]
     return on_batch
 
 
-# ── Zeros as rules see them that ask for it ──────────────────────────────────────────────────
+# ── Symbolic zeros, as rules with `symbolic_zeros=True` get them ──────────────────────────────
 
 @dataclass(frozen=True, repr=False)
 class SymbolicZero(core.Typed):
-    """A tangent or cotangent that is zero and was never computed.
+    """A tangent or cotangent that is zero and is not computed.
 
     >>> SymbolicZero.from_primal_value(np.ones(3, np.float32)).shape
     (3,)
@@ -169,7 +168,7 @@ class SymbolicZero(core.Typed):
 
 @dataclass(frozen=True)
 class CustomVJPPrimal:
-    """An argument of `fwd`: its value, and whether the function is differentiated by it."""
+    """An argument of `fwd`: its value, and whether it has a tangent."""
 
     value: Any
     perturbed: bool
@@ -182,7 +181,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     [1.0]
 
     Raises:
-      TypeError: for a leaf that is none.
+      TypeError: for another leaf.
     """
     def value(leaf: Any) -> Any:
         if type(leaf) is not CustomVJPPrimal:
@@ -192,7 +191,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The tangents of values in a tree that do not vary: zeros, or those of class `SymbolicZero`.
+    """Zero tangents for a tree of values: arrays, or of class `SymbolicZero`.
 
     >>> zero_from_primal(np.ones(2, np.float32))
     Array([0., 0.], dtype=float32)
@@ -203,7 +202,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree_util.tree_map(zero_of, val)
 
 
-def _shown(t: Any, symbolic_zeros: bool) -> Any:
+def _rule_tangent(t: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as a rule gets it."""
     return SymbolicZero(t.aval) if symbolic_zeros and isinstance(t, Zero) else public_tangent(t)
 
@@ -213,9 +212,9 @@ def _shown(t: Any, symbolic_zeros: bool) -> Any:
 def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple:
     """The arguments by position, keywords and defaults filled in; `kind` is for the error.
 
-    A keyword-only argument has no position: it stays at its default, and may not be given.
+    A keyword-only argument has no position: it keeps its default, and may not be passed.
     """
-    partial = isinstance(fun, functools.partial)  # what it fills in is no argument of a rule
+    partial = isinstance(fun, functools.partial)  # its own arguments are not passed to a rule
     try:
         signature = inspect.signature(
             (lambda *args, **kwargs: None) if partial else fun,
@@ -236,11 +235,11 @@ def all_positional(fun: Callable, args: tuple, kwargs: dict, kind: str) -> tuple
 class Call(FlatFunction):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
-    fun: arguments.Filled  # a function of the arguments that may be differentiated
+    fun: arguments.Filled  # a function of the differentiable arguments
 
 
 class CustomFunction:
-    """A function and the rule for its derivative, which a subclass knows how to make flat."""
+    """A function and the rule for its derivative, which a subclass flattens."""
 
     primitive: CustomPrimitive
 
@@ -255,8 +254,8 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _carried(self, args: tuple) -> set[int]:
-        """The places of arguments with references, which go along to the rules."""
+    def _positions_of_refs(self, args: tuple) -> set[int]:
+        """The positions of arguments with references, which are passed to the rules."""
         places = {i for i, x in enumerate(args) if has_refs(x)}
         if places and type(core.current_trace.get()) is DynamicJaxprTrace:
             raise NotImplementedError(
@@ -266,11 +265,11 @@ class CustomFunction:
         return places
 
     def rule(self, call: Call) -> Rule | None:
-        """The rule for one call; None where none is defined."""
+        """The rule for one call; None if it is not defined."""
         raise NotImplementedError
 
-    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
-        """A call with tracers among the arguments at these places, which are not differentiated."""
+    def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """A call with tracers among the arguments at these `nondiff_argnums`."""
         raise NotImplementedError
 
     @tracebacks.api_boundary
@@ -279,9 +278,9 @@ class CustomFunction:
         places = sorted(range(len(args))[i] for i in self.nondiff_argnums)
         if places and core.current_trace.get() is not core.base_trace and any(
                 map(is_tracer, tree_util.tree_leaves([args[i] for i in places]))):
-            return self._of_tracers(args, places)
-        filled, dynamic = arguments.without_static(self.fun, args, places, carried=self._carried(
-            args))
+            return self._call_with_tracers(args, places)
+        filled, dynamic = arguments.without_static(self.fun, args, places,
+                                                   carried=self._positions_of_refs(args))
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         name, call = source_info.function_name(filled), Call(filled, in_tree)
         rule = self.rule(call)
@@ -305,7 +304,7 @@ def _jvp_examples() -> list[core.Example]:
     return _example_of(f)
 
 
-custom_jvp_call_p = call_with_rule("custom_jvp_call", _jvp_examples)
+custom_jvp_call_p = custom_call_primitive("custom_jvp_call", _jvp_examples)
 
 
 class custom_jvp(CustomFunction):
@@ -313,7 +312,7 @@ class custom_jvp(CustomFunction):
 
     Args:
       fun: a function of arrays and trees of arrays.
-      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+      nondiff_argnums: positions of arguments that are not differentiated and may be any objects;
         the rule gets them first.
       nondiff_argnames: the same by name.
 
@@ -336,7 +335,7 @@ class custom_jvp(CustomFunction):
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`.
 
-        With `symbolic_zeros` a tangent that is zero is given as a `SymbolicZero`.
+        With `symbolic_zeros` a tangent that is zero is a `SymbolicZero`.
         """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
@@ -346,7 +345,7 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
             result = self(*primals)
             terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
             if not terms:
@@ -361,56 +360,56 @@ class custom_jvp(CustomFunction):
             functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
             {"jvp": source_info.function_name(self.jvp)})
 
-    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
-        """The call of a function of these tracers, too, whose rule leaves out their tangents."""
-        is_fixed = [i in places for i in range(len(args))]
-        dynamic, fixed = partition_list(args, is_fixed)
-        leaves, tree = tree_util.tree_flatten(fixed)
+    def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+        """Call a function of these tracers, too, whose rule ignores their tangents."""
+        is_nondiff = [i in places for i in range(len(args))]
+        diff_args, nondiff_args = partition_list(args, is_nondiff)
+        leaves, tree = tree_util.tree_flatten(nondiff_args)
         are_tracers = [*map(is_tracer, leaves)]
-        plain, tracers = partition_list(leaves, are_tracers)
+        static, tracers = partition_list(leaves, are_tracers)
+        user_rule: Any = self.jvp
 
-        users: Any = self.jvp
+        def nondiff_with(values: Sequence[Any]) -> list:
+            return tree_util.tree_unflatten(tree, merge_lists((static, values), are_tracers))
 
-        def fixed_with(values: Sequence[Any]) -> list:
-            return tree_util.tree_unflatten(tree, merge_lists((plain, values), are_tracers))
+        def fun(values: Sequence[Any], *diff_args: Any) -> Any:
+            return self.fun(*merge_lists((diff_args, nondiff_with(values)), is_nondiff))
 
-        def fun(values: Sequence[Any], *dynamic: Any) -> Any:
-            return self.fun(*merge_lists((dynamic, fixed_with(values)), is_fixed))
-
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            return _on_its_lines(users, *fixed_with(primals[0]), primals[1:], tangents[1:])
+        def rule(primals: tuple, tangents: tuple) -> Any:
+            return _call_user_rule(user_rule, *nondiff_with(primals[0]), primals[1:], tangents[1:])
         fun.__name__ = source_info.function_name(self.fun)
         of_tracers = custom_jvp(fun)
-        if users is not None:
-            rule.__name__ = source_info.function_name(users)
+        if user_rule is not None:
+            rule.__name__ = source_info.function_name(user_rule)
             of_tracers.defjvp(rule, self.symbolic_zeros)
-        return of_tracers(tracers, *dynamic)
+        return of_tracers(tracers, *diff_args)
 
 
-def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) -> list:
-    """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
-    half = len(both) // 2
-    shown = [_shown(t, symbolic_zeros) for t in both[half:]]
-    primals, tangents = (tree_util.tree_unflatten(call.in_tree, leaves)[0]
-                         for leaves in (both[:half], shown))
+def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any
+                  ) -> list:
+    """A user's rule on flat arrays: from primals and tangents to results and their tangents."""
+    flat_primals, flat_tangents = split_half(primals_and_tangents)
+    rule_tangents = [_rule_tangent(t, symbolic_zeros) for t in flat_tangents]
+    primals, tangents = (call.in_tree.unflatten(leaves)[0]
+                         for leaves in (flat_primals, rule_tangents))
     if not all(call.fun.takes_part):  # references have no tangent
         primals = call.fun.with_carried(primals)
         tangents = tuple(merge_lists(([None] * call.fun.takes_part.count(False), tangents),
                                 call.fun.takes_part))
-    pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
+    pair = _call_user_rule(rule, *call.fun.fixed, primals, tangents)
     name, function = source_info.function_name(rule), source_info.function_name(call.fun)
     who = f"Custom JVP rule {name} for function {function}"
     if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
     outs = call.outputs(pair[0])
-    dots, dot_tree = tree_util.tree_flatten(pair[1])
-    if dot_tree != call.out_tree:
+    out_tangents, tangent_tree = tree_util.tree_flatten(pair[1])
+    if tangent_tree != call.out_tree:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
-                        f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
+                        f"(pytree) structures, but got {call.out_tree} and {tangent_tree} "
                         "respectively.")
     return outs + [_check_tangent(x, t if isinstance(t, SymbolicZero) else check_arg(t))
-                   for x, t in zip(outs, dots, strict=True)]
+                   for x, t in zip(outs, out_tangents, strict=True)]
 
 
 def _is_pair(x: Any) -> bool:
@@ -418,12 +417,12 @@ def _is_pair(x: Any) -> bool:
 
 
 def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
-    want = x.aval.to_tangent_aval()
-    if (want.shape, want.dtype) != (t.shape, t.dtype):
+    expected = x.aval.to_tangent_aval()
+    if (expected.shape, expected.dtype) != (t.shape, t.dtype):
         raise TypeError("Custom JVP rule must produce primal and tangent outputs with "
-                        f"corresponding shapes and dtypes. Expected {want.str_long()} (tangent "
+                        f"corresponding shapes and dtypes. Expected {expected.str_long()} (tangent "
                         f"type of {x.aval.str_long()}) but got {t.aval.str_long()}.")
-    return Zero(want) if isinstance(t, SymbolicZero) else t
+    return Zero(expected) if isinstance(t, SymbolicZero) else t
 
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
@@ -434,24 +433,22 @@ def _no_forward(*_: Any, **__: Any) -> Any:
         "Its rule is for reverse mode: grad, vjp, jacrev. For both write one with jax.custom_jvp.")
 
 
-def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
-                   **_: Any) -> list:
+def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: int, **_: Any
+                   ) -> list:
     residuals, tangents = args[:num_residuals], args[num_residuals:]
-    found = bwd(*residuals, *cotangents)
     return [*[None] * num_residuals,
             *(ct if isinstance(t, Undefined) else None
-              for ct, t in zip(found, tangents, strict=True))]
+              for ct, t in zip(bwd(*residuals, *cotangents), tangents, strict=True))]
 
 
-def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Callable,
-               num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
+def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
+               out_avals: Sequence[ShapedArray]) -> Outs:
     def bwd_batched(*values: Any) -> list:
         value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
         cts = _batched(bwd, axis, value_dims, [])(*values)
         return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
-    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals,
-                             out_avals=avals)
+    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals)
     return outs, [0] * len(outs)
 
 
@@ -462,7 +459,7 @@ def _unbatched(ct: Any, dim: Dim) -> Any:
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
-# The derivative of a custom_vjp function: a linear operation of which only the transpose is known.
+# The derivative of a custom_vjp function: a linear primitive that has only a transpose.
 custom_lin_p = Primitive(
     "custom_lin",
     impl=_no_forward,
@@ -472,7 +469,7 @@ custom_lin_p = Primitive(
     users_transpose=True,
     batch=_lin_batch,
     loop=_no_forward,
-    examples=list,  # it has no value, only a transpose, which custom_vjp_call's examples reach
+    examples=list,  # it has no value, only a transpose, which the examples of custom_vjp_call test
     multiple_results=True)
 
 
@@ -482,7 +479,7 @@ def _vjp_examples() -> list[core.Example]:
     return _example_of(f)
 
 
-custom_vjp_call_p = call_with_rule("custom_vjp_call", _vjp_examples)
+custom_vjp_call_p = custom_call_primitive("custom_vjp_call", _vjp_examples)
 
 
 class custom_vjp(CustomFunction):
@@ -490,7 +487,7 @@ class custom_vjp(CustomFunction):
 
     Args:
       fun: a function of arrays and trees of arrays.
-      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+      nondiff_argnums: positions of arguments that are not differentiated and may be any objects;
         `fwd` gets them in their places, `bwd` gets them first.
       nondiff_argnames: the same by name.
 
@@ -527,7 +524,7 @@ class custom_vjp(CustomFunction):
         return Rule(run, {
             "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
 
-    def _of_tracers(self, args: tuple, places: Sequence[int]) -> Any:
+    def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
         raise errors.UnexpectedTracerError(
             "Found a JAX Tracer object passed as an argument to a custom_vjp function in a "
             "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be passed "
@@ -537,17 +534,17 @@ class custom_vjp(CustomFunction):
             "be indicated as nondiff_argnums.")
 
 
-def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool, *both: Any
-                  ) -> list:
-    """A user's rules on flat arrays: `fwd`, and a derivative of which only the transpose is known.
+def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool,
+                  *primals_and_tangents: Any) -> list:
+    """A user's rules on flat arrays: `fwd` for the results, and a `custom_lin_p` with `bwd`.
 
-    Primals and tangents in, results and tangents out.
+    From primals and tangents to results and their tangents.
     """
-    primals, tangents = both[:len(both) // 2], both[len(both) // 2:]
-    moves = [not isinstance(t, Zero) for t in tangents]
-    dynamic, _ = tree_util.tree_unflatten(call.in_tree, (
-        map(CustomVJPPrimal, primals, moves) if symbolic_zeros else primals))
-    pair = _on_its_lines(fwd, *call.fun.all_arguments(dynamic))
+    primals, tangents = split_half(primals_and_tangents)
+    perturbed = has_tangent(tangents)
+    diff_args, _ = tree_util.tree_unflatten(call.in_tree, (
+        map(CustomVJPPrimal, primals, perturbed) if symbolic_zeros else primals))
+    pair = _call_user_rule(fwd, *call.fun.all_arguments(diff_args))
     if not _is_pair(pair):
         name, function = source_info.function_name(fwd), source_info.function_name(call.fun)
         raise TypeError(
@@ -559,64 +556,64 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
     leaves, res_tree = tree_util.tree_flatten(pair[1])
     outs = call.outputs(pair[0])
     are_arrays = [isinstance(x, Array) for x in leaves]
-    # a number that Python knows stays what it is
-    plain, residuals = partition_list(leaves, are_arrays)
-    for x in plain:
+    # a Python number stays a Python number
+    python_values, residuals = partition_list(leaves, are_arrays)
+    for x in python_values:
         if not has_refs(x):  # which both passes share
             check_arg(x)
-    wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
+    ct_avals = [core.get_aval(x).to_tangent_aval() for x in primals]
     count = len(residuals)
 
-    def pull(*values: Any) -> list:
-        cotangents = [_shown(ct, symbolic_zeros) for ct in values[count:]]
-        kept = merge_lists((plain, values[:count]), are_arrays)
-        found = _run_bwd(call, bwd, res_tree, wanted, *kept, *cotangents)
-        return partition_list(found, moves)[True]
-    dots = custom_lin_p.bind(*residuals, *partition_list(tangents, moves)[True], bwd=pull,
-                             num_residuals=count,
-                             out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
-    return [*outs, *dots]
+    def flat_bwd(*values: Any) -> list:
+        cotangents = [_rule_tangent(ct, symbolic_zeros) for ct in values[count:]]
+        res_leaves = merge_lists((python_values, values[:count]), are_arrays)
+        return partition_list(_run_bwd(call, bwd, res_tree, ct_avals, *res_leaves, *cotangents),
+                              perturbed)[True]
+    out_tangents = custom_lin_p.bind(
+        *residuals, *partition_list(tangents, perturbed)[True], bwd=flat_bwd, num_residuals=count,
+        out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+    return [*outs, *out_tangents]
 
 
 def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
-             wanted: Sequence[ShapedArray], *values: Any) -> list:
+             ct_avals: Sequence[ShapedArray], *values: Any) -> list:
     """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
     residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
-    found = _on_its_lines(bwd, *call.fun.fixed, residuals,
+    cts = _call_user_rule(bwd, *call.fun.fixed, residuals,
                           call.result(values[res_tree.num_leaves:]))
     in_tree = call.in_tree.children()[0]
-    diff = call.fun.takes_part
-    if isinstance(found, tuple | list) and len(found) == len(diff):
-        found = type(found)(partition_list(found, diff)[True])
-    if isinstance(found, list):
-        found = tuple(found)
+    is_diff = call.fun.takes_part
+    if isinstance(cts, tuple | list) and len(cts) == len(is_diff):
+        cts = type(cts)(partition_list(cts, is_diff)[True])
+    if isinstance(cts, list):
+        cts = tuple(cts)
     try:
-        if not isinstance(found, tuple):
+        if not isinstance(cts, tuple):
             raise ValueError("no arguments' cotangents")
-        flat, tree = tree_util.tree_flatten(found)
-        if tree != in_tree:  # one for a whole subtree will do
-            flat = tree_util.flatten_axes("bwd", in_tree, found)
+        flat, tree = tree_util.tree_flatten(cts)
+        if tree != in_tree:  # a cotangent may stand for a whole subtree
+            flat = tree_util.flatten_axes("bwd", in_tree, cts)
     except ValueError:
         raise TypeError(
             "Custom VJP bwd rule must produce an output with the same container (pytree) "
             "structure as the args tuple of the primal function, and in particular must produce a "
             "tuple of length equal to the number of arguments to the primal function, but got bwd "
-            f"output structure {tree_util.tree_structure(found)} for primal input structure "
+            f"output structure {tree_util.tree_structure(cts)} for primal input structure "
             f"{in_tree}.") from None
-    return [_check_cotangent(in_tree, i, want, ct)
-            for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
+    return [_check_cotangent(in_tree, i, aval, ct)
+            for i, (aval, ct) in enumerate(zip(ct_avals, flat, strict=True))]
 
 
-def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, want: ShapedArray, ct: Any) -> Any:
-    if ct is None or want.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
-        return Zero(want)
+def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray, ct: Any) -> Any:
+    if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
+        return Zero(aval)
     value = check_arg(ct)
-    if (value.shape, value.dtype) != (want.shape, want.dtype):
-        what = "shapes" if value.shape != want.shape else "dtypes"
+    if (value.shape, value.dtype) != (aval.shape, aval.dtype):
+        what = "shapes" if value.shape != aval.shape else "dtypes"
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
             "of the primal function, but at "
             f"output{source_info.result_paths(in_tree)[place]} the bwd rule produced an output "
             f"of type {value.aval.str_long()} corresponding to an input of type "
-            f"{want.str_long()}, so the {what} do not match")
+            f"{aval.str_long()}, so the {what} do not match")
     return value

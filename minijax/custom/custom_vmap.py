@@ -16,64 +16,54 @@ from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Ze
 from minijax.control_flow import cond_scan_while
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
-from minijax.control_flow.traced_bodies import Body
-from minijax.control_flow.cond_scan_while import Carry
+from minijax.control_flow.traced_functions import Operands, TracedFunction
 from minijax.custom.custom_jvp_vjp import all_positional
-from minijax.control_flow.program_rules import has_tangent, split_list, with_zeros
+from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
+                                                refusing, split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
-from minijax.core.vmap import Dim, batch_to
+from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, stage
 
-# From the size of the axis, which arguments are batched, and flat arguments, to flat results and
-# which of them are batched.
+# (axis size, which arguments are batched, *flat arguments) -> (flat results, which are batched)
 Rule = Callable[..., tuple[list, list[bool]]]
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
 @ForPrimitive
-def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr,
-         rule: Rule) -> tuple[list, list]:
+def _jvp(p: Primitive, primals: list, tangents: list, *, call: ClosedJaxpr, rule: Rule) -> Outs:
     has, keep = has_tangent(tangents), [True] * len(call.out_avals)
 
     def with_tangents(size: int, batched: Sequence[bool], *args: Any) -> tuple[list, list[bool]]:
-        """The derivative of the rule, for which a primal is batched where its tangent is."""
-        whose = [*range(len(has)), *partition_list(range(len(has)), has)[True]]
-        each = [any(b for j, b in zip(whose, batched, strict=True) if j == i)
-                for i in range(len(has))]
-        spread = [batch_to(x, 0 if b else None, 0, size) if each[i] else x
-                  for i, x, b in zip(whose, args, batched, strict=True)]
-        values, moving = split_list(spread, len(has))
-        still = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
-        told: list[list[bool]] = []
+        """The derivative of the rule; a primal and its tangent are batched together."""
+        primals_batched, nonzero_batched = split_list(batched, len(has))
+        both_batched = elementwise_or((primals_batched, merge_lists(
+            ([False] * has.count(False), nonzero_batched), has)))
+        keep_batched = [*both_batched, *partition_list(both_batched, has)[True]]
+        values, nonzero = split_list(
+            [batch_to(x, 0 if b else None, 0, size) if k else x
+             for x, b, k in zip(args, batched, keep_batched, strict=True)], len(has))
+        zeros = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
+        out_batched: list[bool] = []
 
         def outs_of_rule(*values: Any) -> list:
-            outs, out_batched = rule(size, each, *values)
-            told.append(out_batched)
+            outs, out_batched[:] = rule(size, both_batched, *values)
             return outs
-        outs, dots = jvp_flat(outs_of_rule, values, merge_lists((still, moving), has))
-        return [*outs, *map(instantiate, dots)], told[-1] * 2
+        outs, out_tangents = jvp_flat(outs_of_rule, values, merge_lists((zeros, nonzero), has))
+        return [*outs, *map(instantiate, out_tangents)], out_batched * 2
     outs = p.bind(*primals, *partition_list(tangents, has)[True],
                   call=jvp_jaxpr(call, has, keep)[0], rule=with_tangents)
     return with_zeros(outs, keep)
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, call: ClosedJaxpr, rule: Rule
-           ) -> tuple[list, list]:
-    batched = [d is not None for d in dims]
-    values = [batch_to(x, d, 0, axis.size) if b else x
-              for x, d, b in zip(args, dims, batched, strict=True)]
-    outs, out_batched = rule(axis.size, batched, *values)
+def _batch(axis: Axis, args: list, dims: list, *, call: ClosedJaxpr, rule: Rule) -> Outs:
+    outs, out_batched = rule(axis.size, [d is not None for d in dims],
+                             *batch_axes_first(args, dims))
     return outs, [0 if b else None for b in out_batched]
-
-
-def _no_reverse(*_: Any, **__: Any) -> Any:
-    raise ValueError("Linearization failed to produce known values for all output primals. This is "
-                     "typically caused by attempting to differentiate a function uses an operation "
-                     "that does not support reverse-mode autodiff.")
 
 
 def _examples() -> list[Example]:
@@ -85,14 +75,17 @@ def _examples() -> list[Example]:
 custom_vmap_call_p = ProgramPrimitive(
     "custom_vmap_call", **running("call"), jvp=_jvp, batch=_batch,
     transpose=cannot("a function with its own batching rule counts as non-linear"),
-    split=_no_reverse, examples=_examples)
+    split=refusing(
+        ValueError, "Linearization failed to produce known values for all output primals. This is "
+        "typically caused by attempting to differentiate a function uses an operation that does "
+        "not support reverse-mode autodiff."),
+    examples=_examples)
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
 class custom_vmap:
-    """A function whose behaviour on a batch you define.  For reverse derivatives, too, wrap it in
-    `custom_vjp`.
+    """A function whose batching rule you define.  For a reverse derivative wrap it in `custom_vjp`.
 
     Args:
       fun: a function of arrays and trees of arrays.
@@ -116,7 +109,7 @@ class custom_vmap:
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Define ``(axis_size, in_batched, *args) -> (result, out_batched)``; returns it.
 
-        What is batched has its axis in front; the flags are in the trees of arguments and result.
+        Batch axes come first; `in_batched` is a list like `args`, `out_batched` like `result`.
         """
         self.vmap_rule = vmap_rule
         return vmap_rule
@@ -126,12 +119,12 @@ class custom_vmap:
         if self.vmap_rule is None:
             raise AttributeError("No batching rule defined for custom_vmap function "
                                  f"{source_info.function_name(self.fun)} using def_vmap.")
-        given = Carry(all_positional(self.fun, args, kwargs, "custom_vmap"), "custom_vmap")
-        body = Body.of(self.fun, given.types, "custom_vmap")
-        rule = functools.partial(_flat_rule, self.vmap_rule, len(body.consts), given.tree,
-                                 body.out_tree)
-        return body.tree_of(custom_vmap_call_p.bind(*body.consts, *given.values, call=body.program,
-                                                    rule=rule))
+        operands = Operands(all_positional(self.fun, args, kwargs, "custom_vmap"))
+        traced = TracedFunction.of(self.fun, operands.types, "custom_vmap")
+        rule = functools.partial(_flat_rule, self.vmap_rule, len(traced.consts), operands.tree,
+                                 traced.out_tree)
+        return traced.tree_of(custom_vmap_call_p.bind(*traced.consts, *operands.values,
+                                                      call=traced.program, rule=rule))
 
 
 def _flat_rule(vmap_rule: Callable, num_consts: int, tree: tree_util.PyTreeDef,
@@ -140,20 +133,20 @@ def _flat_rule(vmap_rule: Callable, num_consts: int, tree: tree_util.PyTreeDef,
     args, flags = (tree_util.tree_unflatten(tree, some[num_consts:]) for some in (values, batched))
     result, out_flags = vmap_rule(size, list(flags), *args)
     name = f"returned by custom vmap rule ({source_info.function_name(vmap_rule)})"
-    outs, found = tree_util.tree_flatten(result)
+    outs, rule_tree = tree_util.tree_flatten(result)
     out_batched, flag_tree = tree_util.tree_flatten(out_flags)
-    if found != flag_tree:
+    if rule_tree != flag_tree:
         raise ValueError(f"structure of output value and output batching specification {name} do "
-                         f"not match.\nOutput values: {found}\nBatching spec: {flag_tree}")
-    if found != out_tree:
+                         f"not match.\nOutput values: {rule_tree}\nBatching spec: {flag_tree}")
+    if rule_tree != out_tree:
         raise ValueError(f"structure of output {name} does not match that of original "
                          f"custom-vmapped function.\nOriginal output: {out_tree}\n"
-                         f"Rule output: {found}")
+                         f"Rule output: {rule_tree}")
     return list(map(check_arg, outs)), out_batched
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:
-    """A function that goes through the examples of a batch one by one, in a loop.
+    """A function whose batching rule is a loop over the examples.
 
     Args:
       f: a function of arrays and trees of arrays.

@@ -1,4 +1,4 @@
-"""A breakpoint in a compiled program, `debug.breakpoint`, and the prompt that it opens.
+"""A breakpoint in a compiled program, `debug.breakpoint`, and its prompt.
 
 Stands on `custom.debug_callback`.  Chapter 12.  In JAX: `jax/_src/debugger/`.
 """
@@ -21,17 +21,18 @@ from minijax.util import source_info
 from minijax.custom.debug_callback import debug_callback
 from minijax.custom.host_callback import pure_callback
 from minijax.core.jaxpr import merge_lists, partition_list
+from minijax.placement.meshes import Sentinel
 from minijax.primitives.convert import stop_gradient
 
 
 @dataclass(frozen=True)
 class DebuggerFrame:
-    """A frame of the user's, where it stood as the program was traced."""
+    """A frame of the user's code, as it was when the program was traced."""
 
     filename: str
     lineno: int
-    source: Sequence[str]  # of its function
-    offset: int | None  # of its line there; None where there is no source
+    source: Sequence[str]  # the lines of its function
+    offset: int | None  # the index of its line there; None without source
     locals: dict[str, Any]
 
     @classmethod
@@ -46,7 +47,7 @@ class DebuggerFrame:
                    offset if has_source else None, _trees(frame.f_locals))
 
     def lines(self, around: int) -> list[str]:
-        """The lines around its own, which is marked."""
+        """The lines around the current one, which is marked."""
         if self.offset is None:
             return []
         first, last = max(self.offset - 1 - around, 0), self.offset + around + 1
@@ -55,7 +56,7 @@ class DebuggerFrame:
 
 
 class Prompt(cmd.Cmd):
-    """The prompt: it evaluates commands and expressions in the chosen frame."""
+    """The prompt: it evaluates commands and expressions in the current frame."""
 
     prompt = "(jdb) "
     intro = "Entering jdb:"
@@ -136,7 +137,7 @@ class Prompt(cmd.Cmd):
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
                num_frames: int | None = None, ordered: bool = False, token: Any = None,
                **kwargs: Any) -> Any:
-    """Stop the program here when it runs, and open a prompt that knows the values here.
+    """Stop the program here when it runs, and open a prompt with the values here.
 
     At the prompt an expression shows its value; ``u`` and ``d`` go from frame to frame, ``l`` and
     ``bt`` show lines, ``c`` goes on and ``q`` ends the process.
@@ -144,17 +145,17 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     Args:
       backend: accepted for JAX's sake; there is one, in the terminal.
       filter_frames: leave out the frames of this package.
-      num_frames: how many frames the prompt knows; all of them if None.
+      num_frames: the number of frames at the prompt; all of them if None.
       ordered: accepted for JAX's sake; breakpoints are always in order here.
-      token: arrays that are returned as they are; the program stops as they are computed, and
-        does not if nobody reads what is returned.
+      token: arrays that are returned as they are; the program stops when they are computed, and
+        only if the returned arrays are used.
       kwargs: ``stdin`` and ``stdout`` of the prompt.
 
     Returns:
       The token.
 
     Raises:
-      ValueError: where it is both ordered and has a token.
+      ValueError: for `ordered` together with a token.
 
     >>> import io, sys
     >>> import minijax as jax
@@ -194,18 +195,13 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     return pure_callback(stop_and_return, tree_util.tree_map(core.typeof, token), token, *traced)
 
 
-class _NoTree:
-    def __repr__(self) -> str:
-        return "<cant_flatten>"
-
-
 def _trees(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables, without those that cannot be taken apart."""
+    """The variables, without those that cannot be flattened."""
     trees = {}
     for name, value in variables.items():
         try:
             tree_util.tree_flatten(value)
         except Exception:
-            value = _NoTree()
+            value = Sentinel("<cant_flatten>")
         trees[name] = value
     return trees

@@ -1,6 +1,6 @@
-"""Calling back into Python from traced and compiled code: `debug.callback`, `debug.print`.
+"""Calling Python from traced and compiled code: `debug.callback`, `debug.print`.
 
-Stands on `core`; compiled code reaches Python through `compiler.host`.  Chapter 12.
+Stands on `core`; compiled code calls Python through `compiler.host`.  Chapter 12.
 In JAX: `jax/_src/debugging.py`.
 """
 
@@ -15,12 +15,13 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.util import source_info
-from minijax.core import Axis, Effect, Primitive, cannot
-from minijax.core.vmap import Dim, batch_to
+from minijax.core import Axis, Effect, ForPrimitive, Primitive, cannot
+from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
+from minijax.primitives.axes import Outs
 from minijax.primitives import families
+from minijax.primitives.joining import stack
 from minijax.primitives.slicing import index_leading
-
 
 logger = logging.getLogger("minijax")
 
@@ -33,7 +34,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(DebugEffect):
-    """The same, by whoever asked for the order of the program, which all keep here."""
+    """The same with `ordered=True`; here all calls keep the order of the program."""
 
     def __repr__(self) -> str:
         return "OrderedDebug"
@@ -45,7 +46,7 @@ debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 class HostCallback:
     """A Python function of flat NumPy arrays, as an equation's parameter.
 
-    Where the equation is evaluated, and not compiled, another function may stand in its place.
+    Where the equation is evaluated, and not compiled, `evaluated` is called instead.
     """
 
     def __init__(self, function: Callable[..., None], evaluated: Callable[..., None] | None = None):
@@ -63,29 +64,39 @@ class HostCallback:
         return getattr(self.function, "__name__", "callback")
 
 
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
-           ) -> tuple[list, list]:
-    rows = [batch_to(x, d, 0, axis.size) if d is not None else x
-            for x, d in zip(args, dims, strict=True)]
-    for i in range(axis.size):
-        example = [x if d is None else index_leading(x, i)
-                   for x, d in zip(rows, dims, strict=True)]
-        debug_callback_p.bind(*example, **params)
-    return [], []
+@ForPrimitive
+def batch_unrolled(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
+    """One call for each example, one after the other; of an axis that is not empty."""
+    rows = batch_axes_first(args, dims)
+    results = [p.bind_list(*(x if d is None else index_leading(x, i)
+                             for x, d in zip(rows, dims, strict=True)), **params)
+               for i in range(axis.size)]
+    outs = [stack(column) for column in zip(*results, strict=True)]
+    return outs, [0] * len(outs)
 
 
-debug_callback_p = Primitive(
-    "debug_callback",
-    impl=lambda *buffers, callback, **_: callback.evaluate(*buffers),
-    abstract_eval=lambda *avals, **_: [],
-    handles_keys=True,  # compiled, they are words to Python too; evaluated, they are keys
-    jvp=families.constant_in_all,
+def callback_primitive(name: str, **rules: Any) -> Primitive:
+    """A primitive that calls the Python function in its parameter `callback`.
+
+    Args:
+      name: as a jaxpr prints it.
+      rules: its derivative, batching rule and effects.
+    """
+    return Primitive(
+        name,
+        impl=lambda *buffers, callback, **_: callback.evaluate(*buffers),
+        abstract_eval=lambda *_, result_avals=(), **__: list(result_avals),
+        loop=lambda b, outs, operands, *, callback, **_: b.host_call(callback, operands, outs),
+        handles_keys=True,  # compiled code passes their words; evaluated code may pass keys
+        examples=list,  # Python computes its results; its tests watch what is called
+        multiple_results=True,
+        **rules)
+
+
+debug_callback_p = callback_primitive(
+    "debug_callback", jvp=families.constant_in_all, batch=batch_unrolled,
     transpose=cannot("it has no result, so nothing flows back through it"),
-    batch=_batch,
-    loop=lambda b, outputs, operands, *, callback, **_: b.host_call(callback, operands),
-    effects=lambda *, effect, **_: frozenset([effect]),
-    examples=list,  # it has no result to hold a law to; its tests watch what it calls
-    multiple_results=True)
+    effects=lambda *, effect, **_: frozenset([effect]))
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
@@ -98,7 +109,7 @@ def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, order
     step of a loop, in the order of the program.
 
     Args:
-      callback: is given arrays in the trees of the arguments; its result is ignored.
+      callback: takes arrays in the trees of the arguments; its result is ignored.
       args, kwargs: trees of arrays.
       ordered, partitioned: accepted for JAX's sake; calls are always in order, and whole, here.
 
@@ -122,12 +133,12 @@ def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, order
             raise TypeError("first argument to jax.debug.callback must be callable, but got an "
                             f"object of type {type(callback)}")
         _call_with_values(callback, args, kwargs, ordered)
-    return _in_one_call_or_two("debug_callback", call, callback, args, kwargs)
+    return _call_or_decorate("debug_callback", call, callback, args, kwargs)
 
 
-def _in_one_call_or_two(name: str, call: Callable[..., None], first: Any, args: tuple,
-                        kwargs: dict) -> Any:
-    """The call; or, where its first argument was left out, what makes it later."""
+def _call_or_decorate(name: str, call: Callable[..., None], first: Any, args: tuple,
+                      kwargs: dict) -> Any:
+    """The call; or, where its first argument was left out, the function that makes it later."""
     if first is not None:
         return call(first, *args, **kwargs)
     if args or kwargs:
@@ -145,8 +156,8 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
 
     def call_with(avals: Sequence[core.ShapedArray]) -> Callable[..., None]:
         def call(*buffers: np.ndarray) -> None:
-            given = list(map(core.array_from_buffer, buffers, avals))
-            args, kwargs = tree_util.tree_unflatten(tree, merge_lists((fixed, given), is_array))
+            values = list(map(core.array_from_buffer, buffers, avals))
+            args, kwargs = tree_util.tree_unflatten(tree, merge_lists((fixed, values), is_array))
             callback(*args, **kwargs)
         call.__name__ = source_info.function_name(callback)
         return call
@@ -155,7 +166,7 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
                           effect=ordered_debug_effect if ordered else debug_effect)
 
 
-IS_IT_AN_F_STRING = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '
+F_STRING_ADVICE = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '
                      'instead should pass in a regular string.')
 
 
@@ -169,7 +180,7 @@ class _CheckingFormatter(string.Formatter):
             raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
         if unused_names:
             raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}. "
-                             + IS_IT_AN_F_STRING)
+                             + F_STRING_ADVICE)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""  # while tracing there are no digits
@@ -185,7 +196,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
 
     Args:
       fmt: a format as `str.format` takes it: ``"x = {x}"``.
-      args, kwargs: what it is filled with: trees of arrays.
+      args, kwargs: the values to format: trees of arrays.
       ordered, partitioned: accepted for JAX's sake; prints are always in order, and whole, here.
       skip_format_check: do not refuse unused arguments.
 
@@ -217,7 +228,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
             else:
                 sys.stdout.write(text + "\n")
         _call_with_values(show, args, kwargs, ordered)
-    return _in_one_call_or_two("debug_print", call, fmt, args, kwargs)
+    return _call_or_decorate("debug_print", call, fmt, args, kwargs)
 
 
 debug_log = functools.partial(debug_print, _use_logging=True)

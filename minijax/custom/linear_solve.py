@@ -1,4 +1,4 @@
-"""Linear operations that are given with their transposes; roots of functions.
+"""Linear functions with transposes that the user defines, linear solves, roots of functions.
 
 Stands on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/lax/control_flow/solves.py`, `jax/_src/custom_derivatives.py` (`linear_call`).
@@ -14,16 +14,16 @@ from minijax import tree_util
 from minijax.core import (Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
 from minijax.transforms.compiled import ProgramPrimitive, running
-from minijax.control_flow.traced_bodies import Body, share_consts
-from minijax.control_flow.cond_scan_while import Carry
+from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
 from minijax.control_flow.program_rules import has_tangent, split_list
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import Dim, batch_jaxpr, batch_to
+from minijax.core.vmap import batch_jaxpr, batch_to
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.axes import Outs
 from minijax.primitives import algebra
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import stage
@@ -32,10 +32,10 @@ from minijax.core.tracing import stage
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
 class Directions(NamedTuple):
-    """The programs of a linear operation, all of [residuals, linear arguments].
+    """The programs of a linear function, all of [residuals, linear arguments].
 
-    The results x for arguments b may solve an equation ``A x = b``; then it says how they depend
-    on the residuals.  Behind them `forward` may return more, which is constant.
+    The results x for arguments b may solve ``A x = b``; `equation` then computes ``A x``, which
+    gives their derivative by the residuals.  After them `forward` may return constant results.
     """
 
     forward: ClosedJaxpr
@@ -55,47 +55,45 @@ class Directions(NamedTuple):
 
 
 @ForPrimitive
-def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, num_res: int,
-         **programs: Any) -> tuple[list, list]:
+def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **programs: Any) -> Outs:
     directions, residuals = Directions(**programs), primals[:num_res]
     outs = directions.bind(p, residuals, primals[num_res:])
-    moves, dots = split_list(tangents, num_res)
-    if any(has_tangent(moves)):
+    residual_tangents, linear_tangents = split_list(tangents, num_res)
+    if any(has_tangent(residual_tangents)):
         if directions.equation is None:
             raise NotImplementedError("linear_call is differentiated by its linear arguments only; "
                                       "what its residuals depend on must not vary.")
-        xs = outs[:len(dots)]
-        still = [Zero(x.aval.to_tangent_aval()) for x in xs]
-        _, found = jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs], [*moves, *still])
-        dots = [algebra.sub(instantiate(b), instantiate(r))
-                for b, r in zip(dots, found, strict=True)]
-    found = directions.bind(p, residuals, dots)[:len(dots)]
-    return outs, [*found, *(Zero(x.aval.to_tangent_aval()) for x in outs[len(found):])]
+        xs = outs[:len(linear_tangents)]
+        zeros = [Zero(x.aval.to_tangent_aval()) for x in xs]
+        _, changes = jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs],
+                              [*residual_tangents, *zeros])
+        linear_tangents = [algebra.sub(instantiate(b), instantiate(change))
+                           for b, change in zip(linear_tangents, changes, strict=True)]
+    count = len(linear_tangents)
+    return outs, [*directions.bind(p, residuals, linear_tangents)[:count],
+                  *(Zero(x.aval.to_tangent_aval()) for x in outs[count:])]
 
 
 @ForPrimitive
-def _transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, num_res: int,
-               **programs: Any) -> list:
+def _transpose(p: Primitive, cotangents: list, /, *args: Any, num_res: int, **programs: Any
+               ) -> list:
     residuals, linear = split_list(args, num_res)
-    found = Directions(**programs).transposed().bind(p, residuals, cotangents[:len(linear)])
+    cts = Directions(**programs).transposed().bind(p, residuals, cotangents[:len(linear)])
     return [*[None] * num_res, *(ct if isinstance(x, Undefined) else None
-                                 for x, ct in zip(linear, found, strict=False))]
+                                 for x, ct in zip(linear, cts, strict=False))]
 
 
 @ForPrimitive
-def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, num_res: int,
-           **programs: Any) -> tuple[list, list]:
-    residuals = [d is not None for d in dims[:num_res]]
-    args = [batch_to(x, d, 0, axis.size) if d is not None or i >= num_res else x
-            for i, (x, d) in enumerate(zip(args, dims, strict=True))]
+def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, num_res: int, **programs: Any
+           ) -> Outs:
+    batched = [d is not None or i >= num_res for i, d in enumerate(dims)]
+    residuals, linear = split_list([batch_to(x, d, 0, axis.size) if b else x
+                                    for x, d, b in zip(args, dims, batched, strict=True)], num_res)
 
-    def batched(program: Any) -> Any:
-        return program and batch_jaxpr(
-            program, axis.size, axis.name,
-            [*residuals, *[True] * (len(program.in_avals) - num_res)],
-            [True] * len(program.out_avals))[0]
-    new = Directions(*map(batched, Directions(**programs)))
-    outs = new.bind(p, args[:num_res], args[num_res:])
+    def on_batch(program: Any) -> Any:
+        return program and batch_jaxpr(program, axis.size, axis.name, batched,
+                                       [True] * len(program.out_avals))[0]
+    outs = Directions(*map(on_batch, Directions(**programs))).bind(p, residuals, linear)
     return outs, [0] * len(outs)
 
 
@@ -108,14 +106,15 @@ def _examples() -> list[Example]:
         solve, solve, equation, equation)._asdict()})]
 
 
-def given_both_ways(name: str, **options: Any) -> ProgramPrimitive:
+def linear_primitive(name: str, **options: Any) -> ProgramPrimitive:
+    """A primitive whose parameters are `Directions`."""
     return ProgramPrimitive(
         name, **running("forward"), jvp=_jvp, transpose=_transpose, batch=_batch,
         split=cannot("it is linear in what is unknown"), examples=_examples, **options)
 
 
-linear_call_p = given_both_ways("linear_call", users_transpose=True)
-linear_solve_p = given_both_ways("custom_linear_solve")
+linear_call_p = linear_primitive("linear_call", users_transpose=True)
+linear_solve_p = linear_primitive("custom_linear_solve")
 
 
 # ── As users call them ───────────────────────────────────────────────────────────────────────
@@ -127,7 +126,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     Args:
       fun: ``(residuals, x) -> y``, linear in ``x``.
       fun_transpose: ``(residuals, ct) -> cotangent of x``.
-      residual_args: a tree of arrays, which must not vary.
+      residual_args: a tree of arrays, by which the call has no derivative.
       linear_args: a tree of arrays.
 
     Returns:
@@ -141,29 +140,29 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     >>> f(2.0), minijax.linear_transpose(f, 2.0)(1.0)
     (Array(0.5, dtype=float32, weak_type=True), (Array(0.25, dtype=float32, weak_type=True),))
     """
-    fixed, linear = Carry(residual_args, "linear_call"), Carry(linear_args, "linear_call")
-    there = Body.of(fun, (fixed.types, linear.types), "linear_call")
-    back = Body.of(fun_transpose, (fixed.types, there.out_types), "linear_call")
-    if back.out_tree != linear.tree:
+    residuals, linear = Operands(residual_args), Operands(linear_args)
+    forward = TracedFunction.of(fun, (residuals.types, linear.types), "linear_call")
+    backward = TracedFunction.of(fun_transpose, (residuals.types, forward.out_types), "linear_call")
+    if backward.out_tree != linear.tree:
         raise TypeError("transpose output pytree structure must match that of linear inputs, got "
-                        f"output structure {back.out_tree} and input structure {linear.tree}.")
-    programs, consts = share_consts([there, back])
-    return there.tree_of(Directions(*programs).bind(linear_call_p, [*consts, *fixed.values],
-                                                    linear.values))
+                        f"output structure {backward.out_tree} and input structure {linear.tree}.")
+    programs, consts = share_consts([forward, backward])
+    return forward.tree_of(Directions(*programs).bind(linear_call_p, [*consts, *residuals.values],
+                                                      linear.values))
 
 
 def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any], Any],
                         transpose_solve: Callable[[Callable, Any], Any] | None = None,
                         symmetric: bool = False, has_aux: bool = False) -> Any:
-    """The x for which ``matvec(x) = b``, differentiated by this equation and not through `solve`.
+    """The solution x of ``matvec(x) = b``; its derivative is that of the equation, not of `solve`.
 
     Args:
       matvec: a linear function from a tree of arrays to one of the same types.
       b: such a tree.
       solve: ``(matvec, b) -> x``.
       transpose_solve: ``(vecmat, b) -> x`` for the transposed function; for reverse derivatives.
-      symmetric: whether `matvec` is its own transpose; `solve` then solves for that, too.
-      has_aux: whether the two return ``(x, aux)``.
+      symmetric: whether `matvec` is its own transpose; then `transpose_solve` may be left out.
+      has_aux: whether `solve` and `transpose_solve` return ``(x, aux)``.
 
     Returns:
       What `solve` returns.
@@ -178,51 +177,53 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
     >>> minijax.grad(halved, (0, 1))(2.0, 3.0)
     (Array(-0.75, dtype=float32, weak_type=True), Array(0.5, dtype=float32, weak_type=True))
     """
-    given = Carry(b, "custom_linear_solve")
+    operands = Operands(b)
 
-    def checked(fun: Callable, name: str, has_aux: bool = False) -> Body:
-        body = Body.of(fun, (given.types,), "custom_linear_solve")
-        _check(f"{name}()", "b", body.out_types[0] if has_aux else body.out_types, given.types)
-        return body
+    def staged(name: str, fun: Callable, has_aux: bool = False) -> TracedFunction:
+        return _staged_checked(f"{name}()", fun, (operands.types,), "custom_linear_solve",
+                               "b", operands.types, has_aux)
 
-    matrix = checked(matvec, "matvec")
-    bodies = [checked(lambda b: solve(matrix.called, b), "solve", has_aux), matrix]
+    matrix = staged("matvec", matvec)
+    functions = [staged("solve", lambda b: solve(matrix.called, b), has_aux), matrix]
     if symmetric or transpose_solve:
-        back = matrix if symmetric else checked(_transposed(matrix, given), "vecmat")
-        bodies += [checked(lambda ct: (transpose_solve or solve)(back.called, ct),
-                           "transpose_solve", has_aux), back]
-    programs, consts = share_consts(bodies)
+        transpose = matrix if symmetric else staged("vecmat", _transposed(matrix, operands))
+        functions += [staged("transpose_solve", lambda ct: (transpose_solve or solve)(
+            transpose.called, ct), has_aux), transpose]
+    programs, consts = share_consts(functions)
     forward, equation, *rest = programs
     backward, back_equation = rest or (None, None)
     directions = Directions(forward, backward, equation, back_equation)
-    return bodies[0].tree_of(directions.bind(linear_solve_p, consts, given.values))
+    return functions[0].tree_of(directions.bind(linear_solve_p, consts, operands.values))
 
 
-def _transposed(matrix: Body, given: Carry) -> Callable:
+def _transposed(matrix: TracedFunction, operands: Operands) -> Callable:
     """The transpose of a matrix, from and to trees as it is itself."""
-    num, count = len(matrix.consts), len(given.values)
-    linear = [False] * num + [True] * count
-    back, _ = transpose_jaxpr(separate_known_eqns(matrix.program, linear), linear,
-                              matrix.out_avals, [True] * count)
-    return lambda ct: tree_util.tree_unflatten(given.tree, jaxpr_as_fun(back)(
+    linear = [False] * len(matrix.consts) + [True] * len(operands.values)
+    transpose, _ = transpose_jaxpr(separate_known_eqns(matrix.program, linear), linear,
+                                   matrix.out_avals, [True] * len(operands.values))
+    return lambda ct: operands.tree.unflatten(jaxpr_as_fun(transpose)(
         *matrix.consts, *tree_util.tree_leaves(ct)))
 
 
-def _check(who: str, whose: str, types: Any, wanted: Any) -> None:
-    """Refuse a result that is not of the wanted tree and shapes."""
-    (avals, tree), (wanted_avals, wanted_tree) = map(tree_util.tree_flatten, (types, wanted))
-    if tree != wanted_tree:
-        raise TypeError(f"{who} output pytree structure must match {whose}, got {tree} and "
-                        f"{wanted_tree}.")
-    shapes, wanted_shapes = ([a.shape for a in some] for some in (avals, wanted_avals))
-    if shapes != wanted_shapes:
-        raise ValueError(f"{who} output shapes must match {whose}, got {shapes} and "
-                         f"{wanted_shapes}")
+def _staged_checked(name: str, fun: Callable, arg_types: tuple, traced_for: str, expected_name: str,
+                    expected_types: Any, has_aux: bool = False) -> TracedFunction:
+    """A traced function, refused unless its result has the expected tree and shapes."""
+    traced = TracedFunction.of(fun, arg_types, traced_for)
+    (avals, tree), (expected_avals, expected_tree) = map(tree_util.tree_flatten, (
+        traced.out_types[0] if has_aux else traced.out_types, expected_types))
+    if tree != expected_tree:
+        raise TypeError(f"{name} output pytree structure must match {expected_name}, got {tree} "
+                        f"and {expected_tree}.")
+    shapes, expected_shapes = ([a.shape for a in each] for each in (avals, expected_avals))
+    if shapes != expected_shapes:
+        raise ValueError(f"{name} output shapes must match {expected_name}, got {shapes} and "
+                         f"{expected_shapes}")
+    return traced
 
 
 def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any], Any],
                 tangent_solve: Callable[[Callable, Any], Any], has_aux: bool = False) -> Any:
-    """The x for which ``f(x) = 0``, differentiated by this equation and not through `solve`.
+    """The solution x of ``f(x) = 0``; its derivative is that of the equation, not of `solve`.
 
     Args:
       f: a function from a tree of arrays to one of the same types.
@@ -245,34 +246,34 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     >>> minijax.grad(root)(4.0)
     Array(0.25, dtype=float32, weak_type=True)
     """
-    guess = Carry(initial_guess, "custom_root")
-    zero = Body.of(f, (guess.types,), "custom_root")
-    _check("f()", "initial_guess", zero.out_types, guess.types)
-    found = Body.of(lambda x: solve(f, x), (guess.types,), "custom_root")
-    types = found.out_types[0] if has_aux else found.out_types
-    _check("solve()", "initial_guess", types, guess.types)
+    guess = Operands(initial_guess)
+    function = _staged_checked("f()", f, (guess.types,), "custom_root", "initial_guess",
+                               guess.types)
+    solution = _staged_checked("solve()", lambda x: solve(f, x), (guess.types,), "custom_root",
+                               "initial_guess", guess.types, has_aux)
+    types = solution.out_types[0] if has_aux else solution.out_types
 
-    def step(x: Any, y: Any) -> Any:
-        of_leaves = functools.partial(jaxpr_as_fun(zero.program), *zero.consts)
-        _, slope = linearize_flat(of_leaves, tree_util.tree_leaves(x))
-        return tangent_solve(lambda t: zero.tree_of(slope(*tree_util.tree_leaves(t))), y)
-    direction = Body.of(step, (types, types), "custom_root")
-    _check("tangent_solve()", "x", direction.out_types, types)
-    programs, consts = share_consts([zero, found, direction])
-    zero_of, found_of, direction_of = map(jaxpr_as_fun, programs)
+    def solve_tangents(x: Any, y: Any) -> Any:
+        of_leaves = functools.partial(jaxpr_as_fun(function.program), *function.consts)
+        _, f_jvp = linearize_flat(of_leaves, tree_util.tree_leaves(x))
+        return tangent_solve(lambda t: function.tree_of(f_jvp(*tree_util.tree_leaves(t))), y)
+    tangents = _staged_checked("tangent_solve()", solve_tangents, (types, types), "custom_root",
+                               "x", types)
+    programs, consts = share_consts([function, solution, tangents])
+    flat_f, flat_solve, flat_solve_tangents = map(jaxpr_as_fun, programs)
 
     @custom_jvp
     def root(consts: list, guess: list) -> list:
-        return found_of(*consts, *guess)
+        return flat_solve(*consts, *guess)
 
     @functools.partial(root.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> tuple[list, list]:
-        (consts, guess), (moves, _) = primals, tangents
+        (consts, guess), (const_tangents, _) = primals, tangents
         outs = root(consts, guess)
         xs = outs[:len(guess)]
-        still = map(SymbolicZero.from_primal_value, xs)
-        _, dots = jvp_flat(zero_of, [*consts, *xs], [
-            Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in (*moves, *still)])
-        steps = direction_of(*consts, *xs, *map(instantiate, dots))
-        return outs, [*map(algebra.neg, steps), *map(zero_from_primal, outs[len(xs):])]
-    return found.tree_of(root(consts, guess.values))
+        zeros = map(SymbolicZero.from_primal_value, xs)
+        _, f_tangents = jvp_flat(flat_f, [*consts, *xs], [
+            Zero(t.aval) if isinstance(t, SymbolicZero) else t for t in (*const_tangents, *zeros)])
+        x_tangents = flat_solve_tangents(*consts, *xs, *map(instantiate, f_tangents))
+        return outs, [*map(algebra.neg, x_tangents), *map(zero_from_primal, outs[len(xs):])]
+    return solution.tree_of(root(consts, guess.values))

@@ -1,4 +1,4 @@
-"""What a policy keeps of a program for its second run, inside of loops and branches, too.
+"""Partial evaluation with a policy, which says what is saved for the backward pass.
 
 Stands on `program_rules`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/interpreters/partial_eval.py` (`partial_eval_jaxpr_custom`, `dce_jaxpr`).
@@ -7,31 +7,48 @@ In JAX: `jax/_src/interpreters/partial_eval.py` (`partial_eval_jaxpr_custom`, `d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from minijax.core import ShapedArray
-from minijax.control_flow.program_rules import Flags, joined, rearranged
+from minijax.util import context
+from minijax import core
+from minijax.core import Primitive
+from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
+                                                rearranged)
+from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
-from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, effects_of, eval_jaxpr,
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Literal, Var, effects_of,
                                 partition_list)
-from minijax.primitives.ad_util import zeros
 from minijax.core.tracing import stage
 
 Policy = Callable[..., Any]
 
 
-class Kept(NamedTuple):
-    """The program of the first run, whose last results are kept; that of the second, whose last
-    inputs they are.
+def inline_calls(closed: ClosedJaxpr, call: Primitive = jit_p) -> ClosedJaxpr:
+    """The same program, with the equations of called programs in place of the calls.
+
+    Args:
+      closed: a program.
+      call: the primitive whose calls are inlined.
     """
+    @context.leaving(core.current_source)
+    def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
+        jaxpr = closed.jaxpr
+        values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*closed.consts, *args),
+                                 strict=True))
+        for eqn in jaxpr.eqns:
+            if eqn.primitive is call:
+                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
+                values |= zip(eqn.outvars, outs, strict=True)
+            else:
+                values.run(eqn)
+        return [values[v] for v in jaxpr.outvars]
+    return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
 
-    first: ClosedJaxpr
-    second: ClosedJaxpr
-    avals: list[ShapedArray]
 
+# ── Equations with programs inside ───────────────────────────────────────────────────────────
 
-class _Inside:
-    """The programs of an equation that runs them, once or as often as a loop turns."""
+class _InnerPrograms:
+    """The programs of an equation that runs one of them, once or in each iteration of a loop."""
 
     def __init__(self, eqn: JaxprEqn):
         params = eqn.params
@@ -43,7 +60,7 @@ class _Inside:
         self.num_carry = params.get("num_carry", 0)
 
     @classmethod
-    def of(cls, eqn: JaxprEqn) -> _Inside | None:
+    def of(cls, eqn: JaxprEqn) -> _InnerPrograms | None:
         known = callable(eqn.primitive.split) and not {"branches", "jaxpr"}.isdisjoint(eqn.params)
         return cls(eqn) if known and not eqn.effects else None
 
@@ -53,11 +70,6 @@ class _Inside:
         flags[self.num_consts:self.num_consts + self.num_carry] = unknown_out[:self.num_carry]
         return flags
 
-    def stacked(self, avals: Sequence[ShapedArray]) -> tuple[Var, ...]:
-        """Variables for what is kept of every turn."""
-        length = self.eqn.params.get("length")
-        return tuple(Var(a if length is None else with_axis(a, 0, length)) for a in avals)
-
     def replaced(self, programs: Sequence[ClosedJaxpr], num_consts: int | None = None,
                  **changes: Any) -> JaxprEqn:
         new = tuple(programs) if self.field == "branches" else programs[0]
@@ -66,45 +78,49 @@ class _Inside:
             params["num_consts"] = num_consts
         return self.eqn.replace(params=params, **changes)
 
-    def keeping(self, unknown: Flags, unknown_out: Flags, policy: Policy, inline_calls: Any
-                ) -> tuple[JaxprEqn, JaxprEqn, tuple[Var, ...]]:
-        """The equation of the first run, that of the second, and what the one hands the other."""
+    def partial_eval(self, unknown: Flags, unknown_out: Flags, policy: Policy
+                     ) -> tuple[JaxprEqn, JaxprEqn, tuple[Var, ...]]:
+        """The equations of the forward pass and of its repetition, and the residuals between."""
         flags = self.unknown(unknown, unknown_out)
-        halves = _in_common([keeping(inline_calls(p), flags, policy, inline_calls)
-                             for p in self.programs])
-        kept = self.stacked(halves[0].avals)
-        return (self.replaced([h.first for h in halves], outvars=(*self.eqn.outvars, *kept)),
-                self.replaced([h.second for h in halves], invars=(*self.eqn.invars, *kept)), kept)
+        forward, again, avals = zip(*join_residuals(
+            [partial_eval_with_policy(inline_calls(p), flags, policy) for p in self.programs],
+            start=len(flags)), strict=True)
+        length = self.eqn.params.get("length")  # a loop stacks the residuals of its iterations
+        residuals = tuple(Var(a if length is None else with_axis(a, 0, length)) for a in avals[0])
+        return (self.replaced(forward, outvars=(*self.eqn.outvars, *residuals)),
+                self.replaced(again, invars=(*self.eqn.invars, *residuals)), residuals)
 
-    def with_live(self, live: set) -> JaxprEqn:
-        """The equation without results that nobody reads, and operands that it does not."""
-        wanted = [i for i, v in enumerate(self.eqn.outvars) if i < self.num_carry or v in live]
-        programs = [needed_of(rearranged(p, outputs=wanted)) for p in self.programs]
+    def dce(self, live: set) -> JaxprEqn:
+        """The equation without results that nobody reads, and without operands it does not read."""
+        outputs = [i for i, v in enumerate(self.eqn.outvars) if i < self.num_carry or v in live]
+        programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
         carried = range(self.num_consts, self.num_consts + self.num_carry)
-        inputs = [i for i, read in enumerate(joined(map(reads, programs)))
-                  if read or i in carried]
+        inputs = [i for i, used in enumerate(elementwise_or(map(used_inputs, programs)))
+                  if used or i in carried]
         first, rest = self.eqn.invars[:self.leading], self.eqn.invars[self.leading:]
         return self.replaced([rearranged(p, inputs) for p in programs],
                              num_consts=sum(i < self.num_consts for i in inputs),
                              invars=(*first, *(rest[i] for i in inputs)),
-                             outvars=tuple(self.eqn.outvars[i] for i in wanted))
+                             outvars=tuple(self.eqn.outvars[i] for i in outputs))
 
 
-def reads(closed: ClosedJaxpr) -> list[bool]:
+# ── Whole programs ───────────────────────────────────────────────────────────────────────────
+
+def used_inputs(closed: ClosedJaxpr) -> list[bool]:
     """Which inputs a program reads."""
     read = {*closed.jaxpr.outvars}.union(*(eqn.invars for eqn in closed.eqns))
     return [v in read for v in closed.jaxpr.invars]
 
 
-def needed_of(closed: ClosedJaxpr) -> ClosedJaxpr:
+def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead equations, also inside of loops, branches and calls."""
     live = {v for v in closed.jaxpr.outvars if isinstance(v, Var)}
     eqns: list[JaxprEqn] = []
     for eqn in reversed(closed.eqns):
         if live.isdisjoint(eqn.outvars) and not any(e.observable for e in eqn.effects):
             continue
-        inside = _Inside.of(eqn)
-        eqns.insert(0, inside.with_live(live) if inside else eqn)
+        inner = _InnerPrograms.of(eqn)
+        eqns.insert(0, inner.dce(live) if inner else eqn)
         live.update(v for v in eqns[0].invars if not isinstance(v, Literal))
     flags = [v in live for v in closed.jaxpr.constvars]
     return ClosedJaxpr(closed.jaxpr.replace(
@@ -113,44 +129,44 @@ def needed_of(closed: ClosedJaxpr) -> ClosedJaxpr:
         tuple(partition_list(closed.consts, flags)[True]))
 
 
-def keeping(closed: ClosedJaxpr, unknown: Flags, policy: Policy,
-            inline_calls: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Kept:
-    """A program for both runs.
+def partial_eval_with_policy(closed: ClosedJaxpr, unknown: Flags, policy: Policy) -> Halves:
+    """A program for the forward pass, and one for its repetition in the backward pass.
 
     Args:
       closed: a program.
-      unknown: which of its inputs are not there in the first run.
-      policy: says of an equation whether its results are kept.
-      inline_calls: puts what is called in place of the calls.
+      unknown: which of its inputs are unknown in the forward pass.
+      policy: says of an equation whether its results are saved.
+
+    Returns:
+      The first program, whose last outputs are the saved residuals; the second program, whose last
+      inputs they are; and their types.
     """
     jaxpr = closed.jaxpr
-    later = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
-    kept: list[Var] = []
-    first: list[JaxprEqn] = []
-    second: list[JaxprEqn] = []
+    unknown_vars = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
+    saved: list[Var] = []
+    forward: list[JaxprEqn] = []
+    again: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        flags = [v in later for v in eqn.invars]
+        flags = [v in unknown_vars for v in eqn.invars]
         unknown_out = _unknown_out(eqn, flags)
-        later.update(v for v, u in zip(eqn.outvars, unknown_out, strict=True) if u)
-        inside = _Inside.of(eqn) if not all(unknown_out) else None  # else nothing is known
+        unknown_vars.update(v for v, u in zip(eqn.outvars, unknown_out, strict=True) if u)
+        inner = _InnerPrograms.of(eqn) if not all(unknown_out) else None  # else nothing is known
         if not any(flags) and not eqn.effects and policy(
                 eqn.primitive, *(v.aval for v in eqn.invars), **eqn.params):
-            first.append(eqn)
-            kept += eqn.outvars
-        elif inside:
-            one, other, found = inside.keeping(flags, unknown_out, policy, inline_calls)
-            first.append(one)
-            second.append(other)
-            kept += found
+            forward.append(eqn)
+            saved += eqn.outvars
+        elif inner:
+            forward_eqn, eqn_again, residuals = inner.partial_eval(flags, unknown_out, policy)
+            forward.append(forward_eqn)
+            again.append(eqn_again)
+            saved += residuals
         else:
-            first.append(eqn)
-            second.append(eqn)
-
-    def program(jaxpr: Jaxpr, **changes: Any) -> ClosedJaxpr:
-        return ClosedJaxpr(jaxpr.replace(**changes), closed.consts)
-    return Kept(program(jaxpr, eqns=tuple(first), outvars=(*jaxpr.outvars, *kept)),
-                program(jaxpr, eqns=tuple(second), invars=(*jaxpr.invars, *kept)),
-                [v.aval for v in kept])
+            forward.append(eqn)
+            again.append(eqn)
+    first = jaxpr.replace(eqns=tuple(forward), outvars=(*jaxpr.outvars, *saved))
+    second = jaxpr.replace(eqns=tuple(again), invars=(*jaxpr.invars, *saved))
+    return (ClosedJaxpr(first, closed.consts), ClosedJaxpr(second, closed.consts),
+            [v.aval for v in saved])
 
 
 def _unknown_out(eqn: JaxprEqn, unknown: Flags) -> Sequence[bool]:
@@ -160,40 +176,3 @@ def _unknown_out(eqn: JaxprEqn, unknown: Flags) -> Sequence[bool]:
         if halves is not None:
             return halves.unknown_out
     return [any(unknown)] * len(eqn.outvars)
-
-
-# ── Branches keep different things; each hands on what any of them keeps ──────────────────────
-
-def _in_common(halves: Sequence[Kept]) -> list[Kept]:
-    """The same programs, which all keep values of the same types: zeros where they have none."""
-    slots: list[ShapedArray] = []
-    places = []
-    for half in halves:
-        free = list(range(len(slots)))
-        own = []
-        for aval in half.avals:
-            place = next((i for i in free if slots[i] == aval), len(slots))
-            free = [i for i in free if i != place]
-            slots += [aval] if place == len(slots) else []
-            own.append(place)
-        places.append(own)
-    return [half if own == [*range(len(slots))] else Kept(
-        _handing(half, own, slots), _taking(half, own, slots), slots)
-        for half, own in zip(halves, places, strict=True)]
-
-
-def _handing(half: Kept, places: Sequence[int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    def run(*args: Any) -> list:
-        outs = eval_jaxpr(half.first.jaxpr, half.first.consts, *args)
-        plain = len(outs) - len(places)
-        own = dict(zip(places, outs[plain:], strict=True))
-        return [*outs[:plain], *(own[i] if i in own else zeros(aval)
-                                 for i, aval in enumerate(slots))]
-    return stage(run, half.first.in_avals, half.first.jaxpr.debug_info)
-
-
-def _taking(half: Kept, places: Sequence[int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    plain = len(half.second.in_avals) - len(places)
-    own = {place: plain + i for i, place in enumerate(places)}
-    return rearranged(half.second, [*range(plain), *(own.get(i, aval)
-                                                     for i, aval in enumerate(slots))])

@@ -326,7 +326,7 @@ def _custom_call(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
         tangents = [Zero(x.aval.to_tangent_aval()) for x in failures]
         return [*failures, *outs[:len(outs) // 2], *tangents, *outs[len(outs) // 2:]]
     outs = eqn.primitive.bind(*args, **eqn.params | {
-        "call_jaxpr": call.program, "jvp": rule.changed(jvp_with_failures)})
+        "call_jaxpr": call.program, "jvp": rule.with_call(jvp_with_failures)})
     return env.receive(call.kinds, call.sites, outs)
 
 

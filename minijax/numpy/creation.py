@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
-from minijax.placement.resharding import given
-from minijax.placement.named_sharding import PlacedArray
+from minijax.placement.resharding import shard_value
+from minijax.placement.named_sharding import ShardedArray
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -265,7 +265,8 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
         return keys_of(a.shape if shape is None else shape, value, kind)
     value = filling(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
-    return given(out, a.sharding) if isinstance(a, PlacedArray) and out.shape == a.shape else out
+    is_sharded = isinstance(a, ShardedArray) and out.shape == a.shape
+    return shard_value(out, a.sharding) if is_sharded else out
 
 
 def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,

@@ -1,6 +1,6 @@
-"""Where arrays lie and programs run: the CPU, a GPU, or a GPU that is emulated.
+"""Devices, which hold arrays and run programs: the CPU, a GPU, or an emulated GPU.
 
-Stands on `core`; what a GPU needs is loaded when the first is asked for.  Chapter 27.
+Stands on `core`; modules for a GPU are loaded on first use.  Chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/array.py`, and PJRT's devices.
 """
 
@@ -24,7 +24,7 @@ from minijax.core import ArrayImpl, ShapedArray
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A processor, and the memory that arrays on it lie in.
+    """A processor and its memory.
 
     >>> CpuDevice()
     CpuDevice(id=0)
@@ -35,21 +35,21 @@ class Device:
     device_kind: ClassVar[str] = "cpu"
     process_index: ClassVar[int] = 0
     is_host: ClassVar[bool] = True  # its memory is that of this process
-    interprets: ClassVar[bool] = False  # it runs programs by the meaning of each operation
+    interprets: ClassVar[bool] = False  # it runs programs without a compiler
 
     @classmethod
     def count(cls) -> int:
-        """How many there are: of CPUs as many as `num_cpu_devices` or XLA_FLAGS pretends."""
-        asked = config.num_cpu_devices.value
-        if asked < 1:  # as XLA is told of them
-            said = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+        """The number of devices: of CPUs that of `num_cpu_devices` or XLA_FLAGS."""
+        count = config.num_cpu_devices.value
+        if count < 1:
+            flag = re.search(r"--xla_force_host_platform_device_count=(\d+)",
                              os.environ.get("XLA_FLAGS", ""))
-            asked = int(said[1]) if said else 1
-        return max(1, asked)
+            count = int(flag[1]) if flag else 1
+        return max(1, count)
 
     @classmethod
     def numbered(cls, number: int) -> Device:
-        """The device of a number, which is the same object each time."""
+        """The device with a number: always the same object."""
         return _known.setdefault((cls, number), cls(number))
 
     @property
@@ -57,35 +57,35 @@ class Device:
         return self.id
 
     def memory_stats(self) -> None:
-        """What is known of its memory: nothing."""
+        """Statistics of its memory: none."""
 
     def operand(self, x: ArrayImpl) -> Any:
-        """What a compiled program is passed for an array."""
+        """An array as an argument of a compiled program."""
         return x._buffer
 
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
-        """An array of what a compiled program has given."""
+        """A result of a compiled program as an array."""
         return ArrayImpl(memory, aval)
 
-    # How text says of an array that it does not lie here, and what a program is passed for it.
+    # For generated code: whether an array is on another device, and `operand` of an array.
     elsewhere: ClassVar[str] = "type({x}) is not Array"
     passed: ClassVar[str] = "{x}._buffer"
     array_type: ClassVar[type] = ArrayImpl
 
     def compiled(self, lowered: Any) -> Any:
-        """What runs a program that is lowered."""
+        """The executable of a lowered program."""
         return lowered.compile()
 
 
 class CpuDevice(Device):
-    """The processor that runs Python, too."""
+    """The processor that also runs Python."""
 
     def __str__(self) -> str:
         return f"cpu:{self.id}"
 
 
 class NumpyDevice(CpuDevice):
-    """The same processor, by NumPy alone: without a compiler."""
+    """The same processor, with NumPy only: without a compiler."""
 
     interprets = True
 
@@ -100,17 +100,17 @@ class GpuDevice(Device):
 
     @property
     def processor(self) -> Any:
-        """What allocates, copies and launches there.
+        """The driver, which allocates, copies and launches.
 
         Raises:
-          NoGpu: where it cannot be used, with what would help.
+          NoGpu: where it cannot be used, with advice.
         """
         if self not in _processors:
             _processors[self] = self.start()
         return _processors[self]
 
     def start(self) -> Any:
-        """A processor anew."""
+        """A new driver."""
         raise NotImplementedError
 
     def operand(self, x: ArrayImpl) -> Any:
@@ -124,7 +124,7 @@ class GpuDevice(Device):
         return DeviceArray(memory, aval, self)
 
     def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
-        """An array over memory that somebody else has, who is kept alive."""
+        """An array over memory of another owner, which is kept alive."""
         with lazily.importing:
             from minijax.compiler.targets.programs import Memory
         return self.array(Memory.borrowed(self.processor, address, aval.size * aval.dtype.itemsize,
@@ -136,7 +136,7 @@ class GpuDevice(Device):
 
 
 class CudaDevice(GpuDevice):
-    """A GPU of NVIDIA's."""
+    """An NVIDIA GPU."""
 
     @property
     def device_kind(self) -> str:  # type: ignore[override]
@@ -155,7 +155,7 @@ class CudaDevice(GpuDevice):
 
     @classmethod
     def with_address(cls, address: int) -> CudaDevice:
-        """The one whose memory has an address."""
+        """The device whose memory contains an address."""
         with lazily.importing:
             from minijax.compiler.targets import driver
         return cast(CudaDevice, cls.numbered(driver.number_of(address)))
@@ -165,7 +165,7 @@ class CudaDevice(GpuDevice):
 
 
 class EmulatedDevice(GpuDevice):
-    """A GPU in NumPy: slow, and strict with races and strays."""
+    """A GPU in NumPy: slow, and refuses races and accesses out of bounds."""
 
     device_kind = "emulator"
 
@@ -204,13 +204,13 @@ def kind_named(platform: str) -> type[Device]:
 
 
 def kind_in_use() -> type[Device]:
-    """The kind of device that `JAX_PLATFORMS` asks for first; the CPU, if none.
+    """The kind of device that comes first in `JAX_PLATFORMS`; the CPU by default.
 
     Raises:
       RuntimeError: for one that does not exist.
     """
-    wanted = config.platforms.value or config.platform_name.value or "cpu"
-    name = wanted.split(",")[0]
+    names = config.platforms.value or config.platform_name.value or "cpu"
+    name = names.split(",")[0]
     if name not in PLATFORMS:
         raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
                            "instances of it are present. Platforms present are: "
@@ -219,36 +219,36 @@ def kind_in_use() -> type[Device]:
 
 
 def default_device() -> Device:
-    """Where new arrays come to lie, and programs run whose arguments lie nowhere else."""
-    wanted = config.default_device.value
-    if isinstance(wanted, Device):
-        return wanted
-    return (PLATFORMS[wanted] if wanted in PLATFORMS else kind_in_use()).numbered(0)
+    """The device of new arrays, and of programs whose arguments are on the host."""
+    device = config.default_device.value
+    if isinstance(device, Device):
+        return device
+    return (PLATFORMS[device] if device in PLATFORMS else kind_in_use()).numbered(0)
 
 
 def device_of(args: Sequence[Any]) -> Device:
-    """Where a program of these arguments runs: where they lie; those on the host go along.
+    """The device that runs a program of these arguments: theirs; those on the host are copied.
 
     Raises:
-      ValueError: where they lie on different GPUs.
+      ValueError: where they are on different GPUs.
     """
     if not in_use or _computing_beforehand.get():
         return CPU
-    found = list(dict.fromkeys(x.device for x in args if isinstance(x, DeviceArray)))
-    if len(found) > 1:
+    devices = list(dict.fromkeys(x.device for x in args if isinstance(x, DeviceArray)))
+    if len(devices) > 1:
         raise ValueError("Received incompatible devices for jitted computation. Got arguments on "
-                         f"{' and '.join(map(str, found))}: bring them to one with "
+                         f"{' and '.join(map(str, devices))}: move them to one with "
                          "jax.device_put(x, device).")
-    return found[0] if found else default_device()
+    return devices[0] if devices else default_device()
 
 
 CPU = CpuDevice.numbered(0)
 
 
-# ── Arrays that lie elsewhere ────────────────────────────────────────────────────────────────
+# ── Arrays on a GPU ──────────────────────────────────────────────────────────────────────────
 
 class DeviceArray(ArrayImpl):
-    """An array in the memory of a GPU; the host's copy is made when its numbers are asked for."""
+    """An array in the memory of a GPU; it is copied to the host when its elements are read."""
 
     __slots__ = ("device", "memory")
     _committed = True
@@ -265,8 +265,8 @@ class DeviceArray(ArrayImpl):
     def __getattr__(self, name: str) -> Any:
         if name != "_buffer":
             return super().__getattr__(name)
-        wanted = core.physical_aval(self.aval)
-        buffer = self.there().read(wanted.shape, wanted.dtype)
+        physical = core.physical_aval(self.aval)
+        buffer = self.there().read(physical.shape, physical.dtype)
         buffer.flags.writeable = False
         self._buffer = buffer
         return buffer
@@ -286,7 +286,7 @@ class DeviceArray(ArrayImpl):
 
 
 GpuDevice.array_type = DeviceArray
-DeviceArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies
+DeviceArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
 
 
 def put(x: Any, device: Device) -> Any:
@@ -297,19 +297,19 @@ def put(x: Any, device: Device) -> Any:
 
 
 def on_default_device(x: Any) -> Any:
-    """A new array where new arrays come to lie."""
+    """A new array on the default device."""
     return put(x, default_device()) if in_use and type(x) is ArrayImpl else x
 
 
-# ── When to look ─────────────────────────────────────────────────────────────────────────────
+# ── Whether to look for devices ──────────────────────────────────────────────────────────────
 
-in_use: set[str] = set()  # "others", once a device other than the host was asked for
+in_use: set[str] = set()  # "others", once a device other than the host is used
 _computing_beforehand: ContextVar[bool] = ContextVar("minijax_computing_beforehand", default=False)
 
 
 @contextlib.contextmanager
 def on_the_host() -> Iterator[None]:
-    """Meanwhile a compiler is at work: what it computes beforehand it computes here."""
+    """Inside, the compiler folds constants on the host."""
     token = _computing_beforehand.set(True)
     try:
         yield

@@ -15,8 +15,8 @@ from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
 from minijax.transforms.compiled import run_program
 from minijax.placement.meshes import Mesh, current
-from minijax.placement.named_sharding import PlacedArray
-from minijax.placement.sharding_propagation import in_use, spread
+from minijax.placement.named_sharding import ShardedArray
+from minijax.placement.sharding_propagation import in_use, shard_outputs
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
 
@@ -24,7 +24,7 @@ from minijax.core.tracing import stage
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
     """What an operation gives where its arguments lie; None if they lie on the host."""
-    is_spread = isinstance(current.value, Mesh) or any(isinstance(x, PlacedArray) for x in args)
+    is_spread = isinstance(current.value, Mesh) or any(isinstance(x, ShardedArray) for x in args)
     if not is_spread and devices.device_of(args).is_host:
         return None
     avals, given = tuple(x.aval for x in args), tuple(params.items())
@@ -34,10 +34,10 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
         closed = _program(primitive, avals, given)
     if not is_spread:
         return run_program(closed, primitive.name, args)
-    plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, PlacedArray) else x for x in args]
+    plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
     with current(None):  # which would bring each operation here again
         outs = primitive.evaluate(plain, params)
-    return spread(closed, args, outs)
+    return shard_outputs(closed, args, outs)
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:

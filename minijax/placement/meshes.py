@@ -1,4 +1,4 @@
-"""Devices in a grid with named axes, and which axes an array is cut along: `Mesh`, `P`.
+"""Devices in a grid with named axes, and the axes an array is partitioned along: `Mesh`, `P`.
 
 Stands on `devices`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/mesh.py`, `jax/_src/partition_spec.py`.
@@ -19,10 +19,33 @@ from minijax import config
 from minijax.placement.devices import kind_in_use
 
 
-class AxisType(enum.Enum):
-    """Who says how arrays lie along an axis of a mesh: the compiler, their types, or the program.
+class Sentinel:
+    """A value that is only compared by identity, and printed as a word."""
 
-    Here nothing moves, so the types differ in what is shown of them.
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class ByValue:
+    """Objects of a class are equal if their parts are."""
+
+    def _parts(self) -> tuple:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+
+class AxisType(enum.Enum):
+    """What decides shardings along an axis of a mesh: the compiler, types, or the program.
+
+    Here no data moves, so the types differ only in what is printed.
     """
 
     Auto = enum.auto()
@@ -33,42 +56,41 @@ class AxisType(enum.Enum):
         return self.name
 
 
-class _Unconstrained:
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-
 Names = tuple[Hashable, ...]
 
 
-class PartitionSpec:
-    """For each axis of an array the axes of a mesh that it is cut along: a name, several, or None.
+class PartitionSpec(ByValue):
+    """For each axis of an array the mesh axes that it is partitioned along: one, several, or None.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
 
-    UNCONSTRAINED: ClassVar[Any] = _Unconstrained()
+    UNCONSTRAINED: ClassVar[Any] = Sentinel("UNCONSTRAINED")
 
     def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
-        self.partitions = tuple(map(_simplest, partitions))
+        self.partitions = tuple(map(_canonical, partitions))
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
     def names(self, ndim: int) -> list[Names]:
-        """The names for each axis of an array."""
-        found = [p if isinstance(p, tuple) else () if p is None or p is self.UNCONSTRAINED else (p,)
+        """The mesh axes for each axis of an array."""
+        names = [p if isinstance(p, tuple) else () if p is None or p is self.UNCONSTRAINED else (p,)
                  for p in self.partitions]
-        return found + [()] * (ndim - len(found))
+        return names + [()] * (ndim - len(names))
+
+    def mesh_axes(self) -> list[Hashable]:
+        """All mesh axes that the spec names."""
+        return [name for names in self.names(0) for name in names]
 
     def _parts(self) -> tuple:
         return self.partitions, self.unreduced, self.reduced
 
     def index(self, part: Any) -> int:
-        """At which axis this stands first."""
+        """The first axis with this entry."""
         return self.partitions.index(part)
 
     def count(self, part: Any) -> int:
-        """How many axes have this."""
+        """The number of axes with this entry."""
         return self.partitions.count(part)
 
     def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
@@ -92,12 +114,6 @@ class PartitionSpec:
     def __radd__(self, other: Any) -> PartitionSpec:
         return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionSpec) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
     def __reduce__(self) -> tuple:
         return _spec_of, self._parts()
 
@@ -113,8 +129,8 @@ def _spec_of(partitions: tuple, unreduced: Any, reduced: Any) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
-def _simplest(part: Any) -> Any:
-    """Several names, of which there are none or one, are None or the one."""
+def _canonical(part: Any) -> Any:
+    """A tuple of no names as None, and of one name as the name."""
     if not isinstance(part, tuple | list):
         return part
     return tuple(part) if len(part) > 1 else part[0] if part else None
@@ -127,7 +143,7 @@ P = PartitionSpec
 
 @dataclass(frozen=True)
 class AbstractDevice:
-    """What is known of the devices of a mesh that need not exist."""
+    """The kind of devices of a mesh, which need not exist."""
 
     device_kind: str
     num_cores: int | None
@@ -141,8 +157,8 @@ class AbstractDevice:
                 f"platform={self.platform}")
 
 
-class _Grid:
-    """Axes with names, sizes and types: what a mesh is apart from its devices."""
+class _Grid(ByValue):
+    """Axes with names, sizes and types: a mesh without its devices."""
 
     axis_names: tuple[Hashable, ...]
     axis_sizes: tuple[int, ...]
@@ -151,6 +167,8 @@ class _Grid:
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes, strict=True)))
     shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
     size = property(lambda self: math.prod(self.axis_sizes) if self.axis_names else 0)
+    type_of_axis = property(
+        lambda self: dict(zip(self.axis_names, self.axis_types, strict=True)))
     auto_axes = property(lambda self: self._of_type(AxisType.Auto))
     explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
     manual_axes = property(lambda self: self._of_type(AxisType.Manual))
@@ -159,8 +177,7 @@ class _Grid:
     are_all_axes_manual = property(lambda self: set(self.axis_types) == {AxisType.Manual})
 
     def _of_type(self, kind: AxisType) -> tuple:
-        return tuple(name for name, type_ in zip(self.axis_names, self.axis_types, strict=True)
-                     if type_ is kind)
+        return tuple(name for name, type_ in self.type_of_axis.items() if type_ is kind)
 
     def _set_axes(self, sizes: Sequence[int], names: Any, types: Any) -> None:
         self.axis_sizes = tuple(sizes)
@@ -182,14 +199,8 @@ class _Grid:
     def _parts(self) -> tuple:
         return self.shape_tuple, self.axis_types
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._parts() == other._parts()
 
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-
-def _of_devices(name: str) -> property:
+def _not_abstract(name: str) -> property:
     def refuse(mesh: AbstractMesh) -> Any:
         raise ValueError(f"AbstractMesh does not implement {name}")
     return property(refuse)
@@ -220,12 +231,11 @@ class AbstractMesh(_Grid):
 
     def update_axis_types(self, types: dict[Hashable, AxisType]) -> AbstractMesh:
         """The same mesh with other types for some of its axes, by name."""
-        return self.update(axis_types=tuple(
-            types.get(name, type_)
-            for name, type_ in zip(self.axis_names, self.axis_types, strict=True)))
+        new = self.type_of_axis | types
+        return self.update(axis_types=tuple(new[name] for name in self.axis_names))
 
     devices, device_ids, local_devices, local_mesh, is_multi_process = map(
-        _of_devices, ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"))
+        _not_abstract, ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"))
 
     def __repr__(self) -> str:
         device = f", {self.abstract_device._facts()}" if self.abstract_device else ""
@@ -236,12 +246,12 @@ class Mesh(_Grid):
     """Devices in a grid whose axes have names.
 
     Args:
-      devices: an array of devices, of as many axes as there are names.
+      devices: an array of devices, with as many axes as there are names.
       axis_names: the names.
       axis_types: an `AxisType` for each.
 
     Raises:
-      ValueError: when they do not fit, or names are not unique.
+      ValueError: when their numbers differ, or names are not unique.
 
     >>> from minijax import devices
     >>> Mesh(devices(), "x")
@@ -274,9 +284,9 @@ class Mesh(_Grid):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         device = next(self.devices.flat, None)
-        known = device and AbstractDevice(device.device_kind, None, device.platform)
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types,
-                            abstract_device=known)
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types,
+            abstract_device=device and AbstractDevice(device.device_kind, None, device.platform))
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The same mesh with some of its parts replaced."""
@@ -314,12 +324,12 @@ def known_devices() -> list:
 
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *,
               devices: Sequence[Any] | None = None) -> Mesh:
-    """A mesh of the first devices there are.
+    """A mesh of the first devices.
 
     Args:
       axis_shapes: the size of each axis.
-      axis_names: its name.
-      axis_types: its type; explicit, if None.
+      axis_names: the name of each axis.
+      axis_types: the type of each axis; explicit, if None.
       devices: the devices; those of the platform in use, if None.
 
     Raises:
@@ -340,7 +350,7 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types:
 
 
 class set_mesh:
-    """Let partition specs stand for axes of a mesh: from now on, or inside of a ``with``.
+    """Set the mesh that partition specs refer to: from now on, or inside of a ``with``.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_mesh()

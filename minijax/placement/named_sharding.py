@@ -1,6 +1,6 @@
-"""How an array lies over devices: `NamedSharding`, and the arrays that are spread.
+"""How an array is distributed over devices: `NamedSharding`, and sharded arrays.
 
-Stands on `meshes`.  A spread array is one array on one processor, whose shards are views.
+Stands on `meshes`.  A sharded array is one array on one processor, whose shards are views.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/named_sharding.py`, `array.py`.
 """
 
@@ -23,17 +23,17 @@ Index = tuple[slice, ...]
 
 
 class IndivisibleError(ValueError):
-    """An axis of an array cannot be cut in so many parts."""
+    """The size of an axis is not divisible by the number of its shards."""
 
 
 class DuplicateSpecError(ValueError):
-    """A partition spec names an axis of a mesh twice."""
+    """A partition spec names a mesh axis twice."""
 
 
 # ── Shardings ────────────────────────────────────────────────────────────────────────────────
 
 class Sharding:
-    """Which part of an array lies on which device: a mesh, and the names its axes are cut along."""
+    """Which part of an array each device holds: a mesh, and the mesh axes of each array axis."""
 
     mesh: Any
     spec: PartitionSpec
@@ -49,7 +49,7 @@ class Sharding:
     is_fully_addressable = True
 
     def _cuts(self, ndim: int) -> list[int]:
-        """In how many parts each axis is cut."""
+        """The number of shards along each axis."""
         sizes = dict(self.mesh.shape_tuple)
         return [math.prod(sizes[n] for n in names) for names in self.spec.names(ndim)]
 
@@ -58,10 +58,10 @@ class Sharding:
         return all(cut == 1 for cut in self._cuts(0))
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the part on one device.
+        """The shape of the shard on one device.
 
         Raises:
-          IndivisibleError: when an axis does not come out even.
+          IndivisibleError: when the size of an axis is not divisible by its number of shards.
         """
         cuts = self._cuts(len(global_shape))
         for axis, (size, cut) in enumerate(zip(global_shape, cuts, strict=False)):
@@ -73,37 +73,37 @@ class Sharding:
         return tuple(size // cuts[axis] for axis, size in enumerate(global_shape))
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
-        """The part of an array that lies on each device, as an index."""
-        block, cuts = self.shard_shape(global_shape), self._cuts(len(global_shape))
-        names, sizes = self.spec.names(len(global_shape)), dict(self.mesh.shape_tuple)
+        """The part of an array on each device, as an index."""
+        ndim = len(global_shape)
+        block, cuts, names = self.shard_shape(global_shape), self._cuts(ndim), self.spec.names(ndim)
+        sizes = dict(self.mesh.shape_tuple)
 
-        def part(place: dict, axis: int) -> slice:
+        def part(coordinates: dict, axis: int) -> slice:
             if cuts[axis] == 1:
                 return slice(None)
             number = 0
             for name in names[axis]:
-                number = number * sizes[name] + place[name]
+                number = number * sizes[name] + coordinates[name]
             return slice(number * block[axis], (number + 1) * block[axis])
-        places = itertools.product(*map(range, self.mesh.axis_sizes))
-        return {device: tuple(part(dict(zip(self.mesh.axis_names, place, strict=True)), axis)
-                              for axis in range(len(global_shape)))
-                for device, place in zip(self._device_assignment, places, strict=True)}
+        grid = itertools.product(*map(range, self.mesh.axis_sizes))
+        return {device: tuple(part(dict(zip(sizes, coordinates, strict=True)), axis)
+                              for axis in range(ndim))
+                for device, coordinates in zip(self._device_assignment, grid, strict=True)}
 
     addressable_devices_indices_map = devices_indices_map
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether the other one puts the same parts of arrays on the same devices."""
+        """Whether the other sharding puts the same parts of arrays on the same devices."""
         shape = tuple(math.lcm(*pair) for pair in
                       zip(self._cuts(ndim), other._cuts(ndim), strict=True))
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
 
     def with_axis(self, axis: int) -> Sharding:
-        """Of an array with one more axis, which is not cut."""
+        """The sharding of an array with one more axis, which is not partitioned."""
         return self
 
-    def check_fits(self, aval: Any, what: str = "device_put args",
-                   evenly: bool = True) -> None:
-        """Refuse an array that cannot lie so; inside of `jit` its parts may differ in size.
+    def check_fits(self, aval: Any, what: str = "device_put args", evenly: bool = True) -> None:
+        """Refuse an array that cannot have this sharding; inside of `jit` shards may be uneven.
 
         Raises:
           ValueError: when it has too few axes; IndivisibleError.
@@ -119,12 +119,12 @@ class Sharding:
 
 @dataclass(frozen=True, repr=False)
 class NamedSharding(Sharding):
-    """An array cut along the axes of a mesh.
+    """The sharding of an array that is partitioned along the axes of a mesh.
 
     Args:
       mesh: the devices.
-      spec: the names for each axis of the array.
-      memory_kind: which of a device's memories; there is one.
+      spec: the mesh axes for each axis of the array.
+      memory_kind: the kind of memory; there is one.
 
     Raises:
       ValueError: when the mesh has no such axis, or the spec names it twice.
@@ -141,12 +141,12 @@ class NamedSharding(Sharding):
     def __post_init__(self) -> None:
         if self.memory_kind is None and isinstance(self.mesh, Mesh):
             object.__setattr__(self, "memory_kind", "device")
-        named = [name for names in self.spec.partitions and self.spec.names(0) for name in names]
-        for name in named:
+        names = self.spec.mesh_axes()
+        for name in names:
             if name not in self.mesh.axis_names:
                 raise ValueError(f"Resource axis: {name} of {self.spec} is not found in mesh: "
                                  f"{self.mesh.axis_names}.")
-            if named.count(name) > 1:
+            if names.count(name) > 1:
                 raise DuplicateSpecError(
                     "A single NamedSharding spec specification can map every mesh axis to at most "
                     f"one positional dimension, but {self.spec} has duplicate entries for "
@@ -170,7 +170,7 @@ class NamedSharding(Sharding):
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array lies on one device.
+    """The sharding of an array that is on one device.
 
     >>> from minijax import devices
     >>> SingleDeviceSharding(devices("cpu")[0])
@@ -199,37 +199,34 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
-def of_type(aval: core.ShapedArray) -> NamedSharding:
-    """The sharding of a type: along no axis of no mesh, as types say nothing of it here."""
+def sharding_of_type(aval: core.ShapedArray) -> NamedSharding:
+    """The sharding of a type: over a mesh without axes, as types have no sharding here."""
     return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
-def explicit_part(where: Any, ndim: int) -> NamedSharding | None:
-    """What the type of an array says of where it lies: what explicit axes of its mesh do."""
+def explicit_sharding(where: Any, ndim: int) -> NamedSharding | None:
+    """The sharding along explicit axes, which is part of the array's type."""
     if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:
         return None
-    kinds = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
-    parts = [tuple(name for name in names if kinds[name] is AxisType.Explicit)
-             for names in where.spec.names(ndim)]
-    return NamedSharding(where.mesh.abstract_mesh,
-                         P(*(part if len(part) > 1 else part[0] if part else None
-                             for part in parts)))
+    explicit = where.mesh.explicit_axes
+    return NamedSharding(where.mesh.abstract_mesh, P(*(
+        tuple(n for n in names if n in explicit) for names in where.spec.names(ndim))))
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Sharding:
-    """The sharding of an array that lies on one device."""
+    """The sharding of an array that is on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-# ── Orders in memory ─────────────────────────────────────────────────────────────────────────
+# ── Layouts in memory ────────────────────────────────────────────────────────────────────────
 
 @dataclass(frozen=True)
 class Layout:
-    """The order in which an array's axes lie in memory: here always row by row.
+    """The order of an array's axes in memory: here always row-major.
 
     Args:
-      major_to_minor: the axes, that along which the steps are longest first.
-      tiling: the shapes of the tiles in which elements lie; here there are none.
+      major_to_minor: the axes, the one with the longest stride first.
+      tiling: the shapes of tiles; here there are none.
       sub_byte_element_size_in_bits: the size of an element that is smaller than a byte.
     """
 
@@ -240,9 +237,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Format:
-    """In which order an array lies, and on which devices; where both are asked for, the second
-    counts, as the first changes no value.
-    """
+    """The layout and the sharding of an array; the layout is ignored, as it changes no value."""
 
     layout: Any = None
     sharding: Any = None
@@ -255,19 +250,19 @@ class Format:
                 f"sharding argument. Got sharding {self.sharding}")
 
 
-# ── Arrays that are spread ───────────────────────────────────────────────────────────────────
+# ── Sharded arrays ───────────────────────────────────────────────────────────────────────────
 
-class SpreadType(core.ShapedArray):
-    """The type of an array that explicit axes cut, as `typeof` tells it.
+class ShardedType(core.ShapedArray):
+    """The type of an array that is sharded along explicit axes, as `typeof` returns it.
 
-    # JAX: programs are traced for it, and operations that would have to choose are refused.
+    # JAX: programs are traced for it, and operations with an ambiguous sharding are refused.
     """
 
     __slots__ = ("sharding",)
 
     sharding: NamedSharding
 
-    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> SpreadType:
+    def __new__(cls, aval: core.ShapedArray, sharding: NamedSharding) -> ShardedType:
         new = object.__new__(cls)
         for name in ("shape", "dtype", "weak_type"):
             object.__setattr__(new, name, getattr(aval, name))
@@ -275,13 +270,14 @@ class SpreadType(core.ShapedArray):
         return new
 
     def __reduce__(self) -> tuple:
-        return SpreadType, (core.ShapedArray(self.shape, self.dtype, self.weak_type), self.sharding)
+        aval = core.ShapedArray(self.shape, self.dtype, self.weak_type)
+        return ShardedType, (aval, self.sharding)
 
     def _parts(self) -> tuple:
         return self.shape, self.dtype, self.weak_type, self.sharding
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SpreadType) and self._parts() == other._parts()
+        return isinstance(other, ShardedType) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash(self._parts())
@@ -295,8 +291,8 @@ class SpreadType(core.ShapedArray):
         return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
 
 
-class PlacedArray(ArrayImpl):
-    """An array of which it is known how it lies over pretended devices."""
+class ShardedArray(ArrayImpl):
+    """An array with a sharding over simulated devices."""
 
     __slots__ = ("sharding",)
     _committed = True
@@ -305,20 +301,20 @@ class PlacedArray(ArrayImpl):
         super().__init__(buffer, aval)
         self.sharding = sharding
 
-    def _alias(self) -> PlacedArray:
-        return PlacedArray(self._buffer, self.aval, self.sharding)
+    def _alias(self) -> ShardedArray:
+        return ShardedArray(self._buffer, self.aval, self.sharding)
 
     @property
     def told_type(self) -> core.ShapedArray:
-        """Its type, with where it lies if that is explicit."""
-        where = explicit_part(self.sharding, self.ndim)
-        return self.aval if where is None else SpreadType(self.aval, where)
+        """Its type, with its sharding along explicit axes."""
+        where = explicit_sharding(self.sharding, self.ndim)
+        return self.aval if where is None else ShardedType(self.aval, where)
 
     @property
     def device(self) -> Any:
-        """Its device, where it lies on one; otherwise how it is spread."""
+        """Its device, if there is one; otherwise its sharding."""
         where = self.sharding
         return where._device if isinstance(where, SingleDeviceSharding) else where
 
 
-PlacedArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies
+ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name

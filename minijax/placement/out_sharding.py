@@ -1,4 +1,4 @@
-"""`out_sharding=` of functions that make arrays, and how an array's layout looks as text.
+"""`out_sharding=` of functions that make arrays, and pictures of shardings as text.
 
 Stands on `resharding`.  Chapter 11, *Named axes and many devices*.
 In JAX: the parameter is in each function; `jax/_src/debugging.py`.
@@ -13,7 +13,7 @@ from minijax import core
 from minijax.core import Array
 from minijax.util import tracebacks
 
-# The functions that JAX gives the parameter, which have it not where they are written.
+# The functions that have the parameter in JAX, but not where they are defined here.
 TAKING = {
     "minijax.numpy": "arange array asarray bincount broadcast_to dot einsum empty full full_like "
                      "matmul ones ones_like percentile ravel repeat reshape tensordot zeros "
@@ -26,46 +26,46 @@ TAKING = {
 def exported(module: str) -> Callable[[str, Any], Any]:
     """What a public module shows as a value: functions take `out_sharding`, and are boundaries.
 
-    Inside the package functions are called where they are written, without the parameter.
+    The package itself calls the functions where they are defined, without the parameter.
     """
     names = TAKING.get(module, "").split()
 
     def export(name: str, value: Any) -> Any:
         takes = inspect.isfunction(value) and not tracebacks.is_boundary(value) and (
             name in names or "out_sharding" in inspect.signature(value).parameters)
-        return _laying(value) if takes else tracebacks.exported(name, value)
+        return _with_out_sharding(value) if takes else tracebacks.exported(name, value)
     return export
 
 
 @functools.cache
-def _laying(fun: Callable) -> Callable:
+def _with_out_sharding(fun: Callable) -> Callable:
     @tracebacks.wraps(fun)
-    def laid(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def resharded(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         out = fun(*args, **kwargs)
         if out_sharding is None:
             return out
         from minijax.placement.resharding import reshard
         return reshard(out, out_sharding)
-    taking: Any = tracebacks.api_boundary(laid, like=fun, is_whole=True)
+    wrapper: Any = tracebacks.api_boundary(resharded, like=fun, is_whole=True)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:
         new = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)
         signature = signature.replace(parameters=[*signature.parameters.values(), new])
-    taking.__signature__ = signature
-    return taking
+    wrapper.__signature__ = signature
+    return wrapper
 
 
 # ── As text ──────────────────────────────────────────────────────────────────────────────────
 
 def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> None:
-    """Call a function with how an array lies.
+    """Call a function with the sharding of an array.
 
     Args:
       value: an array.
       callback: a function of its sharding.
 
     Raises:
-      NotImplementedError: for a traced one: how it lies is known when the program has run.
+      NotImplementedError: for a tracer, whose sharding is known when the program has run.
     """
     if isinstance(value, core.Tracer):
         raise NotImplementedError("how a traced array lies is known when the program has run: "
@@ -74,7 +74,7 @@ def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> 
 
 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Print which part of an array lies on which device; takes what `visualize_sharding` does.
+    """Print which part of an array each device holds; takes the options of `visualize_sharding`.
 
     >>> from minijax import numpy as jnp
     >>> visualize_array_sharding(jnp.ones(3))
@@ -89,25 +89,25 @@ def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
 def visualize_sharding(shape: Sequence[int], sharding: Any, *, use_color: bool = True,
                        scale: float = 1.0, min_width: int = 9, max_width: int = 80,
                        color_map: Any = None) -> None:
-    """Print which part of an array of one or two axes lies on which device.
+    """Print which part of an array of one or two axes each device holds.
 
     Args:
       shape: the shape of the array.
-      sharding: how it lies.
+      sharding: its sharding.
       use_color, color_map: accepted for JAX's sake; there are lines, and no colours.
-      scale: how large the picture is.
-      min_width, max_width: of a part, with its lines.
+      scale: the size of the picture.
+      min_width, max_width: the width of a part, with its lines.
 
     Raises:
       ValueError: for another number of axes.
     """
     if len(shape) not in (1, 2):
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
-    held: dict[tuple, list] = {}
+    devices_at: dict[tuple, list] = {}
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
         corner = tuple(part.start or 0 for part in index)
-        held.setdefault((0, *corner)[-2:], []).append(device)
-    rows, columns = (sorted(set(places)) for places in zip(*held, strict=True))
+        devices_at.setdefault((0, *corner)[-2:], []).append(device)
+    rows, columns = (sorted(set(starts)) for starts in zip(*devices_at, strict=True))
     full = int(10 * scale)
     wide = int(full * (shape[1] / shape[0] if len(shape) == 2 else 1 / shape[0]))
     width = min(max(int(wide * 2.5 / len(columns)), min_width), max_width) - 2
@@ -116,13 +116,12 @@ def visualize_sharding(shape: Sequence[int], sharding: Any, *, use_color: bool =
 
     def line(left: str, middle: str, right: str, cells: Sequence[str]) -> str:
         return left + middle.join(cells) + right
-    labels = [[_devices(held[row, column]) for column in columns] for row in rows]
+    labels = [[_devices_text(devices_at[row, column]) for column in columns] for row in rows]
     widths = [max(width, *map(len, column)) for column in zip(*labels, strict=True)]
     bars, blank = ["─" * w for w in widths], [" " * w for w in widths]
     pictures = []
     for names in labels:
-        cells = [" " * ((w - len(name)) // 2) + name + " " * (w - len(name) - (w - len(name)) // 2)
-                 for name, w in zip(names, widths, strict=True)]
+        cells = [f"{name:^{w}}" for name, w in zip(names, widths, strict=True)]
         pictures.append("\n".join(
             line("│", "│", "│", text) for text in
             [*[blank] * (spare // 2), cells, *[blank] * (spare - spare // 2)]))
@@ -130,6 +129,6 @@ def visualize_sharding(shape: Sequence[int], sharding: Any, *, use_color: bool =
     print(line("┌", "┬", "┐", bars), between.join(pictures), line("└", "┴", "┘", bars), sep="\n")
 
 
-def _devices(held: Sequence[Any]) -> str:
-    numbers = ",".join(map(str, sorted(device.id for device in held)))
-    return f"{held[0].platform.upper()} {numbers}"
+def _devices_text(devices: Sequence[Any]) -> str:
+    numbers = ",".join(map(str, sorted(device.id for device in devices)))
+    return f"{devices[0].platform.upper()} {numbers}"

@@ -1,4 +1,4 @@
-"""`pmap`: one function on many devices, each with its own row of the arguments.
+"""`pmap`: one function on many devices, each with a row of the arguments.
 
 Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/pmap.py`.
@@ -19,25 +19,25 @@ from minijax.transforms.jit import jit
 from minijax.util.tracebacks import wraps
 
 
-# JAX: each row runs on its device, and the result lies spread over them. Here all devices are
-# one processor, so the rows are computed together, as `vmap` does: it has threads already.
+# JAX: each row runs on its device, and the result is sharded over them. Here all devices are
+# one processor, so the rows are computed together, as `vmap` does, which uses threads.
 def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, out_axes: Any = 0,
          static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[device_put.Device] | None = None, backend: str | None = None,
          axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()) -> Callable:
-    """A function of one example, compiled, for as many examples as there are devices.
+    """A compiled function of one example as a function of one example for each device.
 
     Args:
       fun: a function of arrays and trees of arrays.
       axis_name: a name for the axis, for collectives such as `lax.psum`.
       in_axes: for each argument the axis to map over, None to pass it whole; an integer for all,
         or a tree prefix of the arguments.
-      out_axes: the axis of each result along which the examples go; a tree prefix of the results.
+      out_axes: the mapped axis of each result; a tree prefix of the results.
       static_broadcasted_argnums: positions of arguments that are not arrays.
       devices: the devices to use; all of them if None.
       backend: the devices of this backend.
       axis_size: the size of the mapped axis, to be checked.
-      donate_argnums: accepted for JAX's sake; arrays are never reused while anyone holds them.
+      donate_argnums: accepted for JAX's sake; arrays are never reused while there is a reference.
 
     Returns:
       A function of the same arguments with the mapped axes added.
@@ -60,7 +60,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     static = as_tuple(static_broadcasted_argnums, int)
 
     @wraps(fun)
-    def over_rows(*args: Any, **kwargs: Any) -> Any:
+    def mapped_fun(*args: Any, **kwargs: Any) -> Any:
         if static and max(static) >= len(args):
             raise ValueError(
                 f"pmapped function has static_broadcasted_argnums={static} but was called with "
@@ -80,7 +80,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
         _check_devices(fun, size, all_devices(backend) if devices is None else devices)
-    return jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
+    return jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
 
 
 def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device]) -> None:

@@ -1,64 +1,58 @@
-"""`shard_map`: a function of the parts of arrays, run on each device of a mesh.
+"""`shard_map`: a function of shards, run on each device of a mesh.
 
-Stands on `vmap`: one for each axis of the mesh, over the parts; the parts are joined again.
+Stands on `vmap`: one for each axis of the mesh, over the shards, which are then concatenated.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/shard_map.py`.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
-
-import numpy as np
 
 from minijax import core, tree_util
 from minijax.util import source_info
 from minijax.core import tracing, Array
 from minijax.transforms.arguments import flattened
-from minijax.placement.meshes import P, PartitionSpec, current
-from minijax.placement.resharding import given
-from minijax.placement.named_sharding import NamedSharding, PlacedArray
+from minijax.placement.meshes import P, PartitionSpec, Sentinel, current
+from minijax.placement.resharding import shard_value
+from minijax.placement.named_sharding import NamedSharding, ShardedArray
 from minijax.core.vmap import vmap_flat
 from minijax.primitives.ad_util import batch_to
+from minijax.primitives.axes import inverse
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
 
 
-class _Infer:
-    """Stands for the specs, or axes, that arguments already have."""
-
-    def __repr__(self) -> str:
-        return "jax.sharding.Infer"
+Infer: Any = Sentinel("jax.sharding.Infer")  # the specs, or axes, that arguments already have
 
 
-Infer: Any = _Infer()
-
-
-# JAX: each device runs the program on its part. Here all devices are one processor, so that the
-# parts are computed together, as `vmap` does.
+# JAX: each device runs the program on its shard. Here all devices are one processor, so that the
+# shards are computed together, as `vmap` does.
 def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
               mesh: Any = None, axis_names: Collection[Any] = frozenset(), check_vma: bool = True
               ) -> Callable:
-    """A function of the parts of arrays on each device, made a function of whole arrays.
+    """A function of the shards on each device as a function of whole arrays.
 
     Args:
-      f: a function of parts; collectives along the axes of the mesh tell of the others.
-      out_specs: for each result the axes of the mesh along which parts are joined: a tree prefix.
-      in_specs: the same for the arguments, which are cut along them; as they lie, by default.
+      f: a function of shards; it may call collectives along the axes of the mesh.
+      out_specs: for each result the mesh axes along which shards are concatenated: a tree prefix.
+      in_specs: for each argument the mesh axes along which it is sharded; by default its own.
       mesh: the devices; those of `set_mesh`, if None.
-      axis_names: the axes of the mesh that arrays are cut along; all of them, if empty.
-      check_vma: whether a result must be seen to be the same along the other axes; otherwise the
-        part of the first device is taken.
+      axis_names: the axes of the mesh that `f` is mapped over; all of them, if empty.
+      check_vma: whether to check that results are the same along the other mesh axes; otherwise
+        the result of the first device is taken.
 
     Returns:
       A function of whole arrays.
 
     Raises:
-      TypeError: for specs that are none.
-      ValueError: on call, when arrays cannot be cut so, or results differ that must not.
+      TypeError: for specs of another type.
+      ValueError: on call, when arrays cannot be sharded so, or results differ that must not.
 
+    >>> import numpy as np
     >>> from minijax import lax, make_mesh
     >>> whole = make_mesh((1,), ("i",))
     >>> total = shard_map(lambda x: lax.psum(x.sum(), "i"), mesh=whole, in_specs=P("i"),
@@ -75,17 +69,19 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
     manual = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
 
     @standing_for(f)
-    def on_parts(*args: Any) -> Any:
-        over = mesh if mesh is not None else current.value
-        if over is None or over.empty:
+    def on_shards(*args: Any) -> Any:
+        devices = mesh if mesh is not None else current.value
+        if devices is None or devices.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter "
                              "into a mesh context")
-        return _Call(f, over, manual or over.axis_names, args, in_specs, out_specs, check_vma)()
-    return on_parts
+        return _Call(f, devices, manual or devices.axis_names, args, in_specs, out_specs,
+                     check_vma)()
+    return on_shards
 
 
 class _Call:
-    """One call: the arguments cut, the function mapped over the parts, its results joined."""
+    """One call: arguments are sharded, the function mapped over shards, its results concatenated.
+    """
 
     def __init__(self, f: Callable, mesh: Any, names: Sequence, args: tuple, in_specs: Any,
                  out_specs: Any, check: bool):
@@ -95,8 +91,8 @@ class _Call:
         self.flat, leaves = flattened(f, args, "shard_map")
         self.name = source_info.function_name(f)
         self.values = [tracing.check_arg(x) for x in leaves]
-        inferred = [x.sharding.spec if isinstance(x, PlacedArray) else P() for x in leaves]
-        if not isinstance(in_specs, _Infer):
+        inferred = [x.sharding.spec if isinstance(x, ShardedArray) else P() for x in leaves]
+        if in_specs is not Infer:
             _check_specs("in_specs", in_specs, self.sizes)
             in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             inferred = tree_util.flatten_axes("shard_map in_specs",
@@ -105,56 +101,56 @@ class _Call:
         self.in_specs = [P() if spec is None else spec for spec in inferred]
 
     def __call__(self) -> Any:
-        outs = self.mapped(self.axes, [self.cut(i) for i in range(len(self.values))],
-                           [self.used(spec) for spec in self.in_specs])
-        varying = [v for v in self.varying if v]
+        outs = self.mapped(self.axes, [self.sharded(i) for i in range(len(self.values))],
+                           [spec.mesh_axes() for spec in self.in_specs])
+        varying = [pair for pair in zip(self.specs, self.varying, strict=True) if pair[1]]
         if self.check and varying:
-            spec, names = next((s, v) for s, v in zip(self.specs, self.varying, strict=True) if v)
-            raise self._not_the_same(spec, names)
-        return self.flat.result([self.joined(x, spec)
+            raise self._not_the_same(*varying[0])
+        return self.flat.result([self.concatenated(x, spec)
                                  for x, spec in zip(outs, self.specs, strict=True)])
 
-    def used(self, spec: PartitionSpec) -> set:
-        return {name for names in spec.names(0) for name in names}
+    # ── Sharding and concatenation ───────────────────────────────────────────────────────────
 
-    # ── Cutting and joining ──────────────────────────────────────────────────────────────────
+    def count(self, names: Sequence) -> int:
+        """The number of shards along mesh axes."""
+        return math.prod(self.sizes[name] for name in names)
 
-    def order(self, spec: PartitionSpec, ndim: int) -> tuple[list, list[int]]:
-        """Each axis as the mesh's axes and a block; then where the mesh's axes are among them."""
+    def order(self, spec: PartitionSpec, ndim: int) -> list[int]:
+        """For axes split into mesh axes and blocks, the permutation that puts mesh axes first."""
         parts: list[Any] = []
         for names in spec.names(ndim):
             parts += [*names, None]
-        places = [parts.index(name) for name, _ in self.axes if name in parts]
-        return parts, [*places, *(i for i, part in enumerate(parts) if part is None)]
+        mesh_axes = [parts.index(name) for name, _ in self.axes if name in parts]
+        return [*mesh_axes, *(i for i, part in enumerate(parts) if part is None)]
 
-    def cut(self, i: int) -> Array:
-        """An argument with an axis in front for each axis of the mesh that it is cut along."""
+    def sharded(self, i: int) -> Array:
+        """An argument with a leading axis for each axis of the mesh that it is sharded along."""
         x, spec = self.values[i], self.in_specs[i]
         if len(spec) > x.ndim:
             raise self._too_long("in", spec, x, f"the passed {self._argument(i)}, has shape "
                                  f"{x.aval.str_long()}, which")
         sizes = []
         for axis, names in enumerate(spec.names(x.ndim)):
-            count = int(np.prod([self.sizes[n] for n in names], dtype=int))
+            count = self.count(names)
             if x.shape[axis] % count:
                 raise self._not_divisible(i, axis, names, count)
             sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
-        return transpose(reshape(x, sizes), self.order(spec, x.ndim)[1])
+        return transpose(reshape(x, sizes), self.order(spec, x.ndim))
 
-    def joined(self, x: Array, spec: PartitionSpec) -> Any:
-        """A result whole, from one with the axes of the mesh in front."""
-        block = x.shape[len(self.used(spec)):]
-        order = self.order(spec, len(block))[1]
-        together = transpose(x, [order.index(i) for i in range(len(order))])
-        shape = [size * int(np.prod([self.sizes[n] for n in names], dtype=int))
+    def concatenated(self, x: Array, spec: PartitionSpec) -> Any:
+        """A whole result, from one with the axes of the mesh in front."""
+        block = x.shape[len(spec.mesh_axes()):]
+        order = self.order(spec, len(block))
+        shape = [size * self.count(names)
                  for size, names in zip(block, spec.names(len(block)), strict=True)]
-        return given(reshape(together, shape), NamedSharding(self.mesh, spec))
+        whole = reshape(transpose(x, inverse(order)), shape)
+        return shard_value(whole, NamedSharding(self.mesh, spec))
 
     # ── Mapping ──────────────────────────────────────────────────────────────────────────────
 
     def mapped(self, axes: Sequence[tuple[Any, int]], values: Sequence[Any],
-               used: Sequence[set]) -> list:
-        """The function over those axes of the mesh; results have them in front where specs say."""
+               used: Sequence[Sequence]) -> list:
+        """The function mapped over these mesh axes, which come first in results that name them."""
         if not axes:
             return self.results(values)
         (name, size), rest = axes[0], axes[1:]
@@ -180,7 +176,7 @@ class _Call:
         return outs
 
     def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
-        if name in self.used(self.specs[i]):
+        if name in self.specs[i].mesh_axes():
             return batch_to(x, dim, 0, size)
         if dim is None:
             return x
@@ -255,7 +251,7 @@ def _is_none(x: Any) -> bool:
 
 
 def _check_specs(which: str, specs: Any, sizes: dict) -> None:
-    """Refuse what are no specs, and names that arrays are not cut along."""
+    """Refuse objects that are not specs, and names that are not manual mesh axes."""
     cure = f"\n\nCheck the {which} values passed to shard_map."
     for path, spec in tree_util.tree_leaves_with_path(specs):
         where = which + tree_util.keystr(path)
@@ -263,7 +259,7 @@ def _check_specs(which: str, specs: Any, sizes: dict) -> None:
             raise TypeError(f"shard_map {which} argument must be a pytree of "
                             f"`jax.sharding.PartitionSpec` instances, but:\n\n  {where} is {spec} "
                             f"of type {type(spec).__name__}, {cure}")
-        for name in (name for names in spec.names(0) for name in names):
+        for name in spec.mesh_axes():
             if name not in sizes:
                 raise ValueError(f"shard_map {which} argument must refer to an axis marked as "
                                  f"manual ({frozenset(sizes)}), but:\n\n  {where} refers to "
@@ -272,14 +268,15 @@ def _check_specs(which: str, specs: Any, sizes: dict) -> None:
 
 def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
          ) -> Callable:
-    """`shard_map` along one axis of the mesh that was set, told as `vmap` is.
+    """`shard_map` along one axis of the current mesh, with axes in place of specs, as in `vmap`.
 
     Args:
-      f: a function of parts.
-      in_axes: the axis along which each argument is cut, or None: a tree prefix.
-      out_axes: the axis along which the parts of each result are joined.
+      f: a function of shards.
+      in_axes: the axis along which each argument is sharded, or None: a tree prefix.
+      out_axes: the axis along which the shards of each result are concatenated.
       axis_name: the axis of the mesh.
 
+    >>> import numpy as np
     >>> from minijax import make_mesh, set_mesh
     >>> with set_mesh(make_mesh((1,), ("i",))):
     ...     smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="i")(np.arange(3))
@@ -292,7 +289,5 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
         return P() if axis is None else P(*[None] * axis, axis_name)
 
     def specs(axes: Any) -> Any:
-        return axes if isinstance(axes, _Infer) else tree_util.tree_map(spec, axes,
-                                                                        is_leaf=_is_none)
-    return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes),
-                     axis_names={axis_name})
+        return axes if axes is Infer else tree_util.tree_map(spec, axes, is_leaf=_is_none)
+    return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names={axis_name})

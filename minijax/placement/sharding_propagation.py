@@ -1,4 +1,4 @@
-"""How the results of a program lie, from how its arguments do: names go along with their axes.
+"""The shardings of a program's results, from those of its arguments.
 
 Stands on `named_sharding`, `jaxpr`.  Chapter 11, *Named axes and many devices*.
 In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
@@ -11,81 +11,87 @@ from typing import Any
 
 from minijax.core import ArrayImpl
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current
-from minijax.placement.named_sharding import NamedSharding, PlacedArray, Sharding
+from minijax.placement.named_sharding import NamedSharding, ShardedArray, Sharding
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-Layout = list[Names]  # for each axis of a value the names it is cut along
+AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
 
-in_use: set[str] = set()  # "arrays", once there is one that is spread
-
-
-def spread(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]) -> list[ArrayImpl]:
-    """The results of a program, as they lie."""
-    given = tuple(x.sharding if isinstance(x, PlacedArray) else None for x in args)
-    return [x if where is None or type(x) is not ArrayImpl else
-            PlacedArray(x._buffer, x.aval, where)
-            for x, where in zip(outs, places(closed, given), strict=True)]
+in_use: set[str] = set()  # "arrays", once there is a sharded array
 
 
-def places(closed: ClosedJaxpr, given: tuple[Sharding | None, ...]) -> list[Sharding | None]:
-    """How the outputs of a program lie, from how its inputs do; None where nothing is known.
+def shard_outputs(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]
+                  ) -> list[ArrayImpl]:
+    """The results of a program with their shardings."""
+    in_shardings = tuple(x.sharding if isinstance(x, ShardedArray) else None for x in args)
+    return [x if sharding is None or type(x) is not ArrayImpl else
+            ShardedArray(x._buffer, x.aval, sharding)
+            for x, sharding in zip(outs, out_shardings(closed, in_shardings), strict=True)]
 
-    Where a mesh was set, what is not cut lies on all its devices.
+
+def out_shardings(closed: ClosedJaxpr, in_shardings: tuple[Sharding | None, ...]
+                  ) -> list[Sharding | None]:
+    """The shardings of a program's outputs, from those of its inputs; None where it is unknown.
+
+    Where a mesh was set, values with unknown shardings are replicated.
     """
     mesh = current.value if isinstance(current.value, Mesh) else None
-    return closed.derived(("spread", given, mesh), lambda: [
-        where if where is not None or mesh is None else
-        _in_full(NamedSharding(mesh, P()), v.aval.ndim)
-        for where, v in zip(_through(closed.jaxpr, given), closed.jaxpr.outvars, strict=True)])
+    replicated = mesh and NamedSharding(mesh, P())
+    return closed.derived(("out_shardings", in_shardings, mesh), lambda: [
+        sharding or replicated and _with_full_spec(replicated, v.aval.ndim) for sharding, v in
+        zip(_propagate(closed.jaxpr, in_shardings), closed.jaxpr.outvars, strict=True)])
 
 
-def _through(jaxpr: Jaxpr, given: Iterable[Sharding | None]) -> list[Sharding | None]:
-    known: dict[Any, Sharding | None] = dict(zip(jaxpr.invars, given, strict=True))
+def _propagate(jaxpr: Jaxpr, in_shardings: Iterable[Sharding | None]) -> list[Sharding | None]:
+    shardings: dict[Any, Sharding | None] = dict(zip(jaxpr.invars, in_shardings, strict=True))
 
     def read(atom: Any) -> Sharding | None:
-        return None if isinstance(atom, Literal) else known.get(atom)
+        return None if isinstance(atom, Literal) else shardings.get(atom)
     for eqn in jaxpr.eqns:
-        known.update(zip(eqn.outvars, _after(eqn, list(map(read, eqn.invars))), strict=True))
+        outs = _eqn_shardings(eqn, list(map(read, eqn.invars)))
+        shardings.update(zip(eqn.outvars, outs, strict=True))
     return [read(x) for x in jaxpr.outvars]
 
 
-def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]:
+def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Sharding | None]:
+    """The shardings of an equation's outputs, from those of its inputs."""
     inner = eqn.params.get("jaxpr")
     if eqn.params.get("sharding") is not None:
-        return [_in_full(eqn.params["sharding"], x.aval.ndim) for x in eqn.outvars]
-    if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(given):
-        rows = [_row(where) if len(v.aval.shape) < x.aval.ndim else where
-                for where, v, x in zip(given, inner.jaxpr.invars, eqn.invars, strict=True)]
-        return [where.with_axis(0) if where and len(v.aval.shape) < x.aval.ndim else where
-                for where, v, x in zip(_through(inner.jaxpr, rows), inner.jaxpr.outvars,
-                                       eqn.outvars, strict=True)]
-    first = next((where for where in given if where is not None), None)
+        return [_with_full_spec(eqn.params["sharding"], x.aval.ndim) for x in eqn.outvars]
+    if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(shardings):
+        rows = [_row(s) if len(v.aval.shape) < x.aval.ndim else s
+                for s, v, x in zip(shardings, inner.jaxpr.invars, eqn.invars, strict=True)]
+        return [s.with_axis(0) if s and len(v.aval.shape) < x.aval.ndim else s
+                for s, v, x in zip(_propagate(inner.jaxpr, rows), inner.jaxpr.outvars,
+                                   eqn.outvars, strict=True)]
+    first = next((s for s in shardings if s is not None), None)
     if not isinstance(first, NamedSharding):
         return [first] * len(eqn.outvars)
-    layouts = [where.spec.names(x.aval.ndim) if where is not None else [()] * x.aval.ndim
-               for where, x in zip(given, eqn.invars, strict=True)]
+    operands = [s.spec.names(x.aval.ndim) if s is not None else [()] * x.aval.ndim
+                for s, x in zip(shardings, eqn.invars, strict=True)]
     rule = _RULES.get(eqn.primitive.name, _same_axes)
-    return [first.update(spec=_spec(rule(eqn, layouts, out.aval.shape), first))
+    return [first.update(spec=_spec(rule(eqn, operands, out.aval.shape), first))
             for out in eqn.outvars]
 
 
-def _in_full(where: Sharding, ndim: int) -> Sharding:
-    """The same, with a word on each axis if axes are explicit."""
-    if isinstance(where, NamedSharding) and AxisType.Explicit in where.mesh.axis_types:
-        return where.update(spec=where.spec + (None,) * (ndim - len(where.spec)))
-    return where
+def _with_full_spec(sharding: Sharding, ndim: int) -> Sharding:
+    """The same sharding; over explicit axes its spec has an entry for each axis."""
+    if isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types:
+        return sharding.update(spec=sharding.spec + (None,) * (ndim - len(sharding.spec)))
+    return sharding
 
 
-def _row(where: Sharding | None) -> Sharding | None:
-    """How each row of an array lies, which a loop goes along."""
-    return where.update(spec=P(*where.spec[1:])) if isinstance(where, NamedSharding) else where
+def _row(sharding: Sharding | None) -> Sharding | None:
+    """The sharding of a row of an array, over which a loop iterates."""
+    if isinstance(sharding, NamedSharding):
+        return sharding.update(spec=P(*sharding.spec[1:]))
+    return sharding
 
 
-def _spec(layout: Layout, like: NamedSharding) -> P:
-    """The spec of a layout; an axis of the mesh cuts one axis of the array, the first."""
+def _spec(axis_names: AxisNames, like: NamedSharding) -> P:
+    """The spec of these names; a mesh axis partitions only the first array axis that has it."""
     used: set = set()
     parts: list[Any] = []
-    for names in layout:
+    for names in axis_names:
         parts.append(names if names and not used & set(names) else None)
         used |= set(names)
     if AxisType.Explicit not in like.mesh.axis_types:
@@ -94,51 +100,50 @@ def _spec(layout: Layout, like: NamedSharding) -> P:
     return P(*parts)
 
 
-def _same_axes(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
-    """An axis that keeps its place and size is cut as it was."""
-    found: Layout = [()] * len(shape)
-    for layout, x in zip(layouts, eqn.invars, strict=True):
+def _same_axes(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
+    """An axis of the same position and size keeps its names."""
+    out: AxisNames = [()] * len(shape)
+    for operand, x in zip(operands, eqn.invars, strict=True):
         if x.aval.ndim == len(shape):
-            found = [names or (new if x.aval.shape[i] == shape[i] else ())
-                     for i, (names, new) in enumerate(zip(found, layout, strict=True))]
-    return found
+            out = [names or (new if x.aval.shape[i] == shape[i] else ())
+                   for i, (names, new) in enumerate(zip(out, operand, strict=True))]
+    return out
 
 
-def _without(name: str) -> Callable[..., Layout]:
-    """The axes that a parameter names go."""
-    return lambda eqn, layouts, shape: [
-        names for i, names in enumerate(layouts[0]) if i not in eqn.params[name]]
+def _without(name: str) -> Callable[..., AxisNames]:
+    """The rule of a primitive that removes the axes in a parameter."""
+    return lambda eqn, operands, shape: [
+        names for i, names in enumerate(operands[0]) if i not in eqn.params[name]]
 
 
-def _broadcast(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
-    found: Layout = [()] * len(shape)
-    for axis, names in zip(eqn.params["broadcast_dimensions"], layouts[0], strict=True):
-        found[axis] = names
-    return found
+def _names_at(names: dict[int, Names], ndim: int) -> AxisNames:
+    return [names.get(axis, ()) for axis in range(ndim)]
 
 
-def _product(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
+def _broadcast(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
+    axes = eqn.params["broadcast_dimensions"]
+    return _names_at(dict(zip(axes, operands[0], strict=True)), len(shape))
+
+
+def _dot_general(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
     contracted, batch = eqn.params["dimension_numbers"]
-    free = [[names for i, names in enumerate(layout) if i not in (*c, *b)]
-            for layout, c, b in zip(layouts, contracted, batch, strict=True)]
-    return [layouts[0][i] for i in batch[0]] + free[0] + free[1]
+    free = [[names for i, names in enumerate(operand) if i not in (*c, *b)]
+            for operand, c, b in zip(operands, contracted, batch, strict=True)]
+    return [operands[0][i] for i in batch[0]] + free[0] + free[1]
 
 
-def _convolution(eqn: JaxprEqn, layouts: list[Layout], shape: tuple) -> Layout:
-    """Examples and features are cut as they were, and windows go over whole axes."""
-    numbers = eqn.params["dimension_numbers"]
-    found: Layout = [()] * len(shape)
-    found[numbers.out_spec[0]] = layouts[0][numbers.lhs_spec[0]]
-    found[numbers.out_spec[1]] = layouts[1][numbers.rhs_spec[0]]
-    return found
+def _convolution(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
+    """Batch and feature axes keep their names; spatial axes are not partitioned."""
+    lhs, rhs, out = eqn.params["dimension_numbers"]
+    return _names_at({out[0]: operands[0][lhs[0]], out[1]: operands[1][rhs[0]]}, len(shape))
 
 
-_RULES: dict[str, Callable[..., Layout]] = {
+_RULES: dict[str, Callable[..., AxisNames]] = {
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
                      "reduce_or", "reduce_xor", "argmax", "argmin"), _without("axes")),
     "squeeze": _without("dimensions"),
-    "transpose": lambda eqn, layouts, shape: [layouts[0][i] for i in eqn.params["permutation"]],
+    "transpose": lambda eqn, operands, shape: [operands[0][i] for i in eqn.params["permutation"]],
     "broadcast_in_dim": _broadcast,
-    "dot_general": _product,
+    "dot_general": _dot_general,
     "conv_general_dilated": _convolution,
 }

@@ -25,8 +25,9 @@ from minijax.transforms.arguments import check_donated_once
 from minijax.placement.devices import CPU, Device, device_of
 from minijax.placement.meshes import PartitionSpec
 from minijax.control_flow.program_rules import running_one_of
-from minijax.placement.named_sharding import Format, Sharding, SingleDeviceSharding, explicit_part
-from minijax.placement.sharding_propagation import in_use, places, spread
+from minijax.placement.named_sharding import (Format, Sharding, SingleDeviceSharding,
+                                              explicit_sharding)
+from minijax.placement.sharding_propagation import in_use, out_shardings, shard_outputs
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, partition_list, subjaxprs,
                                 types_in)
@@ -149,7 +150,7 @@ def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
     outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
-    return spread(closed, args, outs) if in_use else outs
+    return shard_outputs(closed, args, outs) if in_use else outs
 
 
 # ── Operations with programs inside ──────────────────────────────────────────────────────────
@@ -300,9 +301,10 @@ class Stage:
     def out_info(self) -> Any:
         """The types of the results, in their tree."""
         closed = self._traced.jaxpr
-        laid = places(closed, (None,) * len(closed.in_avals)) if in_use else itertools.repeat(None)
+        unknown = (None,) * len(closed.in_avals)
+        laid = out_shardings(closed, unknown) if in_use else itertools.repeat(None)
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
-                                  sharding=explicit_part(where, a.ndim))
+                                  sharding=explicit_sharding(where, a.ndim))
                  for a, where in zip(closed.out_avals, laid, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
 

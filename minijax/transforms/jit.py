@@ -28,8 +28,8 @@ from minijax.transforms.arguments import (Named, check_callable, check_donated_o
 from minijax.placement.devices import Device, device_of, put
 from minijax.placement.eager_dispatch import named
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain
-from minijax.placement.resharding import (UNSPECIFIED, checked_shardings, in_context,
-                                          laid_arguments, laid_results, no_mesh_for)
+from minijax.placement.resharding import (UNSPECIFIED, canonicalize_sharding, check_shardings,
+                                          no_mesh_error, shard_args, shard_results)
 from minijax.transforms.array_refs import (NotCarriedError, Ref, carry, carrying_refs, discharged,
                                            passed)
 from minijax.core.jaxpr import eval_jaxpr
@@ -158,14 +158,14 @@ class JitShardings(NamedTuple):
         if self.given is not UNSPECIFIED:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            args = laid_arguments(args, static(len(args)), self.given, names)
+            args = shard_args(args, static(len(args)), self.given, names)
         out = call(args, kwargs)
-        return out if self.result is UNSPECIFIED else laid_results(out, self.result)
+        return out if self.result is UNSPECIFIED else shard_results(out, self.result)
 
     def places(self, which: str, tree: tree_util.PyTreeDef) -> list:
         """Where each leaf of a tree lies: of what is "given", or of the "result"."""
         where = getattr(self, which)
-        return [in_context(place, no_mesh_for("jit", f"{which} shardings")(place))
+        return [canonicalize_sharding(place, no_mesh_error("jit", f"{which} shardings")(place))
                 for place in tree_util.flatten_axes(which, tree, where)]
 
 
@@ -474,7 +474,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
     laid = JitShardings(UNSPECIFIED if in_shardings is None else
-                checked_shardings("in_shardings", in_shardings),
-                checked_shardings("out_shardings", out_shardings))
+                check_shardings("in_shardings", in_shardings),
+                check_shardings("out_shardings", out_shardings))
     return JitFunction(fun, static, donated, inline, named(device or backend),
                        None if laid == (UNSPECIFIED, UNSPECIFIED) else laid)

@@ -10,8 +10,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import core, lax
-from minijax.control_flow import traced_bodies
-from minijax.control_flow.traced_bodies import Body, share_consts
+from minijax.control_flow import traced_functions
+from minijax.control_flow.traced_functions import TracedFunction, share_consts
 from minijax.control_flow.cond_scan_while import Carry
 from minijax.core.jaxpr import check_jaxpr, eval_jaxpr
 
@@ -20,15 +20,15 @@ F32 = core.ShapedArray((), np.float32)
 
 def test_a_body_takes_what_it_closed_over_first():
     table = jnp.arange(3.0)
-    body = Body.of(lambda x: {"out": x * table}, (F32,), "scan")
+    body = TracedFunction.of(lambda x: {"out": x * table}, (F32,), "scan")
     assert body.consts == (table,) and len(body.program.in_avals) == 2
     assert body.argument_name == "x" and body.out_avals[0].shape == (3,)
 
 
 def test_bodies_can_share_their_constants():
     a, b = jnp.arange(3.0), jnp.arange(2.0)
-    bodies = [Body.of(lambda x: x * a.sum(), (F32,), "cond"),
-              Body.of(lambda x: x * b.sum() + a.sum(), (F32,), "cond")]
+    bodies = [TracedFunction.of(lambda x: x * a.sum(), (F32,), "cond"),
+              TracedFunction.of(lambda x: x * b.sum() + a.sum(), (F32,), "cond")]
     programs, consts = share_consts(bodies)
     assert len(consts) == 2
     for closed, want in zip(programs, (6.0, 5.0), strict=True):
@@ -175,9 +175,9 @@ def test_a_function_that_is_gone_leaves_nothing_behind():
         lax.scan(body, 0, X)
         return weakref.ref(body)
     gc.collect()
-    before, ref = len(traced_bodies._bodies._all), run()
+    before, ref = len(traced_functions._traced_functions._all), run()
     gc.collect()
-    assert ref() is None and len(traced_bodies._bodies._all) == before
+    assert ref() is None and len(traced_functions._traced_functions._all) == before
 
 
 @pytest.mark.parametrize("lib", [jax, minijax])

@@ -15,7 +15,7 @@ def test_inputs_and_outputs_can_be_rearranged():
 
 def test_a_flag_of_a_carry_is_kept_until_no_turn_sets_another():
     body = minijax.make_jaxpr(lambda w, a, b, c, d: (a, a * w, b, d + 1., c))(1., 2., 3., 4., 5.)
-    program, flags, found = Loop(body, 0, 1, 4).settled(
+    program, flags, found = Loop(body, 0, 1, 4).carry_fixpoint(
         jvp_jaxpr, [False, True, False, False, False])
     assert flags == [False, True, True, True, False]
     assert found == [True, True, True, False, True]  # the last is a row, and no carry

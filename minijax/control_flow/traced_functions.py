@@ -1,6 +1,6 @@
-"""Functions of the user's as programs, traced once: bodies of loops and branches, checkpoints.
+"""The user's functions as programs, traced once: of loops, branches, checkpoints, solvers.
 
-What was traced is remembered by function, as in `jit`.  Stands on `tracing`, `arguments`.
+Traces are cached by function, as in `jit`.  Stands on `tracing`, `arguments`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 
@@ -17,17 +17,31 @@ from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.util.source_info import DebugInfo
-from minijax.core.tracing import FlatFunction, convert_constvars, recorder
+from minijax.core.tracing import FlatFunction, check_arg, convert_constvars, recorder
 
-# By function and by all else that decides what a trace gives.
-_bodies: caches.OfObjects[dict[tuple, Body]] = caches.OfObjects(lambda fun: {})
+
+class Operands:
+    """The arrays that a tree of arguments consists of."""
+
+    def __init__(self, tree: Any):
+        self.leaves, self.tree = tree_util.tree_flatten(tree)
+        self.values = [check_arg(x) for x in self.leaves]
+
+    @property
+    def types(self) -> Any:
+        """The tree with the type of each array in its place."""
+        return self.tree.unflatten_types([x.aval for x in self.values])
+
+
+# By function, and by everything else that a trace depends on.
+_traced_functions: caches.OfObjects[dict[tuple, TracedFunction]] = caches.OfObjects(lambda fun: {})
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
-    """A function of trees staged as a program, with what it closed over as leading inputs.
+class TracedFunction:
+    """A function of trees staged as a program; `consts`, which it closed over, are leading inputs.
 
-    Of what is checkpointed only tracers are: `consts` are those of its constants that were moved.
+    For a checkpoint only tracers become inputs; other constants stay in the program.
     """
 
     program: ClosedJaxpr
@@ -36,15 +50,15 @@ class Body:
     out_tree: tree_util.PyTreeDef
 
     @classmethod
-    def of(cls, fun: Callable, arg_types: Sequence[Any], traced_for: str) -> Body:
-        """The program of a function, traced unless it was before.
+    def of(cls, fun: Callable, arg_types: Sequence[Any], traced_for: str) -> TracedFunction:
+        """The program of a function, from the cache or traced now.
 
         Args:
           fun: the function.
           arg_types: its arguments, with a `ShapedArray` for every array.
           traced_for: ``"scan"``, ``"cond"`` …, for messages.
         """
-        return TraceRequest(fun, tuple(arg_types), traced_for).body()
+        return TraceRequest(fun, tuple(arg_types), traced_for).traced()
 
     @property
     def captures_tracers(self) -> bool:
@@ -57,7 +71,7 @@ class Body:
 
     @property
     def argument_name(self) -> str:
-        """What the function calls its first argument."""
+        """The name of the function's first argument."""
         names = self.debug_info.arg_names
         return names[0].split("[")[0] if names and names[0] else "carry"
 
@@ -70,25 +84,24 @@ class Body:
         return self.out_tree.unflatten_types(self.out_avals)
 
     def tree_of(self, outs: Any) -> Any:
-        """The tree of these leaves, as the function returned it."""
+        """These leaves in the tree of the function's result."""
         return tree_util.tree_unflatten(self.out_tree, outs)
 
     def called(self, *args: Any) -> Any:
-        """What the program makes of arguments, in the tree of the function's result."""
-        return self.tree_of(jaxpr_as_fun(self.program)(*self.consts,
-                                                       *tree_util.tree_leaves(args)))
+        """The function's result, computed by the program."""
+        return self.tree_of(jaxpr_as_fun(self.program)(*self.consts, *tree_util.tree_leaves(args)))
 
 
 @dataclass(frozen=True)
 class TraceRequest:
-    """A function, the types that it is to be traced for, and its static arguments.
+    """A function, the types to trace it for, and its static arguments.
 
     Args:
       fun: the function.
       args, kwargs: its arguments, with a `ShapedArray` for every array.
       traced_for: for messages.
-      static: the places of the arguments that are no trees of arrays.
-      moves: which of the constants become inputs.
+      static: the positions of the static arguments.
+      moves: says of a constant whether it becomes an input.
     """
 
     fun: Callable
@@ -106,45 +119,46 @@ class TraceRequest:
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
         return self.traced_for, tree, tuple(avals), static, config.trace_key(), axes
 
-    def body(self) -> Body:
-        """The program, traced unless it was before."""
+    def traced(self) -> TracedFunction:
+        """The program, from the cache or traced now."""
         key = self.key
         try:
             hash(key)
-        except TypeError:  # a static argument cannot be told from others
+        except TypeError:  # a static argument that cannot be hashed
             return self.trace()
-        table = _bodies[self.fun]
-        found = table.get(key)
-        if found is not None and found.is_current():
-            core.base_trace.notify("lookup", found, self)
-            if not config.debug_purity.value:  # which looks at what a trace does besides
-                return found
+        cache = _traced_functions[self.fun]
+        cached = cache.get(key)
+        if cached is not None and cached.is_current():
+            core.base_trace.notify("lookup", cached, self)
+            if not config.debug_purity.value:  # which checks the side effects of each trace
+                return cached
         flat, avals = self.flat()  # as in `trace`, a call of which would be one more frame
-        found = self.body_of(flat, recorder()(flat, avals, flat.debug_info))
-        if not (found.captures_tracers and config.check_tracer_leaks.value):
-            table[key] = found
-        core.base_trace.notify("lookup", found, self)
-        return found
+        traced = self.traced_from(flat, recorder()(flat, avals, flat.debug_info))
+        if not (traced.captures_tracers and config.check_tracer_leaks.value):
+            cache[key] = traced
+        core.base_trace.notify("lookup", traced, self)
+        return traced
 
-    def trace(self) -> Body:
+    def trace(self) -> TracedFunction:
         flat, avals = self.flat()
-        return self.body_of(flat, recorder()(flat, avals, flat.debug_info))
+        return self.traced_from(flat, recorder()(flat, avals, flat.debug_info))
 
     def flat(self) -> tuple[FlatFunction, list[Any]]:
         return flattened(self.fun, self.args, self.traced_for, False, self.kwargs, self.static)
 
-    def body_of(self, flat: FlatFunction, recorded: ClosedJaxpr) -> Body:
+    def traced_from(self, flat: FlatFunction, recorded: ClosedJaxpr) -> TracedFunction:
         program, consts = convert_constvars(recorded, self.moves)
-        return Body(program, consts, flat.debug_info, flat.out_tree)  # type: ignore[arg-type]
+        info: Any = flat.debug_info
+        return TracedFunction(program, consts, info, flat.out_tree)
 
 
-def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """The bodies' programs with the same leading inputs: all that any of them closed over."""
-    consts = {id(c): c for body in bodies for c in body.consts}
+def share_consts(functions: Sequence[TracedFunction]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """The programs with the same leading inputs: everything that any function closed over."""
+    consts = {id(c): c for f in functions for c in f.consts}
     programs = []
-    for body in bodies:
-        places = {id(c): i for i, c in enumerate(body.consts)}
-        rest = range(len(places), len(body.program.in_avals))
-        programs.append(rearranged(body.program, [
+    for f in functions:
+        places = {id(c): i for i, c in enumerate(f.consts)}
+        rest = range(len(places), len(f.program.in_avals))
+        programs.append(rearranged(f.program, [
             *(places.get(i, c.aval) for i, c in consts.items()), *rest]))
     return programs, list(consts.values())
