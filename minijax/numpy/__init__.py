@@ -1,6 +1,6 @@
 """`minijax.numpy`: NumPy's functions for arrays and tracers, as composites over `lax`.
 
-One file per family; importing it puts operators and methods on arrays.
+One module for each family of functions; the import installs operators and methods on arrays.
 In JAX: `jax/numpy/__init__.py`.
 """
 
@@ -24,17 +24,7 @@ from minijax.numpy.polynomials import *
 from minijax.numpy.operators import install_operators
 from minijax.numpy.putting import *  # type: ignore[assignment]
 from minijax.numpy.reductions import *
-from minijax.numpy.scalar_types import (can_cast, isdtype, issubdtype, ComplexWarning, bfloat16,
-                                        bool_, cdouble, character, complex128, complex64, complex_,
-                                        complexfloating, csingle, double, e, euler_gamma, flexible,
-                                        float16, float32, float4_e2m1fn, float64, float6_e2m3fn,
-                                        float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
-                                        float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
-                                        float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic,
-                                        inexact, inf, int1, int16, int2, int32, int4, int64, int8,
-                                        int_, integer, nan, newaxis, number, object_, pi,
-                                        signedinteger, single, uint, uint1, uint16, uint2, uint32,
-                                        uint4, uint64, uint8, unsignedinteger)
+from minijax.numpy.scalar_types import *
 from minijax.numpy.searching import *
 from minijax.numpy.sequences import *
 from minijax.numpy.sets import *
@@ -46,10 +36,10 @@ from minijax.numpy.vectorize import *
 from minijax.numpy.windows import *
 
 dtype = _np.dtype
-bool = bool_
+bool = bool_  # noqa: F405
 set_printoptions, get_printoptions, printoptions = (
     _np.set_printoptions, _np.get_printoptions, _np.printoptions)
 
-install_operators(_sys.modules[__name__])  # the operators are functions, as they are quicker
+install_operators(_sys.modules[__name__])  # as functions, which are faster than ufuncs
 
 from minijax.numpy.ufuncs import *  # noqa: E402

@@ -14,21 +14,21 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, diagonal_number, like, places_along, public)
+                                     convert, diagonal_offset, like, indices_along, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape, check_sizes, replaced
+from minijax.primitives.axes import canonical_shape, check_sizes, refuse, replaced
 
 
 def _on_diagonal(rows: int, columns: int, k: int) -> Any:
     """True on the diagonal that starts `k` columns to the right."""
-    i, j = places_along((rows, columns), 0, 1)
-    return i + diagonal_number(k) == j
+    i, j = indices_along((rows, columns), 0, 1)
+    return i + diagonal_offset(k) == j
 
 
 def _below_diagonal(rows: int, columns: int, k: int) -> Any:
-    """True on that diagonal, and below."""
-    i, j = places_along((rows, columns), 0, 1)
+    """True on the diagonal that starts `k` columns to the right, and below."""
+    i, j = indices_along((rows, columns), 0, 1)
     return i + operator.index(k) >= j
 
 
@@ -91,7 +91,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
 
 def _sizes(rows: Any, columns: Any) -> tuple[int, ...]:
-    """The numbers of rows and columns of a matrix, which is square where there is but one."""
+    """The numbers of rows and columns of a matrix, square by default."""
     sizes = canonical_shape((rows, rows if columns is None else columns))
     check_sizes("broadcast_in_dim", "shape", sizes)
     return sizes
@@ -189,10 +189,8 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    if inplace:
-        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
-    if wrap:
-        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    refuse((inplace, "JAX arrays are immutable, must use inplace=False"),
+           (wrap, "wrap=True is not implemented, must use wrap=False"), error=NotImplementedError)
     a = as_array("fill_diagonal", a)
     _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
@@ -207,10 +205,9 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
     >>> [x.tolist() for x in meshgrid(np.array([1, 2]), np.array([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    refuse((not copy, "jax.numpy.meshgrid only supports copy=True"),
+           (indexing not in ("xy", "ij"), "Valid values for indexing are 'xy' and 'ij', got "
+            f"{indexing}"), error=ValueError)
     vectors = as_arrays("meshgrid", *xi)
     if any(x.ndim != 1 for x in vectors):
         raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "

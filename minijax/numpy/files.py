@@ -33,7 +33,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     contents = np.load(file, *args, **kwargs)
     if not isinstance(contents, np.ndarray):
         return contents
-    # NumPy has no name for the 16 bits of a bfloat16
+    # NumPy's files store bfloat16 as void
     return asarray(contents.view(ml_dtypes.bfloat16) if contents.dtype == "V2" else contents)
 
 

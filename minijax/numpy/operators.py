@@ -28,7 +28,7 @@ from minijax.util.tracebacks import api_boundary, settle_for_good
 _OPERANDS = (int, float, complex, np.generic, np.ndarray, Array)
 _REFUSED = (list, tuple, set, dict)
 
-# How Python writes a function of two arrays, and what `numpy` calls it; comparisons are not turned.
+# Binary operators in Python, and their names in `numpy`; comparisons have no reflected methods.
 _OPERATORS = {
     "add": ("+", "add"), "sub": ("-", "subtract"), "mul": ("*", "multiply"),
     "truediv": ("/", "divide"), "floordiv": ("//", "floor_divide"), "mod": ("%", "remainder"),
@@ -46,7 +46,7 @@ _METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cump
 
 def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                      swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """The method behind an operator; unknown operands get their turn, lists are refused."""
+    """The method of an operator; lists are refused, the methods of unknown operands are tried."""
     def method(self: Any, other: Any) -> Any:
         other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
         if isinstance(other, _OPERANDS):
@@ -56,7 +56,7 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
             except OverflowError as error:
                 settle_for_good(error, function, operands)
                 raise
-        if type(other) in _REFUSED:  # others get their turn
+        if type(other) in _REFUSED:  # for others, their reflected methods are tried
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
                             f"'{type(left).__name__}' and '{type(right).__name__}'")
@@ -67,7 +67,7 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
 
 
 def _as_pairs(x: Any, dtype: np.dtype) -> Any:
-    """`view` from complex numbers or to them, which are two floats each, side by side."""
+    """`view` from or to complex numbers, as pairs of floats."""
     if x.dtype.kind == "c":
         parts = joining.stack([lax.real(x), lax.imag(x)], -1)
         return shaping.reshape(parts, (*x.shape[:-1], -1)).view(dtype)
@@ -75,7 +75,7 @@ def _as_pairs(x: Any, dtype: np.dtype) -> Any:
     return lax.complex(parts[..., ::2], parts[..., 1::2])
 
 
-# ── A number for Python ──────────────────────────────────────────────────────────────────────
+# ── Python numbers ───────────────────────────────────────────────────────────────────────────
 
 def _numbers(x: Any, *details: str, of_tracers: bool = False,
              error: Callable[..., Exception] = errors.ConcretizationTypeError) -> np.ndarray:
@@ -109,7 +109,7 @@ def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
-# ── Methods and properties that are no functions of `numpy` ──────────────────────────────────
+# ── Methods and properties beyond the functions of `numpy` ───────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
     """A property computed by a function of the array, with the summary of its docstring."""
@@ -287,9 +287,9 @@ class _Methods:
         """The indices of the elements in the order of `partition`."""
         return sorting.argpartition(self, kth, axis)
 
-    # ── Where it lies ────────────────────────────────────────────────────────────────────────
+    # ── Devices ──────────────────────────────────────────────────────────────────────────────
 
-    device = property(lambda self: CPU)  # of arrays that lie elsewhere it is a slot
+    device = property(lambda self: CPU)  # a slot of arrays on other devices
     sharding = property(lambda self: SingleDeviceSharding(self.device))
     addressable_shards = property(lambda self: shards(self))
     global_shards = addressable_shards
@@ -379,12 +379,11 @@ def install_operators(namespace: Any) -> None:
     """
     attributes: dict[str, Any] = {
         "__array_namespace__": lambda self, *, api_version=None: namespace}
-    for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
-        attributes[f"__{name}__"] = _binary_operator(
-            f"__{name}__", sign, getattr(namespace, function))
-    for name, (sign, function) in _OPERATORS.items():
-        attributes[f"__r{name}__"] = _binary_operator(
-            f"__r{name}__", sign, getattr(namespace, function), swapped=True)
+    for name, (sign, word) in (_OPERATORS | _COMPARISONS).items():
+        function, reflected = getattr(namespace, word), f"__r{name}__"
+        attributes[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
+        if name in _OPERATORS:
+            attributes[reflected] = _binary_operator(reflected, sign, function, swapped=True)
     attributes |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
     attributes |= {name: getattr(namespace, name) for name in _METHODS}
     attributes |= {name: value for name, value in vars(_Methods).items()

@@ -15,9 +15,9 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array, Tracer, alias, refuse_mask, stood_for
-from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Axes, as_arrays,
+from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Axes, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_looked_up, convert,
+                                     canonical_axes, canonical_axis, check_axis_index, convert,
                                      public, shape_of_argument, static_axes)
 from minijax.primitives.axes import canonical_shape, replaced
 
@@ -200,7 +200,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    check_looked_up(axis1, axis2, ndim=a.ndim, words=AMONG_AXES)
+    check_axis_index(axis1, axis2, ndim=a.ndim, message=AXIS_INDEX_ERROR)
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
     return alias(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 

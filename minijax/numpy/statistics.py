@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, convert, promote_args_inexact, public)
+from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_args_inexact, public
 from minijax.numpy.contractions import dot
 from minijax.numpy.diagonals import diagonal
 from minijax.numpy.joining import concatenate

@@ -1,6 +1,6 @@
-"""Windows: weights that fall towards both ends, for the spectra of pieces of signals.
+"""Windows: weights of the samples of a segment, for spectra.
 
-Stands on `creation`.  Beside `fft`.
+Stands on `creation`.
 In JAX: `jax/_src/numpy/window_functions.py`.
 """
 
@@ -14,15 +14,15 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, whole_part
+from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, static_int
 from minijax.primitives.convert import converted
 
 
 def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
             ) -> Callable[[int], Array]:
-    """The window of a function of the angle, which goes round once from the first to the last."""
+    """The window of a function of an angle from 0 to 2 pi."""
     def window(M: int) -> Array:
-        size, dtype = whole_part(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
+        size, dtype = static_int(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
         if size <= 1:
             return lax.full((size,), 1, dtype)
         return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
@@ -73,7 +73,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     >>> kaiser(5, 2.).round(2)
     Array([0.44, 0.83, 1.  , 0.83, 0.44], dtype=float32)
     """
-    size, dtype = whole_part(M, "M argument of jnp.kaiser"), dtypes.default_float_dtype()
+    size, dtype = static_int(M, "M argument of jnp.kaiser"), dtypes.default_float_dtype()
     if size <= 1:
         return lax.full((size,), 1, dtype)
     middle = .5 * (size - 1)
