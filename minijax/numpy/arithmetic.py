@@ -257,8 +257,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
     near = larger + lax.log1p(lax.exp(-size))
     z = choose(far, x + y, near)
     angle = lax.imag(z)  # to be between -pi and pi
-    turns = lax.floor((angle + np.pi) / (2 * np.pi))
-    return lax.complex(lax.real(z), angle - turns * (2 * np.pi))
+    periods = lax.floor((angle + np.pi) / (2 * np.pi))
+    return lax.complex(lax.real(z), angle - periods * (2 * np.pi))
 
 
 @_logaddexp.defjvp

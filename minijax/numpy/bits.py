@@ -155,11 +155,11 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         raise TypeError("Expected an input array of integer or boolean data type")
     shifts = _bit_shifts(bitorder)
     check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
-    x, at = array_and_axis("packbits", a, axis)
-    bits: Any = convert(moveaxis(x, at, -1) != 0, np.dtype("uint8"))
+    x, axis = array_and_axis("packbits", a, axis)
+    bits: Any = convert(moveaxis(x, axis, -1) != 0, np.dtype("uint8"))
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
     bits = lax.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    return moveaxis(reductions.sum(bits << shifts, -1, np.dtype("uint8")), -1, at)
+    return moveaxis(reductions.sum(bits << shifts, -1, np.dtype("uint8")), -1, axis)
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
@@ -176,13 +176,13 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
         raise TypeError("Expected an input array of unsigned byte data type")
     shifts = _bit_shifts(bitorder)
     check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
-    x, at = array_and_axis("unpackbits", a, axis)
-    bits: Any = (moveaxis(x, at, -1)[..., None] >> shifts) & 1
+    x, axis = array_and_axis("unpackbits", a, axis)
+    bits: Any = (moveaxis(x, axis, -1)[..., None] >> shifts) & 1
     bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))
     if count is not None:
         missing = max(count - bits.shape[-1], 0)
         bits = pad(bits[..., :count], [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
-    return moveaxis(bits, -1, at)
+    return moveaxis(bits, -1, axis)
 
 
 public(globals())

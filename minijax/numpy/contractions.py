@@ -62,8 +62,8 @@ def _squeeze_broadcast_axes(x: Any, labels: Labels, sizes: dict[str, int]) -> tu
 def _sum_unneeded(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
     """Sum over the axes whose labels are not needed."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
-    kept = [label for label in labels if label in needed]
-    return (_sum(x, axes) if axes else x), kept
+    remaining = [label for label in labels if label in needed]
+    return (_sum(x, axes) if axes else x), remaining
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
@@ -213,7 +213,8 @@ def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    xs, ys = ([*moveaxis(convert(x, x.dtype), at, 0)] for x, at in ((a, axisa), (b, axisb)))
+    xs, ys = ([*moveaxis(convert(x, x.dtype), vector_axis, 0)]
+              for x, vector_axis in ((a, axisa), (b, axisb)))
     if len(xs) not in (2, 3) or len(ys) not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
@@ -279,18 +280,18 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     arrays = promoted("einsum", promote_dtypes, *operands)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, [x.shape for x in arrays])
-    left = [_diagonal(*_squeeze_broadcast_axes(x, term, sizes))
-            for x, term in zip(arrays, terms, strict=True)]
-    order = _path(optimize, [labels for _, labels in left], [x.shape for x, _ in left], result)
-    for step in order:
-        (x, labels), *others = [left[position] for position in step]
-        left = [each for position, each in enumerate(left) if position not in step]
+    remaining = [_diagonal(*_squeeze_broadcast_axes(x, term, sizes))
+                 for x, term in zip(arrays, terms, strict=True)]
+    shapes = [x.shape for x, _ in remaining]
+    for step in _path(optimize, [labels for _, labels in remaining], shapes, result):
+        (x, labels), *others = [remaining[position] for position in step]
+        remaining = [each for position, each in enumerate(remaining) if position not in step]
         for later, (y, y_labels) in enumerate(others, 1):
-            needed = {*result}.union(*(labels for _, labels in (*left, *others[later:])))
+            needed = {*result}.union(*(labels for _, labels in (*remaining, *others[later:])))
             x, labels = _contract_pair(x, labels, y, y_labels, needed, precision,
                                        preferred_element_type, _dot_general)
-        left.append((x, labels))
-    x, labels = _sum_unneeded(*left[0], {*result})
+        remaining.append((x, labels))
+    x, labels = _sum_unneeded(*remaining[0], {*result})
     return lax.transpose(x, [labels.index(label) for label in result])
 
 
@@ -319,9 +320,9 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
           ) -> Sequence[Sequence[int]]:
     """The contraction path: the positions of the operands of each step."""
     if not isinstance(optimize, str | bool):
-        left = len(terms) - sum(len(step) - 1 for step in optimize)
-        if left != 1:
-            raise ValueError(f"the steps {optimize} leave {left} arrays instead of one; "
+        count = len(terms) - sum(len(step) - 1 for step in optimize)
+        if count != 1:
+            raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "
                              "optimize=True finds steps.")
         return optimize
     if len(terms) < 3:
@@ -356,15 +357,15 @@ def _path_of_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Lab
 
 def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
     """The elements at which axes of the same label have the same index."""
-    kept: list = []
+    remaining: list = []
     for label in labels:
-        if label in kept:
-            i, j = indices_along(x.shape, kept.index(label), len(kept))
+        if label in remaining:
+            i, j = indices_along(x.shape, remaining.index(label), len(remaining))
             zeros = lax.full_like(x, 0)
-            x = _sum(lax.select(i == j, x, zeros), (len(kept),))
+            x = _sum(lax.select(i == j, x, zeros), (len(remaining),))
         else:
-            kept.append(label)
-    return x, kept
+            remaining.append(label)
+    return x, remaining
 
 
 def _symbol(index: int) -> str:
@@ -397,9 +398,9 @@ def _as_subscripts(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
 def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     """The letters of every operand and of the result, with new ones in place of "..."."""
     subscripts = subscripts.replace(" ", "")
-    left, arrow, result = subscripts.partition("->")
-    terms = left.split(",")
-    if {"-", ">"} & {*left, *result}:
+    inputs, arrow, result = subscripts.partition("->")
+    terms = inputs.split(",")
+    if {"-", ">"} & {*inputs, *result}:
         raise ValueError("Subscripts can only contain one '->'.")
     if len(terms) != len(ranks):
         raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number "
@@ -434,15 +435,15 @@ def _ellipsis_rank(term: str, rank: int) -> int:
 def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
-    for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+    for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         if len(term) != len(shape):
             raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
-                             f"of indices for operand {place}.")
+                             f"of indices for operand {position}.")
         for label, size in zip(term, shape, strict=True):
             previous = sizes.setdefault(label, size)
             if 1 not in (previous, size) and previous != size:
-                raise ValueError(f"Size of label '{label}' for operand {place} ({previous}) does "
-                                 f"not match previous terms ({size}).")
+                raise ValueError(f"Size of label '{label}' for operand {position} ({previous}) "
+                                 f"does not match previous terms ({size}).")
             sizes[label] = max(previous, size)
     return sizes
 

@@ -282,9 +282,9 @@ def _pinv(a: Any, rtol: Any) -> Any:
     return adjoint(vh) @ (inverse[..., None] * adjoint(u))
 
 
-def _safe_reciprocal(s: Any, kept: Any) -> Any:
+def _safe_reciprocal(s: Any, mask: Any) -> Any:
     """One over each singular value in the mask; zero for the others."""
-    return choose(kept, 1 / choose(kept, s, 1), 0)
+    return choose(mask, 1 / choose(mask, s, 1), 0)
 
 
 @_pinv.defjvp
@@ -375,9 +375,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
-    kept = s >= small * reductions.max(s, initial=0)
-    rank = reductions.sum(kept, dtype=dtypes.default_int_dtype())
-    x = adjoint(vh) @ (_safe_reciprocal(s, kept)[:, None] * (adjoint(u) @ sides))
+    mask = s >= small * reductions.max(s, initial=0)
+    rank = reductions.sum(mask, dtype=dtypes.default_int_dtype())
+    x = adjoint(vh) @ (_safe_reciprocal(s, mask)[:, None] * (adjoint(u) @ sides))
     gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):

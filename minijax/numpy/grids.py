@@ -135,11 +135,11 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     return _indices_from(diagonals.triu_indices, arr, k)
 
 
-def _indices_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
+def _indices_from(indices_of: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
     shape = np.shape(core.stood_for(arr))
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
-    return places(shape[0], k=k, m=shape[1])
+    return indices_of(shape[0], k=k, m=shape[1])
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
@@ -175,12 +175,12 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """
     if np.ndim(shape) > 1:
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    sizes, left, remainders = shape if np.ndim(shape) else (shape,), indices, []
+    sizes, quotient, remainders = shape if np.ndim(shape) else (shape,), indices, []
     for size in reversed(sizes):
-        remainders.append(left % size)
-        left = left // size
-    return tuple(choose(left > 0, size - 1, choose(left + 1 < 0, 0, place))
-                 for size, place in zip(sizes, reversed(remainders), strict=True))
+        remainders.append(quotient % size)
+        quotient = quotient // size
+    return tuple(choose(quotient > 0, size - 1, choose(quotient + 1 < 0, 0, index))
+                 for size, index in zip(sizes, reversed(remainders), strict=True))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
@@ -199,9 +199,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
-    places = as_arrays("ravel_multi_index", *multi_index)
-    dtype = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
-    for each in (*(x.dtype for x in places), np.dtype(dtype)):
+    indices = as_arrays("ravel_multi_index", *multi_index)
+    dtype = dtype or (result_dtype(*multi_index)[0] if indices else dtypes.default_int_dtype())
+    for each in (*(x.dtype for x in indices), np.dtype(dtype)):
         if dtypes.kind(each) not in "iu":
             raise ValueError(f"dtype={each!r} is not an integer type.")
     sizes = [operator.index(size) for size in dims]
@@ -210,7 +210,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
                          f"flattened index for dims={tuple(sizes)}. Use the dtype argument to pass "
                          "a suitable one.")
     result: Any = creation.array(0, dtype)
-    pairs, stride = list(zip(places, sizes, strict=True)), 1
+    pairs, stride = list(zip(indices, sizes, strict=True)), 1
     for x, size in pairs[::-1] if order == "C" else pairs:
         result = result + convert(_in_bounds(x, size, mode), result.dtype) * stride
         stride *= size

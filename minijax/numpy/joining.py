@@ -396,9 +396,9 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
 
 def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: Any = 0) -> Any:
     ends = np.broadcast_to(end_values, (a.ndim, 2))[axis]
-    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, place, axis, keepdims=False),
+    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, index, axis, keepdims=False),
                          width, endpoint=False, dtype=a.dtype, axis=axis)
-                for end, place, width in zip(ends, (0, -1), pair, strict=True))
+                for end, index, width in zip(ends, (0, -1), pair, strict=True))
     ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
     return convert(ramps, a.dtype, a.weak_type)
 

@@ -42,19 +42,19 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
       mode: "clip" or "wrap" for indices out of bounds; by default they are dropped.
     """
     _check_not_in_place("put", inplace)
-    places, values = ravel(ind), ravel(as_array("put", v))
-    if not a.size or not places.size or not values.size:
+    indices, values = ravel(ind), ravel(as_array("put", v))
+    if not a.size or not indices.size or not values.size:
         return a
-    values = resize(values, places.shape)
+    values = resize(values, indices.shape)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
     if mode not in (None, "wrap", "clip"):
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     if mode == "wrap":
-        places = places % a.size
+        indices = indices % a.size
     elif mode == "clip":
-        places = lax.clamp(convert(0, places.dtype), places, convert(a.size - 1, places.dtype))
-    return ravel(a).at[places].set(values, mode="drop").reshape(a.shape)
+        indices = lax.clamp(convert(0, indices.dtype), indices, convert(a.size - 1, indices.dtype))
+    return ravel(a).at[indices].set(values, mode="drop").reshape(a.shape)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
@@ -84,17 +84,17 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
            [9, 4]], dtype=int32)
     """
     _check_not_in_place("put_along_axis", inplace)
-    x, at = array_and_axis("put_along_axis", arr, axis)
+    x, x_axis = array_and_axis("put_along_axis", arr, axis)
     values = as_array("put_along_axis", values)
     if axis is None:
         values = ravel(broadcast_to_shape(values, indices.shape))
     elif indices.ndim != x.ndim:
         raise ValueError("put_along_axis: indices and arr must have the same number of dimensions")
-    shape = [n if d == at else max(n, m)
+    shape = [n if d == x_axis else max(n, m)
              for d, (n, m) in enumerate(zip(indices.shape, x.shape, strict=True))]
-    places = indices_along(shape, *range(x.ndim))
-    places[at] = broadcast_to_shape(indices, tuple(shape))
-    return x.at[tuple(places)].set(values, mode=mode).reshape(arr.shape)
+    all_indices = indices_along(shape, *range(x.ndim))
+    all_indices[x_axis] = broadcast_to_shape(indices, tuple(shape))
+    return x.at[tuple(all_indices)].set(values, mode=mode).reshape(arr.shape)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
@@ -104,8 +104,8 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     >>> insert(np.array([5, 6, 7]), 1, 9)
     Array([5, 9, 6, 7], dtype=int32)
     """
-    a, at = array_and_axis("insert", arr, axis)
-    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[at]
+    a, axis = array_and_axis("insert", arr, axis)
+    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[axis]
     new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
     indices: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
                    else as_array("insert", obj))
@@ -113,19 +113,19 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
         raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
                          f"dimension; got {obj}")
     if indices.ndim == 0:
-        new = moveaxis(new, 0, at)
+        new = moveaxis(new, 0, axis)
     if indices.size == 1:
-        indices = broadcast_to_shape(indices, (new.shape[at],))
+        indices = broadcast_to_shape(indices, (new.shape[axis],))
     count = indices.size
     indices = convert(indices, np.dtype("int32"))
     indices = lax.clamp(np.int32(0), arguments.choose(indices < 0, indices + size, indices),
                        np.int32(size))
-    new = moveaxis(broadcast_to_shape(new, (*a.shape[:at], count, *a.shape[at + 1:])), at, 0)
+    new = moveaxis(broadcast_to_shape(new, (*a.shape[:axis], count, *a.shape[axis + 1:])), axis, 0)
     # a stable sort of all rows by their indices, in which new rows precede old ones
     keys = lax.concatenate([indices, lax.iota(np.dtype("int32"), size)], 0)
     order = lax.sort((keys, lax.iota(np.dtype("int32"), count + size)), 0, num_keys=1)[1]
-    rows = lax.concatenate([new, moveaxis(a, at, 0)], 0)
-    return moveaxis(rows[order], 0, at)
+    rows = lax.concatenate([new, moveaxis(a, axis, 0)], 0)
+    return moveaxis(rows[order], 0, axis)
 
 
 def resize(a: ArrayLike, new_shape: Any) -> Array:
@@ -187,10 +187,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     is_set = np.asarray(static_value(filt, "jnp.trim_zeros")) != 0
     axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
     for d in axes:
-        places = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
-        ends = (places[0], places[-1] + 1) if places.size else (filt.shape[d],) * 2
-        cut[d] = slice(ends[0] if "f" in trim.lower() else 0,
-                       ends[1] if "b" in trim.lower() else filt.shape[d])
+        nonzeros = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
+        bounds = (nonzeros[0], nonzeros[-1] + 1) if nonzeros.size else (filt.shape[d],) * 2
+        cut[d] = slice(bounds[0] if "f" in trim.lower() else 0,
+                       bounds[1] if "b" in trim.lower() else filt.shape[d])
     return filt[tuple(cut)] if axes else filt
 
 

@@ -366,10 +366,10 @@ def _cumulate(name: str, run: Callable[..., Any], summary: str, shows: str) -> C
     def cumulate(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                  out: None = None) -> Array:
         a = as_array(name, a)
-        x, at = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
+        x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
-        return run(convert(x, dtype), at)
+        return run(convert(x, dtype), axis)
 
     return documented(cumulate, name, summary + " along an axis, or over the flat array.", shows)
 
@@ -410,12 +410,12 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
         raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
                          "explicit value. The axis argument is only optional for one-dimensional "
                          "arrays.")
-    at = canonical_axis(0 if axis is None else axis, x.ndim)
-    out = run(x, at, dtype)
+    axis = canonical_axis(0 if axis is None else axis, x.ndim)
+    out = run(x, axis, dtype)
     if not include_initial:
         return out
-    first = lax.full(replaced(out.shape, at, 1), _REDUCTIONS[name].identity(out.dtype), out.dtype)
-    return lax.concatenate([first, out], at)
+    first = lax.full(replaced(out.shape, axis, 1), _REDUCTIONS[name].identity(out.dtype), out.dtype)
+    return lax.concatenate([first, out], axis)
 
 
 # ── Reductions that ignore nan ───────────────────────────────────────────────────────────────

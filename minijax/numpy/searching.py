@@ -243,8 +243,8 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     a = convert(a, edges.dtype)
     weights = broadcast_to_shape(
         convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
-    place = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
-    counts: Any = bincount(place, weights, length=edges.size)[1:]
+    bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
+    counts: Any = bincount(bin_index, weights, length=edges.size)[1:]
     if density:
         widths = convert(edges[1:] - edges[:-1], counts.dtype)
         counts = counts / widths / reductions.sum(counts)
@@ -283,7 +283,7 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     if range is not None and len(range) != rank:
         raise ValueError(f"For sample.shape={sample.shape}, must have range={rank} but got "
                          f"len(range)={len(range)}")
-    place: Any = convert(0, _INT)
+    flat_bin: Any = convert(0, _INT)
     edges: list[Any] = []
     for d, x in enumerate(lax.unstack(sample, 1)):
         edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
@@ -291,9 +291,9 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
         # with a bin at each end for values out of range
         index = choose(x == edges[d][-1], edges[d].size - 1,
                        searchsorted(edges[d], x, side="right"))
-        place = place * (edges[d].size + 1) + index
+        flat_bin = flat_bin * (edges[d].size + 1) + index
     shape = [each.size + 1 for each in edges]
-    counts: Any = lax.reshape(bincount(place, weights, length=math.prod(shape)), shape)
+    counts: Any = lax.reshape(bincount(flat_bin, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]
     if density:
         counts = counts / reductions.sum(counts)

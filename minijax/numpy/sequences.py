@@ -188,12 +188,12 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     >>> trapezoid(np.array([1., 2., 3.]))
     Array(4., dtype=float32)
     """
-    heights, *places = promoted("trapezoid", promote_dtypes_inexact,
+    heights, *points = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
     heights = moveaxis(heights, axis, -1)
     width: Any = as_array("trapezoid", dx)
-    for place in places:
-        width = diff(place) if place.ndim == 1 else moveaxis(diff(place, axis=axis), axis, -1)
+    for point in points:
+        width = diff(point) if point.ndim == 1 else moveaxis(diff(point, axis=axis), axis, -1)
     areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
     return 0.5 * areas
 

@@ -78,8 +78,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     bounds = searching.nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = starts >= rows.shape[0]
-    places = order.at[choose(filled, 0, starts)].get(mode="clip")
-    values = rows.at[places].get(mode="clip")
+    indices = order.at[choose(filled, 0, starts)].get(mode="clip")
+    values = rows.at[indices].get(mode="clip")
     if fill_value is not None:
         fill = convert(as_array("unique", fill_value), values.dtype)
         mask = lax.expand_dims(filled, range(1, values.ndim))
@@ -90,7 +90,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         values = moveaxis(values, 0, axis)
     outs: list[Any] = [values]
     if return_index:
-        outs.append(places)
+        outs.append(indices)
     if return_inverse:
         number = dtypes.default_int_dtype()
         group = lax.cumsum(convert(first, number), 0) - 1

@@ -212,12 +212,12 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     (3, 4, 2)
     """
     sources = canonical_axes(source, a.ndim)
-    places = canonical_axes(destination, a.ndim)
-    if len(sources) != len(places):
-        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(places)}")
+    destinations = canonical_axes(destination, a.ndim)
+    if len(sources) != len(destinations):
+        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(destinations)}")
     order = [d for d in range(a.ndim) if d not in sources]
-    for place, axis in sorted(zip(places, sources, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(position, axis)
     return alias(lax.transpose(a, order))
 
 
@@ -329,8 +329,8 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]
     several = isinstance(shift, (tuple, list)) or np.ndim(shift)
     shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
-    for each, place in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
-        a = _rolled(a, each, place)
+    for each, position in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
+        a = _rolled(a, each, position)
     return alias(a)
 
 

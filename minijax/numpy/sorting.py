@@ -54,11 +54,11 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
     Array([1, 2, 0], dtype=int32)
     """
     x, axis = _sort_operand("argsort", a, axis, order, kind)
-    places = lax.broadcasted_iota(dtype or dtypes.default_int_dtype(), x.shape, axis)
+    indices = lax.broadcasted_iota(dtype or dtypes.default_int_dtype(), x.shape, axis)
     if not descending:
-        return lax.sort((x, places), axis, num_keys=1)[1]
+        return lax.sort((x, indices), axis, num_keys=1)[1]
     # both reversals together keep the order of equal elements
-    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
+    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(indices, (axis,))), axis, num_keys=1)
     return lax.rev(ascending, (axis,))
 
 
@@ -76,8 +76,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not arrays[0].ndim:
         return convert(0, dtypes.default_int_dtype())
     axis = canonical_axis(axis, arrays[0].ndim)
-    places = lax.broadcasted_iota(dtypes.default_int_dtype(), arrays[0].shape, axis)
-    return lax.sort((*arrays[::-1], places), axis, num_keys=len(arrays))[-1]
+    indices = lax.broadcasted_iota(dtypes.default_int_dtype(), arrays[0].shape, axis)
+    return lax.sort((*arrays[::-1], indices), axis, num_keys=len(arrays))[-1]
 
 
 _COUNTING = ("compare_all", "sort")
@@ -268,16 +268,16 @@ def _weighted_quantiles(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
     rows, weights = lax.sort((rows, weights), -1, num_keys=1)
     reached: Any = lax.cumsum(weights, rows.ndim - 1)
     threshold = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
-    place = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
-    place = lax.min(place, convert(rows.shape[-1] - 1, place.dtype))
-    return _gather_rows(rows, place, q.ndim)
+    position = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
+    position = lax.min(position, convert(rows.shape[-1] - 1, position.dtype))
+    return _gather_rows(rows, position, q.ndim)
 
 
-def _gather_rows(rows: Any, places: Any, leading: int) -> Any:
+def _gather_rows(rows: Any, indices: Any, leading: int) -> Any:
     """One element of each row, for each of the indices along the leading axes."""
-    flat = lax.reshape(places, (math.prod(places.shape[:leading]), *rows.shape[:-1]))
+    flat = lax.reshape(indices, (math.prod(indices.shape[:leading]), *rows.shape[:-1]))
     grid = [lax.broadcasted_iota(_INT, flat.shape, d + 1) for d in range(rows.ndim - 1)]
-    return lax.reshape(rows[(*grid, flat)], places.shape)
+    return lax.reshape(rows[(*grid, flat)], indices.shape)
 
 
 def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
@@ -285,16 +285,16 @@ def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
     others = rows.ndim - 1
     is_static = isinstance(count, float)
 
-    def element(place: Any) -> Any:
-        index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(rows.shape[-1] - 1))
+    def element(position: Any) -> Any:
+        index = lax.clamp(np.int32(0), convert(position, _INT), np.int32(rows.shape[-1] - 1))
         if not is_static:
             return _gather_rows(rows, index, q.ndim)
         taken = rows[..., index]
         return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
-    place = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
-    low, high = lax.floor(place), lax.ceil(place)
+    position = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
+    low, high = lax.floor(position), lax.ceil(position)
     if method == "nearest":
-        low = choose(place - low <= 0.5, low, high)
+        low = choose(position - low <= 0.5, low, high)
     if method in ("lower", "nearest"):
         return element(low)
     above = element(high)
@@ -303,7 +303,7 @@ def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
     below = element(low)
     if method == "midpoint":
         return (below + above) * .5
-    part = place - low
+    part = position - low
     part = lax.expand_dims(part, range(part.ndim, below.ndim))
     return below * (1 - part) + above * part
 

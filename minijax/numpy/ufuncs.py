@@ -325,10 +325,10 @@ def _extremum(reduce: Callable[..., Any]) -> Callable[..., Array]:
 
 def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
     """A function of this package, which checks its arguments itself, as a ufunc."""
-    made = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
-                 call=function, **ways)
-    made._call, made.__module__ = function, "minijax.numpy"
-    return made
+    out = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
+                call=function, **ways)
+    out._call, out.__module__ = function, "minijax.numpy"
+    return out
 
 
 def _scatter_method(of_numbers: str, of_truths: str) -> Callable[..., Array]:

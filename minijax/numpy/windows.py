@@ -18,14 +18,14 @@ from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact,
 from minijax.primitives.convert import converted
 
 
-def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
+def _window(name: str, formula: Callable[[Any], Any], summary: str, shows: str
             ) -> Callable[[int], Array]:
     """The window of a function of an angle from 0 to 2 pi."""
     def window(M: int) -> Array:
         size, dtype = static_int(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
         if size <= 1:
             return lax.full((size,), 1, dtype)
-        return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
+        return formula(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
 
     return documented(window, name, f"{summary}: its weights at M places.",
                       f"{name}(5).round(2) -> Array({shows}, dtype=float32)")
@@ -77,9 +77,9 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     if size <= 1:
         return lax.full((size,), 1, dtype)
     middle = .5 * (size - 1)
-    place = (lax.iota(dtype, size) - middle) / middle
+    position = (lax.iota(dtype, size) - middle) / middle
     beta = converted(beta, dtype)
-    return i0(beta * lax.sqrt(1 - place * place)) / i0(beta)
+    return i0(beta * lax.sqrt(1 - position * position)) / i0(beta)
 
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

@@ -22,16 +22,16 @@ from minijax.scipy.arguments import promote_to_real
 from minijax.scipy.gamma import gamma_ratio
 
 
-def _series_sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple[Any, Any]:
+def _series_sums(ratio: Callable[[Any], Any], start: Any, max_terms: int = 100_000) -> Any:
     """The sum of a series whose term 0 is 1, and the sum of k times term k.
 
     `ratio(k)` is term k + 1 divided by term k; `start` has the shape of the sums.
     """
-    least = float(jnp.finfo(start.dtype).eps) / 64
+    tolerance = float(jnp.finfo(start.dtype).eps) / 64
 
     def cond_fun(state: Any) -> Any:
         k, term, total, _ = state
-        return (k < most) & jnp.any(jnp.abs(term) > least * jnp.abs(total))
+        return (k < max_terms) & jnp.any(jnp.abs(term) > tolerance * jnp.abs(total))
 
     def step(state: Any) -> Any:
         k, term, total, weighted = state
@@ -42,11 +42,11 @@ def _series_sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -
     return total, weighted
 
 
-def _derivative_by(function: Callable, place: int) -> Callable:
+def _derivative_by(function: Callable, position: int) -> Callable:
     """The derivative by one argument, in forward mode, as the loops have no static length."""
     def slope(t: Any, out: Any, *args: Any) -> Any:
-        of_one = lambda x: function(*args[:place], x, *args[place + 1:])
-        return t * jvp(of_one, (args[place],), (jnp.ones_like(args[place]),))[1]
+        of_one = lambda x: function(*args[:position], x, *args[position + 1:])
+        return t * jvp(of_one, (args[position],), (jnp.ones_like(args[position]),))[1]
     return slope
 
 
@@ -66,9 +66,9 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     near, _ = _series_sums(lambda k: (a + k) / (b + k) * y / (k + 1), y)
     w = jnp.where(is_far, 1 / size, 0)
     far, _ = _series_sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
-    ends = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
+    scale = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
         (a - b) * jnp.log(jnp.where(is_far, size, 1)) + jnp.maximum(x, 0))
-    value = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
+    value = jnp.where(is_far, scale * far, near * jnp.exp(jnp.minimum(x, 0)))
     return jnp.where(b == 0, jnp.inf, value)
 
 
@@ -116,32 +116,33 @@ def _near_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> An
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
-    ends = _is_nonpositive_integer(a) | _is_nonpositive_integer(b)
+    terminates = _is_nonpositive_integer(a) | _is_nonpositive_integer(b)
     s = 1 - x  # the distance from 1
-    is_negative = (x < 0) & ~ends
+    is_negative = (x < 0) & ~terminates
     scale = jnp.where(is_negative, jnp.where(is_negative, s, 1) ** -a, 1)  # Pfaff, DLMF 15.8.1
     b, s = jnp.where(is_negative, c - b, b), jnp.where(is_negative, 1 / s, s)
     d = c - a - b
-    steep = (d < 0) & (s > 0) & ~ends
+    steep = (d < 0) & (s > 0) & ~terminates
     scale *= jnp.where(steep, s, 1) ** d  # Euler: else its derivative, too, is infinite at 1
     a, b = jnp.where(steep, c - a, a), jnp.where(steep, c - b, b)
-    y = jnp.where(ends, x, jnp.clip(jnp.where(is_negative, x / (x - 1), x), 0, .5))
+    y = jnp.where(terminates, x, jnp.clip(jnp.where(is_negative, x / (x - 1), x), 0, .5))
     f, weighted = _series_sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
-    is_inside = (s > 0) & (s < .5) & ~ends
+    is_inside = (s > 0) & (s < .5) & ~terminates
     one = jnp.ones_like(x)
     near_one = _near_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
         is_inside, y, one), jnp.where(is_inside, s, one))
     value = scale * jnp.where(is_inside, near_one, f)
     at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
-    value = jnp.where((s > 0) | ends, value, jnp.where(s == 0, scale * at_one, jnp.inf))
-    return jnp.where(_is_nonpositive_integer(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, value))
+    value = jnp.where((s > 0) | terminates, value, jnp.where(s == 0, scale * at_one, jnp.inf))
+    value = jnp.where(jnp.isnan(x), x, value)
+    return jnp.where(_is_nonpositive_integer(c) & ~terminates, jnp.inf, value)
 
 
 def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     return t * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
 
 
-@promote_to_real(*(_derivative_by(_hyp2f1, place) for place in range(3)), _hyp2f1_by_x)
+@promote_to_real(*(_derivative_by(_hyp2f1, position) for position in range(3)), _hyp2f1_by_x)
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """The function of Gauss, the sum of ``(a)ₖ (b)ₖ / (c)ₖ xᵏ / k!``, continued to all x below 1.
 

@@ -368,9 +368,9 @@ def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
     across, down = t @ _adjoint(right), _adjoint(left) @ t
     inside = _adjoint(left) @ across
     rotation = _safe_divide(inside - _adjoint(inside), sums)
-    outside = _safe_divide(across - left @ inside, values[..., None, :])
-    beside = _safe_divide(down - inside @ right, values[..., :, None])
-    u_dot = (left @ rotation + outside) @ right + left @ beside
+    left_part = _safe_divide(across - left @ inside, values[..., None, :])
+    right_part = _safe_divide(down - inside @ right, values[..., :, None])
+    u_dot = (left @ rotation + left_part) @ right + left @ right_part
     u, p = _polar(x)
     return (u, p), (u_dot, _adjoint(u_dot) @ x + _adjoint(u) @ t)
 

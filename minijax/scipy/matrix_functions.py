@@ -119,8 +119,8 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 def _complex_schur_of_real(t: Any, z: Any) -> Any:
     """From the last row up, a rotation eliminates each nonzero element below the diagonal."""
-    def rotate(i: Any, both: Any) -> Any:
-        t, z = both
+    def rotate(i: Any, matrices: Any) -> Any:
+        t, z = matrices
         k = len(t) - 2 - i
         (a, b), (c, d) = lax.dynamic_slice(t, (k, k), (2, 2))
         is_block = abs(c) > jnp.finfo(t.dtype).eps * (abs(a) + abs(d))
@@ -209,12 +209,12 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 def _error_of_function(t: Any) -> Any:
     """An estimate of the error from the gaps between eigenvalues."""
-    least = jnp.finfo(t.dtype).eps
+    eps = jnp.finfo(t.dtype).eps
     numbers, above = jnp.diagonal(t), jnp.triu(t, 1)
     gaps = jnp.where(jnp.tri(len(t), dtype=bool), jnp.inf, abs(numbers[:, None] - numbers))
     nearest = jnp.min(gaps, initial=abs(t[0, 0]))
-    nearest = jnp.where(nearest == 0, least, nearest)
-    return jnp.clip(least / nearest * jnp.linalg.norm(above, 1), least, 1)
+    nearest = jnp.where(nearest == 0, eps, nearest)
+    return jnp.clip(eps / nearest * jnp.linalg.norm(above, 1), eps, 1)
 
 
 def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur",

@@ -109,15 +109,15 @@ def _interpolated_step(low: _Point, high: _Point, before: _Point) -> Any:
         is_inside(by_parabola, .1), by_parabola, low.step + d / 2))
 
 
-def _line_search(at: Callable[[Any], _Point], start: _Point, first: Any, max_steps: int) -> _Search:
+def _line_search(point_at: Callable, start: _Point, first: Any, max_steps: int) -> _Search:
     """A step that satisfies the strong Wolfe conditions."""
     narrow = 1e-10 if start.step.dtype == np.float64 else 1e-5
 
     def iteration(search: _Search) -> _Search:
         low, high, before, iterations = search[:4]
         has_end = high.step != jnp.inf
-        new = at(jnp.where(has_end, _interpolated_step(low, high, before),
-                           jnp.where(low.step == 0, first, 2 * low.step)))
+        new = point_at(jnp.where(has_end, _interpolated_step(low, high, before),
+                                 jnp.where(low.step == 0, first, 2 * low.step)))
         is_down = (new.value <= start.value + 1e-4 * new.step * start.slope) & (
             (new.value < low.value) | (low.step == 0))
         is_good = is_down & (jnp.abs(new.slope) <= -.9 * start.slope)
@@ -161,29 +161,29 @@ def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: A
         failed = jnp.where(search_status == 0, -1, search_status + 2)
         return jnp.where(jnp.linalg.norm(gradient, ord=norm) < gtol, 0, failed)
 
-    def step(now: _Descent) -> _Descent:
-        direction = -(now.inverse @ now.gradient)
+    def step(state: _Descent) -> _Descent:
+        direction = -(state.inverse @ state.gradient)
 
-        def at(length: Any) -> _Point:
-            value, gradient = value_and_gradient(now.x + length * direction)
+        def point_at(length: Any) -> _Point:
+            value, gradient = value_and_gradient(state.x + length * direction)
             return _Point(length, value, gradient @ direction, gradient)
-        slope = now.gradient @ direction
+        slope = state.gradient @ direction
         search = _line_search(
-            at, _Point(jnp.zeros_like(slope), now.value, slope, now.gradient),
-            jnp.minimum(1, 2.02 * now.decrease / -slope), line_search_maxiter)
+            point_at, _Point(jnp.zeros_like(slope), state.value, slope, state.gradient),
+            jnp.minimum(1, 2.02 * state.decrease / -slope), line_search_maxiter)
         point = search.low
-        s, y = point.step * direction, point.gradient - now.gradient
+        s, y = point.step * direction, point.gradient - state.gradient
         rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
-        inverse = jnp.where(jnp.isfinite(rho), shear @ now.inverse @ shear.T
-                            + rho * jnp.outer(s, s), now.inverse)
-        return _Descent(now.x + s, point.value, point.gradient, inverse, now.value - point.value,
-                        now.steps + 1, now.calls + search.count,
+        inverse = jnp.where(jnp.isfinite(rho), shear @ state.inverse @ shear.T
+                            + rho * jnp.outer(s, s), state.inverse)
+        return _Descent(state.x + s, point.value, point.gradient, inverse,
+                        state.value - point.value, state.steps + 1, state.calls + search.count,
                         status_of(point.gradient, search.status))
     value, gradient = value_and_gradient(x0)
-    end = lax.while_loop(
-        lambda now: (now.status == -1) & (now.steps < max_steps), step,
+    final = lax.while_loop(
+        lambda state: (state.status == -1) & (state.steps < max_steps), step,
         _Descent(x0, value, gradient, jnp.eye(x0.size, dtype=x0.dtype),
                  jnp.linalg.norm(gradient) / 2, jnp.array(0), jnp.array(1), status_of(gradient)))
-    status = jnp.where((end.status != 0) & (end.steps >= max_steps), 1, end.status)
-    return OptimizeResults(end.x, end.status == 0, status, end.value, end.gradient, end.inverse,
-                           end.calls, end.calls, end.steps)
+    status = jnp.where((final.status != 0) & (final.steps >= max_steps), 1, final.status)
+    return OptimizeResults(final.x, final.status == 0, status, final.value, final.gradient,
+                           final.inverse, final.calls, final.calls, final.steps)

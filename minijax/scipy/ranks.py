@@ -66,12 +66,12 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
 def _mode_of_columns(rows: Any) -> tuple[Any, Any]:
     """The mode of each column: the longest run of equal values in sorted order."""
     if not rows.shape[0]:
-        nothing = jnp.full(rows.shape[1:], jnp.nan, float)
-        return nothing, jnp.zeros_like(nothing)
+        nans = jnp.full(rows.shape[1:], jnp.nan, float)
+        return nans, jnp.zeros_like(nans)
     ordered = jnp.sort(rows, 0)
     starts = _run_starts(ordered)
-    places = jnp.arange(rows.shape[0])[:, None]
-    counts = places - lax.cummax(jnp.where(starts, places, 0)) + 1
+    indices = jnp.arange(rows.shape[0])[:, None]
+    counts = indices - lax.cummax(jnp.where(starts, indices, 0)) + 1
     # the end of the longest run; of several, argmax takes the first
     last = jnp.argmax(counts, 0)[None]
     return tuple(jnp.take_along_axis(x, last, 0)[0] for x in (ordered, counts))
@@ -121,11 +121,11 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
 def _ranks(x: Any, method: str) -> Any:
     count = x.shape[0]
     ordered, order = lax.sort_key_val(x, jnp.arange(count))
-    starts, places = _run_starts(ordered), jnp.arange(count)
-    first = lax.cummax(jnp.where(starts, places, 0)) + 1
+    starts, indices = _run_starts(ordered), jnp.arange(count)
+    first = lax.cummax(jnp.where(starts, indices, 0)) + 1
     ends = jnp.concatenate([starts[1:], jnp.ones_like(starts[:1])])
-    last = lax.cummin(jnp.where(ends, places, count), reverse=True) + 1
-    by_place: Any = {"ordinal": places + 1, "dense": jnp.cumsum(starts), "min": first, "max": last,
+    last = lax.cummin(jnp.where(ends, indices, count), reverse=True) + 1
+    by_place: Any = {"ordinal": indices + 1, "dense": jnp.cumsum(starts), "min": first, "max": last,
                      "average": (first + last) / 2}[method]
     ranks = jnp.zeros(count).at[order].set(by_place.astype(float))
     return jnp.where(jnp.any(jnp.isnan(x)), jnp.nan, ranks)

@@ -149,12 +149,12 @@ def _direct_convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
     pair = promote_dtypes_inexact(in1, in2)
     x, kernel = _larger_first(pair, range(in1.ndim),
                               "One input must be smaller than the other in every dimension.")
-    around = {"full": [(n - 1, n - 1) for n in kernel.shape],
-              "valid": [(0, 0)] * kernel.ndim,
-              "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
-                       for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
+    padding = {"full": [(n - 1, n - 1) for n in kernel.shape],
+               "valid": [(0, 0)] * kernel.ndim,
+               "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
+                        for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
     out = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
-                                   around[mode], precision=precision)
+                                   padding[mode], precision=precision)
     return out[0, 0]
 
 

@@ -77,8 +77,8 @@ def circulant(c: ArrayLike) -> Array:
            [3, 2, 1]], dtype=int32)
     """
     column = jnp.atleast_1d(as_array("circulant", c))
-    places = np.arange(column.shape[-1])
-    return column[..., (places[:, None] - places) % max(1, len(places))]
+    indices = np.arange(column.shape[-1])
+    return column[..., (indices[:, None] - indices) % max(1, len(indices))]
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
