@@ -23,12 +23,12 @@ from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Alike: TypeAlias = Any  # the same, promoted to one dtype
-Factor: TypeAlias = Any  # the same, but an argument of that dtype keeps its weak type
-Operand: TypeAlias = Any  # promoted to one dtype and one rank: `promote_args`
-Inexact: TypeAlias = Any  # the same, in a floating dtype
-Real: TypeAlias = Any  # the same, in a real floating dtype
-Numeric: TypeAlias = Any  # the same, in a numeric dtype: bools become integers
+Alike: TypeAlias = Any  # of the operands' common dtype
+Factor: TypeAlias = Any  # of the common dtype; an argument of that dtype keeps its weak type
+Operand: TypeAlias = Any  # of the common dtype and rank: `promote_args`
+Inexact: TypeAlias = Any  # of a common floating dtype and rank
+Real: TypeAlias = Any  # of a common real floating dtype and rank
+Numeric: TypeAlias = Any  # of a common numeric dtype and rank: bools become integers
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -88,7 +88,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """
     kind = type(x)
     if kind is int or kind is bool or kind is float:
-        sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
+        sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, but they differ
         return _literal(x, kind, sign, config.enable_x64.value, dtype, weak_type)
     return converted(as_value(x), dtype, weak_type)
 

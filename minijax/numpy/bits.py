@@ -81,7 +81,7 @@ def spacing(x: Inexact, /) -> Array:
         raise ValueError("spacing is not defined for complex inputs.")
     info = ml_dtypes.finfo(x.dtype)
     bits: Any = lax.bitcast_convert_type(x, np.dtype(f"int{info.bits}"))
-    # the power of two below has the same spacing, and something above it
+    # the largest power of two below has the same spacing, and a larger neighbour
     low: Any = lax.bitcast_convert_type(bits >> info.nmant << info.nmant, x.dtype)
     step = lax.nextafter(low, arithmetic.copysign(like(np.inf, low), low)) - low
     return choose(isfinite(x), step, convert(np.nan, x.dtype))

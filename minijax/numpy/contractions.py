@@ -105,7 +105,7 @@ def matmul(a: Factor, b: Factor, *, precision: Any = None,
     if a.ndim <= 2 and b.ndim <= 2:
         dims: Any = ([inner[0]], [inner[1]]), ([], [])
         return _dot_general(a, b, dims, precision, preferred_element_type)
-    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # refuses what does not fit
+    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # raises if they do not broadcast
     n, m = a.shape[inner[0]], b.shape[inner[1]]
     if n != m:  # unlike a batch axis, a contracted axis of size one does not broadcast
         raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
@@ -305,7 +305,7 @@ def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
     subscripts, operands = _as_subscripts(subscripts, operands)
     shapes = [np.shape(x) for x in operands]
     terms, result = _parse(subscripts, tuple(map(len, shapes)))
-    _sizes(terms, shapes)  # refuses what does not fit
+    _sizes(terms, shapes)  # raises if sizes differ
     path = [tuple(step) for step in _path(optimize, terms, shapes, result)]
     return path, _path_of_numpy(terms, shapes, result, ["einsum_path", *path])[1]
 

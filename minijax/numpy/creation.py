@@ -126,7 +126,7 @@ def _as_typed(x: Any) -> Any:
 
 
 def _narrowed(x: Any) -> Any:
-    """64 bits as 32, unless 64 are enabled."""
+    """The array with 64 bits narrowed to 32, unless 64 bits are enabled."""
     dtype = dtypes.canonicalize_dtype(x.dtype)
     core.base_trace.notify("narrow", x, dtype)
     return x if x.dtype == dtype else convert(x, dtype)

@@ -214,7 +214,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
                          f"{[x.shape for x in vectors]}")
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
-        axes[:2] = 1, 0  # its own inverse
+        axes[:2] = 1, 0  # a permutation that is its own inverse
     shape = [1 if sparse else vectors[axis].size for axis in axes]
     return [lax.broadcast_in_dim(x, replaced(shape, axis, x.size), (axis,))
             for axis, x in zip(axes, vectors, strict=True)]

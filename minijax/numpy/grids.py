@@ -27,7 +27,7 @@ s_, index_exp = np.s_, np.index_exp
 
 
 def _slice_values(name: str, part: slice) -> Any:
-    """The numbers of a slice; an imaginary step is how many there are, both ends included."""
+    """The numbers of a slice; an imaginary step is their count, both ends included."""
     start, stop, step = (
         None if x is None else static_value(x, f"slice in jnp.{name}").item()
         for x in (part.start, part.stop, part.step))
@@ -37,7 +37,7 @@ def _slice_values(name: str, part: slice) -> Any:
 
 
 class _MeshGrid:
-    """`mgrid` and `ogrid`: the coordinates of a grid, whole or one axis each."""
+    """`mgrid` and `ogrid`: the coordinates of a grid, dense or open."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self.name, self.sparse = name, sparse

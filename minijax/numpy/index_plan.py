@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     value: Any = None  # of a slice, the range of its indices; of a window, a `Slice`
     axis: int | None = None
     size: int = 1  # of the axis
-    position: int = -1  # in the index as it was written
+    position: int = -1  # in the index of the user
 
     @property
     def is_box(self) -> bool:
@@ -254,7 +254,7 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         return np.clip(indices, -1, size).astype(np.int32)
     if dtypes.issubdtype(value.dtype, np.unsignedinteger) and value.dtype.itemsize >= 4:
         limit = as_value(np.asarray(size, value.dtype)[()])
-        value = lax.min(value, lax.broadcast(limit, value.shape))  # the largest would wrap
+        value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
     value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
     return wrapped(value, size) if wrap else value
 

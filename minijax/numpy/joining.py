@@ -142,7 +142,7 @@ def block(arrays: Any) -> Array:
 
 
 def _depth(arrays: Any) -> int:
-    """The depth of nested lists, the same everywhere."""
+    """The depth of nested lists, which must be uniform."""
     if isinstance(arrays, tuple):
         raise ValueError(f"jax.numpy.block does not allow tuples, got {arrays}")
     if not isinstance(arrays, list):

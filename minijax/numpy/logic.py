@@ -124,7 +124,7 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     >>> isclose(np.array([1.0, 2.0]), 1.000001)
     Array([ True, False], dtype=bool)
     """
-    if dtypes.issubdtype(a.dtype, dtypes.extended):  # keys: near is equal
+    if dtypes.issubdtype(a.dtype, dtypes.extended):  # PRNG keys
         return lax.eq(a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         a, b = (convert(x, dtypes.default_float_dtype()) for x in (a, b))
@@ -168,7 +168,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
         return _all(equal(a1, a2))
-    except ValueError:  # shapes that do not meet, or dtypes
+    except ValueError:  # shapes or dtypes that do not fit
         return as_value(False)
 
 

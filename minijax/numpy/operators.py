@@ -1,4 +1,4 @@
-"""What arrays and tracers can do: operators, conversions, iteration, methods and properties.
+"""Operators, conversions, iteration, methods and properties of arrays and tracers.
 
 Stands on `indexing`, `shaping`, `display`; most names are those of functions of `numpy`, whose
 `__init__` calls `install_operators` once, with itself.
@@ -240,7 +240,7 @@ class _Methods:
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
     flatten = shaping.ravel
-    copy = clone = alias  # the numbers cannot change, so both have them
+    copy = clone = alias  # arrays are immutable, so both share the buffer
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.

@@ -209,26 +209,34 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     return max(a, axes, keepdims=keepdims) - min(a, axes, keepdims=keepdims)
 
 
-def _index_of(name: str, find: Callable[..., Any], summary: str, shows: str
-              ) -> Callable[..., Array]:
-    def index_of(a: ArrayLike, axis: int | None = None, out: None = None,
-                 keepdims: bool | None = None) -> Array:
-        check_axis_index(axis, ndim=np.ndim(a))
-        x, reduced_axis = array_and_axis(name, a, axis)
-        if x.shape[reduced_axis] == 0:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
-        index = find(x, reduced_axis, dtypes.default_int_dtype())
-        axes = range(np.ndim(a)) if axis is None else (reduced_axis,)
-        return lax.expand_dims(index, axes) if keepdims and axes else index
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None,
+           keepdims: bool | None = None) -> Array:
+    """Where the largest element is: the first such place, in the flat array or along an axis.
 
-    return documented(index_of, name, summary + ": the first such place, in the flat array or "
-                      "along an axis.", shows)
+    >>> argmax(np.array([1, 7, 7]))
+    Array(1, dtype=int32)
+    """
+    return _index_of("argmax", lax.argmax, a, axis, keepdims)
 
 
-argmax = _index_of("argmax", lax.argmax, "Where the largest element is",
-                   "argmax(np.array([1, 7, 7])) -> Array(1, dtype=int32)")
-argmin = _index_of("argmin", lax.argmin, "Where the smallest element is",
-                   "argmin(np.array([3, 1, 1])) -> Array(1, dtype=int32)")
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None,
+           keepdims: bool | None = None) -> Array:
+    """Where the smallest element is: the first such place, in the flat array or along an axis.
+
+    >>> argmin(np.array([3, 1, 1]))
+    Array(1, dtype=int32)
+    """
+    return _index_of("argmin", lax.argmin, a, axis, keepdims)
+
+
+def _index_of(name: str, find: Callable[..., Any], a: Any, axis: Any, keepdims: Any) -> Array:
+    check_axis_index(axis, ndim=a.ndim)
+    x, reduced_axis = array_and_axis(name, a, axis)
+    if x.shape[reduced_axis] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    index = find(x, reduced_axis, dtypes.default_int_dtype())
+    axes = range(a.ndim) if axis is None else (reduced_axis,)
+    return lax.expand_dims(index, axes) if keepdims and axes else index
 
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
@@ -362,22 +370,29 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 
 # ── Cumulative reductions ─────────────────────────────────────────────────────────────────────
 
-def _cumulate(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
-    def cumulate(a: ArrayLike, axis: int | None = None, dtype: Any = None,
-                 out: None = None) -> Array:
-        a = as_array(name, a)
-        x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
-        if dtype is None:
-            dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
-        return run(convert(x, dtype), axis)
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """The running sum along an axis, or over the flat array.
 
-    return documented(cumulate, name, summary + " along an axis, or over the flat array.", shows)
+    >>> cumsum(np.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    return _cumulate("cumsum", lax.cumsum, a, axis, dtype)
 
 
-cumsum = _cumulate("cumsum", lax.cumsum, "The running sum",
-                   "cumsum(np.array([1, 2, 3])) -> Array([1, 3, 6], dtype=int32)")
-cumprod = _cumulate("cumprod", lax.cumprod, "The running product",
-                    "cumprod(np.array([1, 2, 3])) -> Array([1, 2, 6], dtype=int32)")
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """The running product along an axis, or over the flat array.
+
+    >>> cumprod(np.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    return _cumulate("cumprod", lax.cumprod, a, axis, dtype)
+
+
+def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtype: Any) -> Array:
+    x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
+    if dtype is None:
+        dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+    return run(convert(x, dtype), axis)
 
 
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,

@@ -1,4 +1,4 @@
-"""Choosing, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
+"""Selecting, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
 
 Stands on `sorting`, `indexing`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `indexing.py`.
@@ -226,7 +226,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
     low, high = (reductions.min(a), reductions.max(a)) if range is None else (
         convert(end, a.dtype) for end in range)
-    flat = low == high  # all values equal: one unit around them
+    flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
     return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
 
@@ -320,7 +320,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       ValueError: when the indices are not integers; booleans count as such, but for "clip".
       IndexError: when the axis is empty, and the indices are not.
     """
-    kinds = "iu" if mode == "clip" else "biu"  # JAX clips no booleans
+    kinds = "iu" if mode == "clip" else "biu"  # in JAX, "clip" takes no booleans
     if dtypes.kind(indices.dtype) not in kinds:
         raise ValueError("indices must have an integer type")
     if indices.dtype == bool:
@@ -399,7 +399,7 @@ def _compress(condition: Any, x: Any, axis: int, size: int | None, fill_value: A
         raise ValueError("size must be positive and not greater than the size of the array axis; "
                          f"got {size=} for a.shape[axis]={most}")
     [indices] = nonzero(condition, size=size, fill_value=x.shape[axis])
-    x = x if size is None else convert(x, x.dtype)  # of a given size it is never weak
+    x = x if size is None else convert(x, x.dtype)  # with a size, the result is never weak
     if size is None and np.any(static_value(indices, "") >= x.shape[axis]):
         raise ValueError("condition contains entries that are out of bounds")
     return take(x, indices, axis, mode="fill", fill_value=fill_value)

@@ -106,7 +106,7 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
     count = rows.shape[0]
     keys = [rows] if rows.ndim == 1 else [
         lax.index_in_dim(rows, i, 1, keepdims=False) for i in range(rows.shape[1])]
-    keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # rows of nothing are all equal
+    keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # empty rows are all equal
     *ordered, order = lax.sort((*keys, lax.iota(dtypes.default_int_dtype(), count)), 0,
                                num_keys=len(keys))
     if count == 0:

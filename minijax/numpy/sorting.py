@@ -95,7 +95,7 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
       method: "scan" and "scan_unrolled" search, "sort" and "compare_all" count what is less, also
         where the array is not sorted.
     """
-    # JAX: a scan, a sort or a comparison with all; here the steps of a binary search, in line.
+    # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
     refuse((side not in ("left", "right"), f"{side!r} is an invalid value for keyword 'side'. "
             "Expected one of ['left', 'right']."),
            (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
@@ -153,7 +153,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Array([1, 0, 2, 3], dtype=int32)
     """
     first, rest, axis = _partitioned("argpartition", a, kth, axis, argsort)
-    # JAX: of 32 bits whatever the flag, as `top_k` has them
+    # JAX: int32 even with 64 bits enabled, as of `top_k`
     return convert(lax.concatenate([first, sort(rest, axis)], axis), np.dtype(np.int32))
 
 

@@ -313,14 +313,8 @@ def _log_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
     return lax.log(lax.reduce_sum(lax.exp(x - largest), axes)) + lax.squeeze(largest, axes)
 
 
-def _log2_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
-    return _log_of_sum(x * math.log(2), axes) / math.log(2)
-
-
 def _extremum(reduce: Callable[..., Any]) -> Callable[..., Array]:
-    def reduced(a: Any, dtype: Any, **options: Any) -> Array:
-        return reduce(convert(a, dtype or a.dtype), **options)
-    return reduced
+    return lambda a, dtype, **options: reduce(convert(a, dtype or a.dtype), **options)
 
 
 def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
@@ -332,9 +326,8 @@ def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> u
 
 
 def _scatter_method(of_numbers: str, of_truths: str) -> Callable[..., Array]:
-    def at(x: Any, indices: Any, b: Any) -> Array:
-        return getattr(x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
-    return at
+    return lambda x, indices, b: getattr(
+        x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
 
 
 _inexact = lambda x: promote_dtypes_inexact(x)[0]
@@ -362,4 +355,5 @@ logical_and, logical_or, logical_xor = (
 logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_reduction(
     _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
 logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_reduction(
-    _log2_of_sum, arithmetic.logaddexp2, -np.inf, _inexact))
+    lambda x, axes: _log_of_sum(x * math.log(2), axes) / math.log(2), arithmetic.logaddexp2,
+    -np.inf, _inexact))

@@ -52,9 +52,7 @@ def differentiable(function: Callable, *slopes: Callable | None) -> Any:
 
 def with_derivatives(*slopes: Callable) -> Callable[[Callable], Any]:
     """`promote_to_float` with derivatives: a rule ``(tangent, result, *arguments)`` an argument."""
-    def decorate(function: Callable) -> Any:
-        return promote_to_float(differentiable(function, *slopes))
-    return decorate
+    return lambda function: promote_to_float(differentiable(function, *slopes))
 
 
 def promote_to_real(*slopes: Callable | None) -> Callable[[Callable], Any]:

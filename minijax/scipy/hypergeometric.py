@@ -123,7 +123,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     b, s = jnp.where(is_negative, c - b, b), jnp.where(is_negative, 1 / s, s)
     d = c - a - b
     steep = (d < 0) & (s > 0) & ~terminates
-    scale *= jnp.where(steep, s, 1) ** d  # Euler: else its derivative, too, is infinite at 1
+    scale *= jnp.where(steep, s, 1) ** d  # Euler: otherwise the derivative is infinite at 1
     a, b = jnp.where(steep, c - a, a), jnp.where(steep, c - b, b)
     y = jnp.where(terminates, x, jnp.clip(jnp.where(is_negative, x / (x - 1), x), 0, .5))
     f, weighted = _series_sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)

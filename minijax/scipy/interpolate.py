@@ -78,7 +78,7 @@ class RegularGridInterpolator:
         return jnp.reshape(values, (*xi.shape[:-1], *self.values.shape[ndim:]))
 
     def _expand_dims(self, x: Any) -> Any:
-        """One number a point, for all values there."""
+        """One number a point, broadcast to the values at the point."""
         return x[(slice(None), *[None] * (self.values.ndim - len(self.grid)))]
 
     def _evaluate_linear(self, cells: Sequence[Any], fractions: Sequence[Any]) -> Any:
@@ -105,7 +105,7 @@ def _as_points(xi: Any, ndim: int) -> Any:
 
 
 def _find_cell(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
-    """The cell of the grid in which x lies, or the nearest one; and how far in it x lies."""
+    """The cell of the grid that contains x, or the nearest one, and the position of x within it."""
     cell = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
     return cell, (x - grid[cell]) / (grid[cell + 1] - grid[cell])
 

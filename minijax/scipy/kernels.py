@@ -190,6 +190,7 @@ class gaussian_kde:
 
 
 def _log_normalizer(factor: Any) -> Any:
-    """The logarithm of the size of a normal density, of the triangular factor of its precision."""
+    """The logarithm of a normal density's normalisation, from the Cholesky factor of its precision.
+    """
     return (jnp.sum(jnp.log(jnp.diagonal(factor)))
             - .5 * factor.shape[0] * math.log(2 * math.pi))

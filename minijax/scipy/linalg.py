@@ -74,10 +74,9 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
     if trans not in (0, "N", 1, "T", 2, "C"):
         raise ValueError(f"Invalid 'trans' value {trans}")
 
-    def solve(matrix: Any, rhs: Any) -> Any:
-        return lax.linalg.triangular_solve(
-            matrix, rhs, left_side=True, lower=lower, transpose_a=trans not in (0, "N"),
-            conjugate_a=trans in (2, "C"), unit_diagonal=unit_diagonal)
+    solve = functools.partial(
+        lax.linalg.triangular_solve, left_side=True, lower=lower, unit_diagonal=unit_diagonal,
+        transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"))
     a, b = promote_dtypes_inexact(a, b)
     return jnp.vectorize(solve, signature=f"(n,n),{_columns(b)}->{_columns(b)}")(a, b)
 

@@ -16,8 +16,8 @@ from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote
 
 # ── Exponentials ─────────────────────────────────────────────────────────────────────────────
 
-# The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its
-# 1-norm) may be for it: Higham, *The scaling and squaring method revisited* (2005).
+# The coefficients of the [13/13] Padé approximation of exp, and the largest 1-norm of a matrix
+# for it: Higham, *The scaling and squaring method revisited* (2005).
 _PADE = [64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
          129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
          960960., 16380., 182., 1.]
@@ -244,7 +244,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
 
 def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
-    """By the columns of X, where both matrices are triangular."""
+    """By the columns of X, for triangular matrices."""
     (r, u), (s, v) = _complex_schur(a), _complex_schur(b)
     right = jnp.conj(u.T) @ c @ v
 

@@ -88,16 +88,12 @@ def _mirror_index_fixer(index: Any, size: int) -> Any:
     return abs((index + last) % (2 * last) - last)
 
 
-def _reflect_index_fixer(index: Any, size: int) -> Any:
-    """Indices reflected at the edges, so that the edge elements are repeated."""
-    return (_mirror_index_fixer(2 * index + 1, 2 * size + 1) - 1) // 2
-
-
 # Maps an index beyond the edges of an axis to one inside.
 _INDEX_FIXERS: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda index, size: index,
     "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
     "wrap": lambda index, size: index % size,
     "mirror": _mirror_index_fixer,
-    "reflect": _reflect_index_fixer,
+    # at the edges, so that the edge elements are repeated
+    "reflect": lambda index, size: (_mirror_index_fixer(2 * index + 1, 2 * size + 1) - 1) // 2,
 }

@@ -59,7 +59,7 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
                          "jax.flatten_util.ravel_pytree.")
-    defaults = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
+    defaults = {} if tol is None else {"gtol": tol}  # JAX: ignores it
     return _minimize_bfgs(lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
 
 
@@ -83,7 +83,7 @@ class _Search(NamedTuple):
     iteration: Any  # with a finite interval, or without
     count: Any
     is_good: Any
-    status: Any  # 1: the interval is empty; 3: there is no end
+    status: Any  # 1: the interval is empty; 3: it has no finite end
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:

@@ -363,7 +363,9 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
     size = length if nfft is None else static_int(nfft, "nfft of windowed-FFT")
     refuse((size < length, "nfft must be greater than or equal to nperseg."),
            (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
-    signals = _pad_to_longest([jnp.moveaxis(s, axis, -1) for s in signals])
+    signals = [jnp.moveaxis(s, axis, -1) for s in signals]
+    longest = max(s.shape[-1] for s in signals)
+    signals = [_zero_pad(s, longest - s.shape[-1]) for s in signals]
     step = length - overlap
     signals = [_BOUNDARIES[boundary](s, length // 2) for s in signals]
     if padded:
@@ -393,11 +395,6 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
 
 def _zero_pad(x: Any, missing: int) -> Any:
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
-
-
-def _pad_to_longest(signals: list) -> list:
-    longest = max(s.shape[-1] for s in signals)
-    return [_zero_pad(s, longest - s.shape[-1]) for s in signals]
 
 
 def _scale(weights: Any, fs: Any, scaling: str) -> Any:

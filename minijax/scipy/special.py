@@ -85,7 +85,7 @@ def expit(x: Inexact) -> Array:
     return lax.logistic(x)
 
 
-@with_derivatives(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
+@with_derivatives(lambda t, out, x: t / (x * (1 - x)))  # simpler than that of the quotient
 def logit(x: ArrayLike) -> Array:
     """The inverse of the logistic function: ``log(x / (1 - x))``.
 
@@ -99,7 +99,7 @@ def logit(x: ArrayLike) -> Array:
 # ── x log y and relatives, where zero times infinity is zero ─────────────────────────────────
 
 def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
-    is_zero = (x == 0) & (y == y)  # nan stays
+    is_zero = (x == 0) & (y == y)  # but nan for nan
     return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
@@ -280,7 +280,7 @@ def _ndtri(p: Any) -> Any:
     return jnp.where(jnp.abs(q) <= .425, middle, jnp.where(q < 0, -tail, tail))
 
 
-# One over the density there.
+# The reciprocal of the density.
 _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.square(x))))
 
 

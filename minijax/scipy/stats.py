@@ -286,7 +286,7 @@ class expon:
 
 
 def _igamma_arguments(x: Array, a: Array, loc: Array, scale: Array) -> list[Array]:
-    """The arguments of the incomplete gamma functions, of one shape; zero below `loc`."""
+    """The arguments of the incomplete gamma functions, broadcast; x is clamped at `loc`."""
     return jnp.broadcast_arrays(a, jnp.maximum((x - loc) / scale, 0))
 
 

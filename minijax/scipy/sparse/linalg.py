@@ -77,7 +77,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
       ValueError: as `cg`, and for another method.
       TypeError: as `cg`.
     """
-    # JAX: "incremental" looks after each step of a round whether that is enough.
+    # JAX: "incremental" tests for convergence after each step of a round.
     if solve_method not in ("incremental", "batched"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or "
                          "'batched'")
@@ -91,7 +91,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
 
 def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,
             maxiter: int | None, M: Any, can_be_symmetric: bool = False) -> Any:
-    """The solution by a method of flat vectors."""
+    """The solution by a method for flat vectors."""
     b = tree_util.tree_map(jnp.asarray, b)
     x0 = tree_util.tree_map(jnp.zeros_like if x0 is None else jnp.asarray, b if x0 is None else x0)
     apply, near_inverse = _normalize_matvec(A), (lambda x: x) if M is None else _normalize_matvec(M)
@@ -161,7 +161,7 @@ def _cg(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator) -> A
 
 
 def _bicgstab(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator) -> Any:
-    """Van der Vorst: half a step of biconjugate gradients, and one that shortens the residual."""
+    """Van der Vorst: half a step of biconjugate gradients, and one that minimises the residual."""
     shadow, is_unconverged = b - A(x), _is_unconverged(limit, maxiter)
 
     def step(state: tuple) -> tuple:
