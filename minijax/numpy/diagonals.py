@@ -205,9 +205,10 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
     >>> [x.tolist() for x in meshgrid(np.array([1, 2]), np.array([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    refuse((not copy, "jax.numpy.meshgrid only supports copy=True"),
-           (indexing not in ("xy", "ij"), "Valid values for indexing are 'xy' and 'ij', got "
-            f"{indexing}"), error=ValueError)
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     vectors = as_arrays("meshgrid", *xi)
     if any(x.ndim != 1 for x in vectors):
         raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "

@@ -73,9 +73,15 @@ def _reduce(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | 
             where: ArrayLike | None) -> Any:
     """The reduction, in the dtype of the array."""
     reduction, over = _REDUCTIONS[name], _reduction_axes(name, a, axis)
-    if _where_mask(name, where) is not None:
-        a = choose(where, a, convert(reduction.identity(a.dtype), a.dtype))
     axes = tuple(each for each in over if not isinstance(each, str))
+    needs_initial = initial is None and name in ("max", "min")
+    if _where_mask(name, where) is not None:
+        if needs_initial:
+            raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
+                             "where mask one has to specify 'initial'")
+        a = choose(where, a, convert(reduction.identity(a.dtype), a.dtype))
+    if needs_initial and 0 in [a.shape[d] for d in axes]:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
     result = reduction.reduce(a, axes)
     if axis_names := over[len(axes):]:
         if reduction.collective is None:
@@ -169,7 +175,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _max_or_min("max", a, axis, keepdims, initial, where)
+    return _reduce("max", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -182,21 +188,10 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _max_or_min("min", a, axis, keepdims, initial, where)
+    return _reduce("min", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 amax, amin = max, min
-
-
-def _max_or_min(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | None,
-                where: ArrayLike | None) -> Array:
-    axes = _reduction_axes(name, a, axis)
-    if _where_mask(name, where) is not None and initial is None:
-        raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
-                         "where mask one has to specify 'initial'")
-    if initial is None and 0 in [a.shape[each] for each in axes if not isinstance(each, str)]:
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-    return _reduce(name, convert(a, a.dtype), axes, keepdims, initial, where)
 
 
 def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:

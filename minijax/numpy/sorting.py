@@ -29,8 +29,10 @@ _INT = np.dtype("int32")
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
 def _sort_operand(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
-    refuse((kind is not None, f"jax.numpy.{name} has no argument 'kind'; every sort is stable."),
-           (order is not None, f"'order' argument to {name} is not supported."))
+    if kind is not None:
+        raise TypeError(f"jax.numpy.{name} has no argument 'kind'; every sort is stable.")
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
     return array_and_axis(name, a, axis)
 
 
@@ -96,11 +98,14 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         where the array is not sorted.
     """
     # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
-    refuse((side not in ("left", "right"), f"{side!r} is an invalid value for keyword 'side'. "
-            "Expected one of ['left', 'right']."),
-           (method not in (*_COUNTING, "scan", "scan_unrolled"), f"invalid argument {method=}, "
-            "expected one of ['compare_all', 'scan', 'scan_unrolled', 'sort']"),
-           (a.ndim != 1, "a should be 1-dimensional"), error=ValueError)
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
+                         "Expected one of ['left', 'right'].")
+    if method not in (*_COUNTING, "scan", "scan_unrolled"):
+        raise ValueError(f"invalid argument {method=}, expected one of ['compare_all', 'scan', "
+                         "'scan_unrolled', 'sort']")
+    if a.ndim != 1:
+        raise ValueError("a should be 1-dimensional")
     if sorter is not None:
         a = a[sorter]
     if method in _COUNTING:
