@@ -328,10 +328,10 @@ def _window_of(window: Any, nperseg: Any, size: int, dtype: Any) -> tuple[Any, i
 
 
 _BOUNDARIES: dict[str | None, Callable[[Any, int], Any]] = {
-    "even": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], "reflect"),
+    "even": lambda x, n: _pad_time(x, n, n, "reflect"),
     "odd": lambda x, n: _odd_extension(x, n),
-    "constant": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], "edge"),
-    "zeros": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)]),
+    "constant": lambda x, n: _pad_time(x, n, n, "edge"),
+    "zeros": lambda x, n: _pad_time(x, n, n),
     None: lambda x, n: x}
 
 
@@ -365,12 +365,12 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
            (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
     signals = [jnp.moveaxis(s, axis, -1) for s in signals]
     longest = max(s.shape[-1] for s in signals)
-    signals = [_zero_pad(s, longest - s.shape[-1]) for s in signals]
+    signals = [_pad_time(s, 0, longest - s.shape[-1]) for s in signals]
     step = length - overlap
     signals = [_BOUNDARIES[boundary](s, length // 2) for s in signals]
     if padded:
         missing = (-(signals[0].shape[-1] - length) % step) % length
-        signals = [_zero_pad(s, missing) for s in signals]
+        signals = [_pad_time(s, 0, missing) for s in signals]
     if onesided and any(s.dtype.kind == "c" for s in signals):
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
         onesided = False
@@ -393,8 +393,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
     return frequencies, times, jnp.moveaxis(spectra, -1, axis)
 
 
-def _zero_pad(x: Any, missing: int) -> Any:
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+def _pad_time(x: Any, before: int, after: int, mode: str = "constant") -> Any:
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(before, after)], mode)
 
 
 def _scale(weights: Any, fs: Any, scaling: str) -> Any:
