@@ -69,8 +69,7 @@ def _mean_axes(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, 
     return _reduction_axes(name, a, axis)
 
 
-def _reduce(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | None,
-            where: ArrayLike | None) -> Any:
+def _reduce(name: str, a: Any, axis: Axes, keepdims: bool, initial: Any, where: Any) -> Any:
     """The reduction, in the dtype of the array."""
     reduction, over = _REDUCTIONS[name], _reduction_axes(name, a, axis)
     axes = tuple(each for each in over if not isinstance(each, str))
@@ -155,9 +154,8 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     return _sum_or_prod("prod", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
-                 initial: ArrayLike | None, where: ArrayLike | None,
-                 promote_integers: bool = True) -> Array:
+def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, initial: Any,
+                 where: Any, promote_integers: bool = True) -> Array:
     dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     x = convert(a, _accumulation_dtype(dtype))
     return convert(_reduce(name, x, axis, keepdims, initial, where), dtype)
@@ -285,8 +283,7 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
 _mean = mean  # for `var`, which has a parameter `mean`
 
 
-def _count(a: Any, axes: Sequence[int | str], dtype: Any, keepdims: bool,
-           where: ArrayLike | None) -> Any:
+def _count(a: Any, axes: Sequence[int | str], dtype: Any, keepdims: bool, where: Any) -> Any:
     """The number of reduced elements; a literal where there is no mask."""
     if where is None:
         return float(_axes_size(a, axes))

@@ -73,8 +73,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     return lax.reshape(a, sizes)
 
 
-def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any
-                       ) -> tuple[int, ...]:
+def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     """A new shape with -1 inferred; errors show the argument `shape`."""
     total, product = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) > 1:

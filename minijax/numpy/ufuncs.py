@@ -283,8 +283,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
 # ── The ufuncs of `numpy` ────────────────────────────────────────────────────────────────────
 
-def _reduction(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
-               prepare: Callable[[Any], Any]) -> Callable[..., Array]:
+def _reduction(reduce: Callable, join: Callable, identity: Any, prepare: Callable) -> Callable:
     """A reduction of `lax` with an initial value and a mask."""
     def reduced(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         x = prepare(a)
