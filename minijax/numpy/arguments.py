@@ -1,4 +1,4 @@
-"""The arguments of `numpy` functions: checked, converted to one dtype, aligned to one rank.
+"""The arguments of `numpy` functions: checked, promoted to one dtype and one rank.
 
 Stands on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/util.py`.
@@ -23,21 +23,21 @@ from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Alike: TypeAlias = Any  # the same, promoted to one dtype
-Factor: TypeAlias = Any  # the same, but an argument of that dtype keeps its weak type
-Operand: TypeAlias = Any  # promoted to one dtype and one rank: `promote_args`
-Inexact: TypeAlias = Any  # the same, in a floating dtype
-Real: TypeAlias = Any  # the same, in a real floating dtype
-Numeric: TypeAlias = Any  # the same, in a numeric dtype: bools become integers
+Alike: TypeAlias = Any  # of the operands' common dtype
+Factor: TypeAlias = Any  # of the common dtype; an argument of that dtype keeps its weak type
+Operand: TypeAlias = Any  # of the common dtype and rank: `promote_args`
+Inexact: TypeAlias = Any  # of a common floating dtype and rank
+Real: TypeAlias = Any  # of a common real floating dtype and rank
+Numeric: TypeAlias = Any  # of a common numeric dtype and rank: bools become integers
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
 
-# ── What is an array ─────────────────────────────────────────────────────────────────────────
+# ── Array-like arguments ─────────────────────────────────────────────────────────────────────
 
 def is_array_like(x: Any) -> bool:
-    """Whether a function takes `x` for an array; lists and tuples are not.
+    """Whether functions accept `x` as an array; lists and tuples are not accepted.
 
     >>> is_array_like(1.5), is_array_like([1.5])
     (True, False)
@@ -47,7 +47,7 @@ def is_array_like(x: Any) -> bool:
 
 
 def check_arraylike(name: str, *args: Any) -> None:
-    """Refuse lists, tuples, strings and the rest.
+    """Refuse lists, tuples, strings and other objects that are no arrays.
 
     Raises:
       TypeError: naming the function and the position of the argument.
@@ -57,10 +57,10 @@ def check_arraylike(name: str, *args: Any) -> None:
     ...
     TypeError: sum requires ndarray or scalar arguments, got <class 'list'> at position 0.
     """
-    for place, x in enumerate(args):
+    for position, x in enumerate(args):
         if not is_array_like(x):
             raise TypeError(f"{name} requires ndarray or scalar arguments, "
-                            f"got {type(x)} at position {place}.")
+                            f"got {type(x)} at position {position}.")
 
 
 def as_array(name: str, x: Any) -> Array:
@@ -88,14 +88,14 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """
     kind = type(x)
     if kind is int or kind is bool or kind is float:
-        sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
+        sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, but they differ
         return _literal(x, kind, sign, config.enable_x64.value, dtype, weak_type)
     return converted(as_value(x), dtype, weak_type)
 
 
 @caches.remembered(maxsize=4096)
 def _literal(x: Any, kind: type, sign: float, x64: bool, dtype: Any, weak_type: bool) -> Any:
-    """A Python number as a literal: cached, as a program has few and needs them often."""
+    """A Python number as a literal, cached: a program uses few of them, but often."""
     return converted(as_value(x), dtype, weak_type)
 
 
@@ -109,7 +109,7 @@ def like(value: Any, x: Any) -> Any:
 
 
 def weak_if_scalar(x: Any) -> Any:
-    """`x`; of an array the weak type is dropped, as in JAX where a number meets an array.
+    """`x`, which keeps its weak type only if it is a scalar, as JAX's functions of constants do.
 
     >>> weak_if_scalar(like(np.array([1, 2]), as_value(2.5)))
     Array([1., 2.], dtype=float32)
@@ -118,7 +118,7 @@ def weak_if_scalar(x: Any) -> Any:
 
 
 @caches.remembered(maxsize=4096)
-def _joined(parts: tuple, flags: tuple) -> tuple[Any, bool]:
+def _cached_result_type(parts: tuple, flags: tuple) -> tuple[Any, bool]:
     return dtypes.lattice_result_type(*parts)
 
 
@@ -131,7 +131,7 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
     if len(args) == 1 and isinstance(args[0], Array):
         return args[0].dtype, args[0].weak_type
     parts = tuple(type(x) if type(x) in _PYTHON_SCALARS else core.get_aval(x) for x in args)
-    return _joined(parts, (config.enable_x64.value, config.numpy_dtype_promotion.value))
+    return _cached_result_type(parts, (config.enable_x64.value, config.numpy_dtype_promotion.value))
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
@@ -145,27 +145,27 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak_type) for x in args]
 
 
-def _promote_factors(*args: Any) -> list[Any]:
-    """The arguments in their result dtype; only those of another dtype are converted."""
+def _promote_weakly(*args: Any) -> list[Any]:
+    """The arguments in their result dtype; those that have it keep their weak type."""
     dtype, weak_type = result_dtype(*args)
     return [x if isinstance(x, Array) and x.dtype == dtype else convert(x, dtype, weak_type)
             for x in args]
 
 
-def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
-    """The arguments in the dtype that `kind` makes of their result dtype."""
+def _promote_dtypes_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
+    """The arguments in the dtype to which `kind` maps their result dtype."""
     shared, weak_type = result_dtype(*args)
     dtype = dtypes.canonicalize_dtype(kind(shared))
     weak_type = weak_type and shared != dtypes.BOOL  # bools have no weak type
     return [convert(x, dtype, weak_type) for x in args]
 
 
-promote_dtypes_inexact = functools.partial(_promote_to, dtypes.to_inexact_dtype)
-promote_dtypes_numeric = functools.partial(_promote_to, dtypes.to_numeric_dtype)  # not bool
+promote_dtypes_inexact = functools.partial(_promote_dtypes_to, dtypes.to_inexact_dtype)
+promote_dtypes_numeric = functools.partial(_promote_dtypes_to, dtypes.to_numeric_dtype)  # not bool
 
 
 def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[Any]:
-    """The arguments of a function in the dtype it computes in.
+    """The arguments of a function, checked and promoted.
 
     Raises:
       TypeError: for anything but arrays, and for PRNG keys.
@@ -187,7 +187,7 @@ def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[A
 # ── One rank ─────────────────────────────────────────────────────────────────────────────────
 
 def promote_shapes(name: str, *args: Array) -> list[Any]:
-    """The arguments with axes of one in front; scalars, and what fits already, as they are.
+    """The arguments with leading axes of size one up to one rank; scalars stay scalars.
 
     Raises:
       ValueError: where the shapes do not broadcast.
@@ -218,7 +218,7 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """The arguments of a binary function: checked, converted, aligned."""
-    if len(args) == 2:  # most often there is nothing to be done, for two arrays of one type
+    if len(args) == 2:  # the usual case: two arrays of one type, which need nothing
         x, y = args
         if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
             return [x, y]
@@ -246,7 +246,7 @@ def promote_args_real(name: str, *args: Any) -> list[Any]:
 
 
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
-    """The arguments, each repeated to the shape they share.
+    """The arguments, broadcast to their common shape.
 
     Raises:
       ValueError: where the shapes do not broadcast.
@@ -259,7 +259,7 @@ def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
 
 
 def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated to `shape`, by NumPy's rules.
+    """`x` broadcast to `shape`, by NumPy's rules.
 
     Raises:
       ValueError: where it cannot be.
@@ -281,7 +281,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
 # ── Static arguments ─────────────────────────────────────────────────────────────────────────
 
 def static_axes(name: str, axis: Any) -> Any:
-    """An axis argument as an int, None, or a tuple of ints where it is an iterable of any kind.
+    """An axis argument as None, an int, or, from any iterable, a tuple of ints.
 
     Raises:
       ConcretizationTypeError: when it is traced.
@@ -297,7 +297,7 @@ def static_value(x: Any, context: str) -> Any:
     """The value of `x` as a NumPy array.
 
     Raises:
-      ConcretizationTypeError: when it is traced; `context` says where.
+      ConcretizationTypeError: when it is traced; `context` is part of the message.
     """
     return core.concrete_or_error(x, context)
 
@@ -306,13 +306,13 @@ def static_index(x: Any, context: str) -> int:
     """A static count or index: of any integer type, or a bool.
 
     Raises:
-      ConcretizationTypeError: when it is traced; `context` says where.
+      ConcretizationTypeError: when it is traced; `context` is part of the message.
       TypeError: for what is no integer.
     """
     return operator.index(static_value(x, context).tolist())
 
 
-def diagonal_number(k: Any) -> int:
+def diagonal_offset(k: Any) -> int:
     """The offset of a diagonal, to the right of the main one.
 
     Raises:
@@ -324,10 +324,10 @@ def diagonal_number(k: Any) -> int:
         raise ValueError(f"k must be a scalar integer; got {k}") from None
 
 
-def whole_part(x: Any, context: str) -> int:
-    """The integer part of a static count, as JAX takes it by `int`.
+def static_int(x: Any, context: str) -> int:
+    """A static number truncated to an integer, as JAX does by `int`.
 
-    >>> whole_part(2.5, "the size")
+    >>> static_int(2.5, "the size")
     2
     """
     return int(static_value(x, context).tolist())
@@ -346,7 +346,7 @@ def shape_of_argument(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
-    """All axes for None; otherwise the axes counted from the front, none twice.
+    """Axes counted from the front, without duplicates; all of them for None.
 
     >>> canonical_axes(-1, 3), canonical_axes(None, 2)
     ((2,), (0, 1))
@@ -360,30 +360,30 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def check_looked_up(*axes: Any, ndim: int, words: str = "tuple index out of range") -> None:
-    """Refuse an axis out of bounds as JAX does where it indexes the shape.
+def check_axis_index(*axes: Any, ndim: int, message: str = "tuple index out of range") -> None:
+    """Refuse an axis out of bounds with the IndexError of JAX's functions that index the shape.
 
     Raises:
       IndexError: where other functions raise ValueError.
     """
     for axis in axes:
         if isinstance(axis, int) and not -ndim <= axis < ndim:
-            raise errors.with_cure(IndexError(words.format(axis=axis, ndim=ndim)),
+            raise errors.with_cure(IndexError(message.format(axis=axis, ndim=ndim)),
                                    f"axis {axis} is out of bounds for array of dimension {ndim}")
 
 
-AMONG_AXES = "index {axis} is out of bounds for axis 0 with size {ndim}"
+AXIS_INDEX_ERROR = "index {axis} is out of bounds for axis 0 with size {ndim}"
 
 
-def along(name: str, x: Any, axis: Any) -> tuple[Any, int]:
-    """An array and an axis, counted from the front; for None the flat array and 0."""
+def array_and_axis(name: str, x: Any, axis: Any) -> tuple[Any, int]:
+    """An array and an axis, counted from the front; for the axis None, the flat array and 0."""
     x, axis = as_array(name, x), static_axes(name, axis)
     if axis is None:
         return lax.reshape(x, (x.size,)), 0
     return x, canonical_axis(axis, x.ndim)
 
 
-def first_value(name: str, initial: Any) -> Array:
+def initial_value(name: str, initial: Any) -> Array:
     """The initial value of a reduction.
 
     Raises:
@@ -405,10 +405,10 @@ def refuse_out(name: str, out: Any) -> None:
 
 # Only the type of a `Template` is read, so it may be a ShapeDtypeStruct.
 Template = Any
-_PREPARED: dict[str, Callable[..., list[Any]]] = {
+_PREPARE: dict[str, Callable[..., list[Any]]] = {
     "Template": lambda name, x: [x if isinstance(x, core.Typed) else _template(name, x)],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
-    "Factor": lambda name, *args: promoted(name, _promote_factors, *args),
+    "Factor": lambda name, *args: promoted(name, _promote_weakly, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,
     "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
@@ -417,31 +417,31 @@ _OPTIONS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def public(names: dict[str, Any], prefix: str = "") -> None:
-    """Publish the functions of a file of `numpy`: they become its `__all__`.
+    """Publish the functions of a module of `numpy`: they become its `__all__`.
 
-    Their first two required arguments are converted to arrays of the kind that the annotation
-    names; other objects are refused, by an error with the `prefix` before the function's name.
-    A `dtype` must be None or a dtype of arrays, `out` must be None.
+    Their first two required arguments are converted to arrays as the annotation says, or refused
+    by an error that names the function, with the `prefix`. A `dtype` must be None or a dtype of
+    arrays; `out` must be None.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
                  and value.__module__ == names["__name__"]}
-    ready = {function: placed(prepared(function, prefix)) for function in functions.values()}
-    names.update((name, ready[function]) for name, function in functions.items())
+    wrapped = {each: with_device(with_arrays(each, prefix)) for each in functions.values()}
+    names.update((name, wrapped[function]) for name, function in functions.items())
     names["__all__"] = list(functions)
 
 
-def prepared(function: Callable, prefix: str = "") -> Callable:
-    """The function, with its first arguments converted to arrays; the usual call is quick."""
+def with_arrays(function: Callable, prefix: str = "") -> Callable:
+    """The function, with its first arguments converted to arrays; the usual call is fast."""
     code, kinds, name = function.__code__, function.__annotations__, prefix + function.__name__
     positional = code.co_varnames[:code.co_argcount]
     required = positional[:code.co_argcount - len(function.__defaults__ or ())][:2]
     kind = str(kinds.get(required[0])) if required else ""
-    arrays = [each for each in required if kinds.get(each) == kind] if kind in _PREPARED else []
+    arrays = [each for each in required if kinds.get(each) == kind] if kind in _PREPARE else []
     options = {each: check for each, check in _OPTIONS.items() if each in kinds}
     if not arrays and not options:
         return function
-    prepare, first, count = _PREPARED.get(kind, as_arrays), code.co_posonlyargcount, len(arrays)
+    prepare, first, count = _PREPARE.get(kind, as_arrays), code.co_posonlyargcount, len(arrays)
     is_ready, are_left_out = kind == "ArrayLike", options.keys().isdisjoint
     least = min([i for i, each in enumerate(positional) if each in options], default=math.inf)
 
@@ -468,14 +468,14 @@ def prepared(function: Callable, prefix: str = "") -> Callable:
     return functools.wraps(function)((of_one, of_two)[count - 1] if is_plain else of_arrays)
 
 
-def placed(function: Callable) -> Callable:
-    """The function, with its results put on its `device` argument, if it has one."""
+def with_device(function: Callable) -> Callable:
+    """The function, with its results moved to its argument `device`, if it has one."""
     if "device" not in function.__annotations__:
         return function
 
     def on_device(*args: Any, device: Any = None, **named: Any) -> Any:
-        made = function(*args, **named)
-        return on_default_device(made) if device is None else device_put(made, device)
+        out = function(*args, **named)
+        return on_default_device(out) if device is None else device_put(out, device)
     return functools.wraps(function)(on_device)
 
 
@@ -483,7 +483,7 @@ def placed(function: Callable) -> Callable:
 
 def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[Any]],
              note: str = "") -> Callable[..., Array]:
-    """A function of `lax` with prepared arguments and the same documentation."""
+    """A function of `lax` that promotes its arguments, with the docstring of the original."""
     name, text = name or function.__name__, inspect.getdoc(function) or ""
     summary, _, rest = text.replace(f"{function.__name__}(", f"{name}(").partition("\n")
     shows = rest.partition(">>> ")[2].strip().replace("\n", " -> ")
@@ -501,7 +501,7 @@ def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
-    """`x` where the condition holds (is not zero), else `y`: `where` with three arguments."""
+    """`x` where the condition is not zero, else `y`: `where` of three arguments."""
     condition = as_value(condition)
     if condition.dtype != bool:
         condition = condition != 0
@@ -510,10 +510,15 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)
     else:
         x, y = broadcast_arrays_to_one_shape(x, y)
-    # an empty result does not depend on `y`: it needs no derivative
+    # an empty result depends on neither operand, so it has no derivative
     return lax.select(condition, x, y) if x.size else x
 
 
-def places_along(shape: Sequence[int], *axes: int) -> list[Any]:
-    """For each of these axes, the index along it of every element."""
+def broadcast_along(x: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
+    """`x`, whose axes are these axes of the shape, broadcast to it."""
+    return lax.broadcast_in_dim(lax.transpose(x, np.argsort(axes)), shape, sorted(axes))
+
+
+def indices_along(shape: Sequence[int], *axes: int) -> list[Any]:
+    """For each of these axes, the index of every element along it."""
     return [lax.broadcasted_iota(np.dtype("int32"), shape, axis % len(shape)) for axis in axes]

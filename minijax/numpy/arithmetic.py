@@ -19,13 +19,12 @@ from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_array,
                                      check_arraylike, choose, convert, from_lax, like, promote_args,
                                      promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes_inexact,
-                                     promote_dtypes_numeric, promote_shapes, public, result_dtype,
-                                     weak_if_scalar)
+                                     promote_dtypes_inexact, promote_dtypes_numeric, promote_shapes,
+                                     public, result_dtype, weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
 
 
-# `//` and `%` call `lax` directly, as operators must be quick.
+# `//` and `%` call `lax` directly, as operators must be fast.
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
@@ -147,7 +146,7 @@ def floor_divide(x1: Numeric, x2: Numeric, /) -> Array:
 
 
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient rounded down and remainder, from `rem`, so that both are exact."""
+    """The floored quotient and the remainder, both exact, by `rem`."""
     rest = lax.rem(x, y)
     # x / 0 must stay infinite, where (x - rest) / 0 would be nan
     quotient = choose(y == 0, x, x - rest) / y
@@ -204,7 +203,7 @@ def power(x1: Any, x2: Any, /) -> Array:
         return lax.integer_pow(base, exponent)
     x, y = promote_shapes("power", as_value(x1), as_value(x2))
     if dtypes.kind(y.dtype) in "biu" and dtypes.issubdtype(x.dtype, np.inexact):
-        # left as it is: the derivative by x then holds at x = 0
+        # an integer exponent is not converted, so that the derivative by x is correct at x = 0
         dtype, weak = result_dtype(x, y)
         if dtype == x.dtype:
             y = convert(y, np.dtype("int32")) if y.dtype == bool else y
@@ -223,8 +222,8 @@ def _known_integer(x: Any) -> int | None:
 
 
 def _integer_power(x: Any, y: Any) -> Any:
-    """Powers of integers by repeated squaring, over the bits of the exponent."""
-    # as in JAX, 0 to any power but 0 is 0, negative powers included
+    """Powers of integers by repeated squaring."""
+    # as in JAX, 0 to the power of anything but 0 is 0, even of negative numbers
     result: Any = choose((x == 0) & (y != 0), like(0, x), like(1, x))
     for _ in range(6):
         result = choose(y & 1, result * x, result)
@@ -248,7 +247,7 @@ def logaddexp(x1: Inexact, x2: Inexact, /) -> Array:
 @custom_jvp
 def _logaddexp(x: Any, y: Any) -> Any:
     difference = x - y
-    far = difference != difference  # of two infinities, or nan
+    far = difference != difference  # for equal infinities, and nan
     if x.dtype.kind != "c":
         size = lax.abs(difference)
         near = lax.max(x, y) + lax.log1p(lax.exp(-size))
@@ -257,9 +256,9 @@ def _logaddexp(x: Any, y: Any) -> Any:
     larger = choose(lax.real(x) >= lax.real(y), x, y)
     near = larger + lax.log1p(lax.exp(-size))
     z = choose(far, x + y, near)
-    angle = lax.imag(z)  # to be between -pi and pi
-    turns = lax.floor((angle + np.pi) / (2 * np.pi))
-    return lax.complex(lax.real(z), angle - turns * (2 * np.pi))
+    angle = lax.imag(z)  # reduced to between -pi and pi
+    periods = lax.floor((angle + np.pi) / (2 * np.pi))
+    return lax.complex(lax.real(z), angle - periods * (2 * np.pi))
 
 
 @_logaddexp.defjvp
@@ -286,7 +285,7 @@ def logaddexp2(x1: Inexact, x2: Inexact, /) -> Array:
 
 
 def _filled(value: Any, x: Any) -> Any:
-    """As `full_like` makes it: weakly typed only for a scalar."""
+    """A constant of the dtype of x, weakly typed only if x is a scalar, as of `full_like`."""
     return convert(value, x.dtype, x.weak_type and x.ndim == 0)
 
 
@@ -343,7 +342,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
                              _within_32_bits(x2))
     limits = dtypes.finfo(wide.dtype)
     least, most = int(limits.minexp), int(limits.maxexp) - 1
-    # In steps whose factors are finite; a step down goes as far as keeps the last one exact.
+    # In steps with finite factors; a step down is so long that the last one is exact.
     for _ in range(2):
         step = choose(n < least, least + int(limits.nmant) + 1, lax.min(n, like(most, n)))
         wide, n = wide * lax.pow(like(2, wide), step), n - step
@@ -352,7 +351,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _within_32_bits(n: Any) -> Any:
-    """An exponent as int32, clamped far outside the range of exponents."""
+    """An exponent as int32, clamped to limits far beyond those of floats."""
     if n.dtype.itemsize >= 4:
         far = 1 << 24
         n = lax.clamp(like(0 if dtypes.kind(n.dtype) == "u" else -far, n), n, like(far, n))
@@ -369,7 +368,7 @@ def sinc(x: Inexact, /) -> Array:
     size = lax.abs(angle)
     near_zero = size < 0.1
     safe = choose(near_zero, 1, angle)
-    # near zero the series, so that all derivatives hold there as well
+    # the series near zero, so that all derivatives are correct there
     series: Any = like(0, angle)
     for n in (11, 9, 7, 5, 3, 1):
         term = like((-1) ** (n // 2) / math.factorial(n), angle)

@@ -16,8 +16,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions
-from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Inexact, Operand, along,
-                                     broadcast_arrays_to_one_shape, check_looked_up, choose,
+from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Inexact, Operand, array_and_axis,
+                                     broadcast_arrays_to_one_shape, check_axis_index, choose,
                                      convert, like, public, weak_if_scalar)
 from minijax.numpy.joining import pad
 from minijax.numpy.shaping import moveaxis
@@ -35,14 +35,14 @@ def frexp(x: Inexact, /) -> tuple[Array, Array]:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise TypeError("frexp does not support complex-valued inputs")
     x = convert(x, x.dtype)
-    power, is_plain = _power(x), isfinite(x) & (x != 0)
+    power, is_plain = _exponent(x), isfinite(x) & (x != 0)
     # in two steps, as the power itself may overflow
     half = power // 2
-    scaled = x * _two_to(-half, x) * _two_to(half - power, x)
+    scaled = x * _power_of_two(-half, x) * _power_of_two(half - power, x)
     return choose(is_plain, scaled, x), choose(is_plain, power, 0)
 
 
-def _power(x: Any) -> Any:
+def _exponent(x: Any) -> Any:
     """The exponent of `frexp`, from the bits; subnormal numbers are scaled up first."""
     info = ml_dtypes.finfo(x.dtype)
     small = lax.abs(x) < convert(info.smallest_normal, x.dtype)
@@ -53,8 +53,8 @@ def _power(x: Any) -> Any:
     return convert(exponents + (info.minexp - choose(small, info.nmant, 0)), np.dtype("int32"))
 
 
-def _two_to(power: Any, x: Any) -> Any:
-    """A power of two in the dtype of `x`, from its bits; it must be a normal number."""
+def _power_of_two(power: Any, x: Any) -> Any:
+    """2 ** power in the dtype of `x`, from its bits; it must be a normal number."""
     info = ml_dtypes.finfo(x.dtype)
     bits = convert(power + (1 - info.minexp), np.dtype(f"int{info.bits}"))
     return lax.bitcast_convert_type(bits << info.nmant, x.dtype)
@@ -81,7 +81,7 @@ def spacing(x: Inexact, /) -> Array:
         raise ValueError("spacing is not defined for complex inputs.")
     info = ml_dtypes.finfo(x.dtype)
     bits: Any = lax.bitcast_convert_type(x, np.dtype(f"int{info.bits}"))
-    # the power of two below has the same spacing, and something above it
+    # the largest power of two below has the same spacing, and a larger neighbour
     low: Any = lax.bitcast_convert_type(bits >> info.nmant << info.nmant, x.dtype)
     step = lax.nextafter(low, arithmetic.copysign(like(np.inf, low), low)) - low
     return choose(isfinite(x), step, convert(np.nan, x.dtype))
@@ -135,13 +135,11 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     >>> bitwise_count(np.array([-3, 7]))
     Array([2, 3], dtype=uint8)
     """
-    if x.dtype.kind == "b":
-        return convert(x, np.dtype("uint8"))
-    return convert(lax.population_count(abs(x)),
-                   np.dtype("uint8"))
+    count = x if x.dtype.kind == "b" else lax.population_count(abs(x))
+    return convert(count, np.dtype("uint8"))
 
 
-def _places_of_bits(bitorder: str) -> np.ndarray:
+def _bit_shifts(bitorder: str) -> np.ndarray:
     if bitorder not in ("big", "little"):
         raise ValueError("'order' must be either 'little' or 'big'")
     return np.arange(8, dtype=np.uint8)[::-1 if bitorder == "big" else 1]
@@ -155,13 +153,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     if dtypes.kind(a.dtype) not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
-    places = _places_of_bits(bitorder)
-    check_looked_up(axis, ndim=a.ndim, words=AMONG_AXES)
-    x, at = along("packbits", a, axis)
-    bits: Any = convert(moveaxis(x, at, -1) != 0, np.dtype("uint8"))
+    shifts = _bit_shifts(bitorder)
+    check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
+    x, axis = array_and_axis("packbits", a, axis)
+    bits: Any = convert(moveaxis(x, axis, -1) != 0, np.dtype("uint8"))
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
     bits = lax.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    return moveaxis(reductions.sum(bits << places, -1, np.dtype("uint8")), -1, at)
+    return moveaxis(reductions.sum(bits << shifts, -1, np.dtype("uint8")), -1, axis)
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
@@ -176,15 +174,15 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     """
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    places = _places_of_bits(bitorder)
-    check_looked_up(axis, ndim=a.ndim, words=AMONG_AXES)
-    x, at = along("unpackbits", a, axis)
-    bits: Any = (moveaxis(x, at, -1)[..., None] >> places) & 1
+    shifts = _bit_shifts(bitorder)
+    check_axis_index(axis, ndim=a.ndim, message=AXIS_INDEX_ERROR)
+    x, axis = array_and_axis("unpackbits", a, axis)
+    bits: Any = (moveaxis(x, axis, -1)[..., None] >> shifts) & 1
     bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))
     if count is not None:
         missing = max(count - bits.shape[-1], 0)
         bits = pad(bits[..., :count], [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
-    return moveaxis(bits, -1, at)
+    return moveaxis(bits, -1, axis)
 
 
 public(globals())

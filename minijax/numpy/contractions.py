@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and sums of products named by letters: matmul, einsum, ….
+"""Products of matrices and vectors, and tensor contractions: matmul, einsum, ….
 
 Stands on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
 function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum.py`, which asks
@@ -17,11 +17,12 @@ from minijax.util import caches
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_looked_up,
-                                     choose, convert, diagonal_number, like, places_along,
+from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_axis_index,
+                                     choose, convert, diagonal_offset, like, indices_along,
                                      promote_dtypes, promoted, public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
+from minijax.primitives.axes import refuse
 
 Labels = Sequence[str]  # a letter for each axis
 
@@ -30,7 +31,7 @@ Labels = Sequence[str]  # a letter for each axis
 
 def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
                  preferred_element_type: Any, product: Callable[..., Any] = lax.dot_general) -> Any:
-    """`lax.dot_general` as `numpy` calls it: the result keeps dtype and weakness."""
+    """`lax.dot_general` whose result keeps the dtype and weak type of the operands."""
     preferred = dtypes.check_user_dtype_supported(preferred_element_type, "dot")
     weak = preferred is None and x.weak_type and y.weak_type
     out = product(x, y, dimension_numbers, precision=precision,
@@ -38,35 +39,35 @@ def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
     return convert(out, out.dtype, weak)
 
 
-def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
-                *options: Any) -> tuple[Any, list]:
-    """The product of two arrays, summed over the labels that are not needed any more."""
-    x, x_labels = _summed(x, x_labels, {*needed, *y_labels})
-    y, y_labels = _summed(y, y_labels, {*needed, *x_labels})
+def _contract_pair(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
+                   *options: Any) -> tuple[Any, list]:
+    """The product of two arrays, summed over the labels that occur nowhere else."""
+    x, x_labels = _sum_unneeded(x, x_labels, {*needed, *y_labels})
+    y, y_labels = _sum_unneeded(y, y_labels, {*needed, *x_labels})
     shared = [label for label in x_labels if label in y_labels]
     batch = [label for label in shared if label in needed]
     inner = [label for label in shared if label not in needed]
-    of_x, of_y = ([[labels.index(label) for label in group] for group in (inner, batch)]
-                  for labels in (x_labels, y_labels))
-    product = _dot_general(x, y, tuple(zip(of_x, of_y, strict=True)), *options)
+    x_axes, y_axes = ([[labels.index(label) for label in group] for group in (inner, batch)]
+                      for labels in (x_labels, y_labels))
+    product = _dot_general(x, y, tuple(zip(x_axes, y_axes, strict=True)), *options)
     return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
 
 
-def _without_ones(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
-    """Drop the axes of size one that are longer in other arrays: there they are broadcast."""
+def _squeeze_broadcast_axes(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
+    """Drop the axes of size one that are broadcast to the size of other arrays."""
     ones = [d for d, label in enumerate(labels) if x.shape[d] < sizes.get(label, 0)]
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
-def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
-    """Sum over the axes whose label is not needed any more."""
+def _sum_unneeded(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
+    """Sum over the axes whose labels are not needed."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
-    kept = [label for label in labels if label in needed]
-    return (_sum(x, axes) if axes else x), kept
+    remaining = [label for label in labels if label in needed]
+    return (_sum(x, axes) if axes else x), remaining
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum; of bools, whether any is true."""
+    """The sum; of bools, their disjunction."""
     return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
@@ -104,14 +105,14 @@ def matmul(a: Factor, b: Factor, *, precision: Any = None,
     if a.ndim <= 2 and b.ndim <= 2:
         dims: Any = ([inner[0]], [inner[1]]), ([], [])
         return _dot_general(a, b, dims, precision, preferred_element_type)
-    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # refuses what does not fit
+    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # raises if they do not broadcast
     n, m = a.shape[inner[0]], b.shape[inner[1]]
-    if n != m:  # an axis of one does not stretch here, as in a stack it does
+    if n != m:  # unlike a batch axis, a contracted axis of size one does not broadcast
         raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
                         f"({n},) and ({m},).")
-    of_a, row = ("...ij", "i") if a.ndim > 1 else ("j", "")
-    of_b, column = ("...jk", "k") if b.ndim > 1 else ("j", "")
-    return einsum(f"{of_a},{of_b}->...{row}{column}", a, b, precision=precision,
+    a_labels, row = ("...ij", "i") if a.ndim > 1 else ("j", "")
+    b_labels, column = ("...jk", "k") if b.ndim > 1 else ("j", "")
+    return einsum(f"{a_labels},{b_labels}->...{row}{column}", a, b, precision=precision,
                   preferred_element_type=preferred_element_type)
 
 
@@ -133,7 +134,7 @@ def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
     >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    check_looked_up(axis, ndim=np.ndim(x1))
+    check_axis_index(axis, ndim=np.ndim(x1))
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
@@ -174,20 +175,19 @@ def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
       axes: how many of the last axes of `a` and the first of `b`; or the axes of `a` and of `b`.
     """
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
-        of_a, of_b = (each if np.iterable(each) else [each] for each in axes)
+        a_axes, b_axes = (each if np.iterable(each) else [each] for each in axes)
     elif isinstance(axes, int) and not isinstance(axes, bool):
-        count = axes
-        if count > min(a.ndim, b.ndim):
-            raise TypeError(f"Number of tensordot axes (axes {count}) exceeds input ranks "
+        if axes > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks "
                             f"({a.shape} and {b.shape})")
-        of_a, of_b = range(a.ndim - count, a.ndim), range(count)
+        a_axes, b_axes = range(a.ndim - axes, a.ndim), range(axes)
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                         f"lists/tuples of ints, got {axes}.")
-    dims = ([canonical_axis(d, a.ndim) for d in of_a], [canonical_axis(d, b.ndim) for d in of_b])
+    dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
     if len(dims[0]) != len(dims[1]):
         raise TypeError("tensordot requires axes lists to have equal length, "
-                        f"got {list(of_a)} and {list(of_b)}.")
+                        f"got {list(a_axes)} and {list(b_axes)}.")
     return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
@@ -213,11 +213,12 @@ def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    xs, ys = ([*moveaxis(convert(x, x.dtype), at, 0)] for x, at in ((a, axisa), (b, axisb)))
+    xs, ys = ([*moveaxis(convert(x, x.dtype), vector_axis, 0)]
+              for x, vector_axis in ((a, axisa), (b, axisb)))
     if len(xs) not in (2, 3) or len(ys) not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
-    xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # where there is no third
+    xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # a missing third one is 0
     components = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
     return moveaxis(lax.stack(components), 0, axisc) if len(components) == 3 else components[0]
 
@@ -230,8 +231,8 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     Array(5, dtype=int32)
     """
     a = moveaxis(a, (axis1, axis2), (-2, -1))
-    i, j = places_along(a.shape[-2:], 0, 1)
-    masked = choose(i + diagonal_number(offset) == j, a, convert(0, a.dtype))
+    i, j = indices_along(a.shape[-2:], 0, 1)
+    masked = choose(i + diagonal_offset(offset) == j, a, convert(0, a.dtype))
     return reductions.sum(masked, axis=(-2, -1), dtype=dtype)
 
 
@@ -275,22 +276,22 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     Raises:
       ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
     """
-    subscripts, operands = _as_text(subscripts, operands)
+    subscripts, operands = _as_subscripts(subscripts, operands)
     arrays = promoted("einsum", promote_dtypes, *operands)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, [x.shape for x in arrays])
-    left = [_diagonal(*_without_ones(x, term, sizes))
-            for x, term in zip(arrays, terms, strict=True)]
-    order = _order(optimize, [labels for _, labels in left], [x.shape for x, _ in left], result)
-    for step in order:
-        (x, labels), *others = [left[place] for place in step]
-        left = [each for place, each in enumerate(left) if place not in step]
+    remaining = [_diagonal(*_squeeze_broadcast_axes(x, term, sizes))
+                 for x, term in zip(arrays, terms, strict=True)]
+    shapes = [x.shape for x, _ in remaining]
+    for step in _path(optimize, [labels for _, labels in remaining], shapes, result):
+        (x, labels), *others = [remaining[position] for position in step]
+        remaining = [each for position, each in enumerate(remaining) if position not in step]
         for later, (y, y_labels) in enumerate(others, 1):
-            needed = {*result}.union(*(labels for _, labels in (*left, *others[later:])))
-            x, labels = _contracted(x, labels, y, y_labels, needed, precision,
-                                    preferred_element_type, _dot_general)
-        left.append((x, labels))
-    x, labels = _summed(*left[0], {*result})
+            needed = {*result}.union(*(labels for _, labels in (*remaining, *others[later:])))
+            x, labels = _contract_pair(x, labels, y, y_labels, needed, precision,
+                                       preferred_element_type, _dot_general)
+        remaining.append((x, labels))
+    x, labels = _sum_unneeded(*remaining[0], {*result})
     return lax.transpose(x, [labels.index(label) for label in result])
 
 
@@ -301,45 +302,45 @@ def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
     >>> einsum_path("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))[0]
     [(1, 2), (0, 1)]
     """
-    subscripts, operands = _as_text(subscripts, operands)
+    subscripts, operands = _as_subscripts(subscripts, operands)
     shapes = [np.shape(x) for x in operands]
     terms, result = _parse(subscripts, tuple(map(len, shapes)))
-    _sizes(terms, shapes)  # refuses what does not fit
-    path = [tuple(step) for step in _order(optimize, terms, shapes, result)]
+    _sizes(terms, shapes)  # raises if sizes differ
+    path = [tuple(step) for step in _path(optimize, terms, shapes, result)]
     return path, _path_of_numpy(terms, shapes, result, ["einsum_path", *path])[1]
 
 
-# The strategies of opt_einsum, which JAX calls; here they mean "greedy" and "optimal" of NumPy.
-_QUICK = ("greedy", "eager", "opportunistic")
-_THOROUGH = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-all", "branch-1",
-             "branch-2", "random-greedy", "random-greedy-128")
+# The strategies of opt_einsum, which JAX uses; here NumPy's "greedy" and "optimal".
+_GREEDY = ("greedy", "eager", "opportunistic")
+_OPTIMAL = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-all", "branch-1",
+            "branch-2", "random-greedy", "random-greedy-128")
 
 
-def _order(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
-           ) -> Sequence[Sequence[int]]:
+def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
+          ) -> Sequence[Sequence[int]]:
     """The contraction path: the positions of the operands of each step."""
     if not isinstance(optimize, str | bool):
-        left = len(terms) - sum(len(step) - 1 for step in optimize)
-        if left != 1:
-            raise ValueError(f"the steps {optimize} leave {left} arrays instead of one; "
+        count = len(terms) - sum(len(step) - 1 for step in optimize)
+        if count != 1:
+            raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "
                              "optimize=True finds steps.")
         return optimize
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
-    if optimize not in (True, False, *_QUICK, *_THOROUGH):
+    if optimize not in (True, False, *_GREEDY, *_OPTIMAL):
         raise KeyError(f"Path optimizer '{optimize}' not found, valid options are "
-                       f"{ {*_QUICK, *_THOROUGH} }")
+                       f"{ {*_GREEDY, *_OPTIMAL} }")
     if optimize is False or len(set().union(*terms)) > len(string.ascii_letters):
         return [(0, 1)] * (len(terms) - 1)
-    return _least_work(tuple(map("".join, terms)), tuple(shapes), "".join(result),
-                       optimize not in _QUICK and len(terms) <= 5)
+    return _optimal_path(tuple(map("".join, terms)), tuple(shapes), "".join(result),
+                         optimize not in _GREEDY and len(terms) <= 5)
 
 
 @caches.remembered(maxsize=256)
-def _least_work(terms: tuple, shapes: tuple, result: str, thorough: bool
-                ) -> Sequence[Sequence[int]]:
-    """NumPy's contraction path; if `thorough`, the best of all orders."""
-    search = "optimal" if thorough else "greedy"
+def _optimal_path(terms: tuple, shapes: tuple, result: str, is_optimal: bool
+                  ) -> Sequence[Sequence[int]]:
+    """NumPy's contraction path; if `is_optimal`, the best of all."""
+    search = "optimal" if is_optimal else "greedy"
     return tuple(_path_of_numpy(terms, shapes, result, (search, 1 << 60))[0][1:])
 
 
@@ -356,27 +357,27 @@ def _path_of_numpy(terms: Sequence[Labels], shapes: Sequence[tuple], result: Lab
 
 def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
     """The elements at which axes of the same label have the same index."""
-    kept: list = []
+    remaining: list = []
     for label in labels:
-        if label in kept:
-            i, j = places_along(x.shape, kept.index(label), len(kept))
+        if label in remaining:
+            i, j = indices_along(x.shape, remaining.index(label), len(remaining))
             zeros = lax.full_like(x, 0)
-            x = _sum(lax.select(i == j, x, zeros), (len(kept),))
+            x = _sum(lax.select(i == j, x, zeros), (len(remaining),))
         else:
-            kept.append(label)
-    return x, kept
+            remaining.append(label)
+    return x, remaining
 
 
-def _symbol(place: int) -> str:
-    """The letter of a label: first those of the alphabet."""
+def _symbol(index: int) -> str:
+    """The letter of a label; the first ones are those of the alphabet."""
     letters = string.ascii_letters
-    return letters[place] if place < len(letters) else chr(140 + place)
+    return letters[index] if index < len(letters) else chr(140 + index)
 
 
-def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
-    """An equation as text, and its arrays; it may be written ``x, [0, 1], y, [1, 2], [0, 2]``.
+def _as_subscripts(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
+    """The subscripts and the arrays of an equation, which may be ``x, [0, 1], y, [1, 2], [0, 2]``.
 
-    Such labels are letters in the order in which they are sorted.
+    Such labels become letters, in ascending order.
     """
     if isinstance(subscripts, str):
         return subscripts, operands
@@ -388,23 +389,23 @@ def _as_text(subscripts: Any, operands: tuple) -> tuple[str, tuple]:
     except TypeError:
         raise TypeError("For this input type lists must contain either Ellipsis or hashable and "
                         "comparable object (e.g. int, str).") from None
-    symbols = {label: _symbol(place) for place, label in enumerate(labels)} | {Ellipsis: "..."}
+    symbols = {label: _symbol(i) for i, label in enumerate(labels)} | {Ellipsis: "..."}
     terms = ["".join(symbols[label] for label in each) for each in lists]
     return "->".join([",".join(terms[:count]), *terms[count:]]), interleaved[:arrays_end:2]
 
 
 @caches.remembered(maxsize=256)
 def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
-    """The letters of every operand and of the result; those that "..." stands for are new ones."""
+    """The letters of every operand and of the result, with new ones in place of "..."."""
     subscripts = subscripts.replace(" ", "")
-    left, arrow, result = subscripts.partition("->")
-    terms = left.split(",")
-    if {"-", ">"} & {*left, *result}:
+    inputs, arrow, result = subscripts.partition("->")
+    terms = inputs.split(",")
+    if {"-", ">"} & {*inputs, *result}:
         raise ValueError("Subscripts can only contain one '->'.")
     if len(terms) != len(ranks):
         raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number "
                          f"of operands, {len(ranks)}.")
-    counts = [_rank_of_dots(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    counts = [_ellipsis_rank(term, rank) for term, rank in zip(terms, ranks, strict=True)]
     new = [symbol for symbol in map(_symbol, range(len(subscripts) + max(counts)))
            if symbol not in subscripts][:max(counts)]
     terms = [term.replace("...", "".join(new[len(new) - count:]))
@@ -422,29 +423,27 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     return terms, result
 
 
-def _rank_of_dots(term: str, rank: int) -> int:
-    """The number of axes that "..." stands for."""
+def _ellipsis_rank(term: str, rank: int) -> int:
+    """The number of axes that "..." represents."""
     if "." not in term:
         return 0
-    if term.count(".") != 3 or "..." not in term:
-        raise ValueError("Invalid Ellipses.")
-    if rank < len(term) - 3:
-        raise ValueError("Ellipses lengths do not match.")
+    refuse((term.count(".") != 3 or "..." not in term, "Invalid Ellipses."),
+           (rank < len(term) - 3, "Ellipses lengths do not match."), error=ValueError)
     return rank - (len(term) - 3)
 
 
 def _sizes(terms: Sequence[Labels], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """The size of the axes of each label; ones broadcast."""
     sizes: dict[str, int] = {}
-    for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+    for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         if len(term) != len(shape):
             raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
-                             f"of indices for operand {place}.")
+                             f"of indices for operand {position}.")
         for label, size in zip(term, shape, strict=True):
             previous = sizes.setdefault(label, size)
             if 1 not in (previous, size) and previous != size:
-                raise ValueError(f"Size of label '{label}' for operand {place} ({previous}) does "
-                                 f"not match previous terms ({size}).")
+                raise ValueError(f"Size of label '{label}' for operand {position} ({previous}) "
+                                 f"does not match previous terms ({size}).")
             sizes[label] = max(previous, size)
     return sizes
 

@@ -1,4 +1,4 @@
-"""Making arrays: from Python and NumPy values, from a shape, from a range.
+"""Creation of arrays: from Python and NumPy values, from a shape, from a range.
 
 Stands on `shaping` and `interchange`.  Chapters 01 and 15, *Non-array inputs*.
 In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
@@ -48,10 +48,10 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
     core.base_trace.notify("cast", object, dtype)
-    made = _array(object, dtype)
-    if made.ndim < ndmin:
-        made = lax.broadcast_to_rank(made, ndmin)
-    return alias(made) if copy and made is object else made
+    out = _array(object, dtype)
+    if out.ndim < ndmin:
+        out = lax.broadcast_to_rank(out, ndmin)
+    return alias(out) if copy and out is object else out
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
@@ -64,7 +64,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
     >>> asarray(x) is x
     True
     """
-    if not copy and interchange.lies_on_a_gpu(a):
+    if not copy and interchange.is_on_gpu(a):
         a = _narrowed(interchange.from_gpu(a))
     if dtype is None and isinstance(a, Array) and not copy:
         return a
@@ -105,13 +105,13 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def _array(x: Any, dtype: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return _array_of_sequence(x, dtype)
-    x = _typed(x)
+    x = _as_typed(x)
     if isinstance(x, Array):
         return x if dtype is None else convert(x, dtype)
     return _array_of_numpy(x, dtype)
 
 
-def _typed(x: Any) -> Any:
+def _as_typed(x: Any) -> Any:
     """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
@@ -120,13 +120,13 @@ def _typed(x: Any) -> Any:
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
-    if interchange.lies_on_a_gpu(x):
+    if interchange.is_on_gpu(x):
         return _narrowed(interchange.copied(interchange.from_gpu(x)))
     return x if isinstance(x, np.generic | Array) else np.asarray(x)
 
 
 def _narrowed(x: Any) -> Any:
-    """64 bits as 32, unless 64 are enabled."""
+    """The array with 64 bits narrowed to 32, unless 64 bits are enabled."""
     dtype = dtypes.canonicalize_dtype(x.dtype)
     core.base_trace.notify("narrow", x, dtype)
     return x if x.dtype == dtype else convert(x, dtype)
@@ -135,14 +135,14 @@ def _narrowed(x: Any) -> Any:
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         value = core.as_value(x)
-        if dtypes.python_type(x) is not None:  # for others `as_value` notes it
+        if dtypes.python_type(x) is not None:  # of others `as_value` notifies
             core.base_trace.notify("narrow", x, value.dtype)
         return alias(value)
     if dtypes.python_type(x) is None:
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
     elif dtype == dtypes.dtype(x):
-        core.as_value(x)  # refuses an integer that does not fit
+        core.as_value(x)  # raises for an integer that does not fit
     values = np.array(x, dtype=dtype, order="C")
     if not dtypes.is_valid_dtype(values.dtype):
         raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
@@ -174,7 +174,7 @@ def _leaves(items: Sequence) -> Iterator[Any]:
         if isinstance(item, (list, tuple)):
             yield from _leaves(item)
         else:
-            yield _typed(item)
+            yield _as_typed(item)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

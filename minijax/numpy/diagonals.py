@@ -14,21 +14,21 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, diagonal_number, like, places_along, public)
+                                     convert, diagonal_offset, like, indices_along, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape, check_sizes, replaced
+from minijax.primitives.axes import canonical_shape, check_sizes, refuse, replaced
 
 
 def _on_diagonal(rows: int, columns: int, k: int) -> Any:
     """True on the diagonal that starts `k` columns to the right."""
-    i, j = places_along((rows, columns), 0, 1)
-    return i + diagonal_number(k) == j
+    i, j = indices_along((rows, columns), 0, 1)
+    return i + diagonal_offset(k) == j
 
 
 def _below_diagonal(rows: int, columns: int, k: int) -> Any:
-    """True on that diagonal, and below."""
-    i, j = places_along((rows, columns), 0, 1)
+    """True on the diagonal that starts `k` columns to the right, and below."""
+    i, j = indices_along((rows, columns), 0, 1)
     return i + operator.index(k) >= j
 
 
@@ -91,7 +91,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
 
 def _sizes(rows: Any, columns: Any) -> tuple[int, ...]:
-    """The numbers of rows and columns of a matrix, which is square where there is but one."""
+    """The numbers of rows and columns of a matrix, square by default."""
     sizes = canonical_shape((rows, rows if columns is None else columns))
     check_sizes("broadcast_in_dim", "shape", sizes)
     return sizes
@@ -189,10 +189,8 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    if inplace:
-        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
-    if wrap:
-        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    refuse((inplace, "JAX arrays are immutable, must use inplace=False"),
+           (wrap, "wrap=True is not implemented, must use wrap=False"), error=NotImplementedError)
     a = as_array("fill_diagonal", a)
     _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
@@ -217,7 +215,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
                          f"{[x.shape for x in vectors]}")
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
-        axes[:2] = 1, 0  # its own inverse
+        axes[:2] = 1, 0  # a permutation that is its own inverse
     shape = [1 if sparse else vectors[axis].size for axis in axes]
     return [lax.broadcast_in_dim(x, replaced(shape, axis, x.size), (axis,))
             for axis, x in zip(axes, vectors, strict=True)]

@@ -99,7 +99,7 @@ def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) ->
 
 
 def read_only(buffer: np.ndarray) -> np.ndarray:
-    """A view that nobody can make writeable, as its base is a read-only buffer."""
+    """A view that cannot be made writeable, as its base is a read-only buffer."""
     if buffer.base is None or not buffer.size:
         return buffer.view()
     memory: Any = buffer.reshape(-1).view(np.uint8)
@@ -113,6 +113,3 @@ def reduced(x: Array) -> tuple[Any, tuple]:
     if concrete is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
     return core.array_from_buffer, (concrete._buffer, x.aval)
-
-
-# ── Where it lies ────────────────────────────────────────────────────────────────────────────

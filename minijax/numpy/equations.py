@@ -1,4 +1,4 @@
-"""Systems of equations and what comes with them: solve, inv, det, slogdet, cond, pinv, lstsq, ….
+"""Linear equations, determinants, least squares: solve, inv, det, slogdet, cond, pinv, lstsq, ….
 
 Stands on `lax.linalg`.  Capstones; chapter 10 for the rules of their derivatives.
 In JAX: `jax/_src/numpy/linalg.py`.
@@ -19,7 +19,7 @@ from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, choose, convert,
-                                     places_along, promote_dtypes_inexact, promoted, public,
+                                     indices_along, promote_dtypes_inexact, promoted, public,
                                      static_value)
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
@@ -130,7 +130,7 @@ def det(a: Inexact) -> Array:
 
 
 def _small_det(a: Any) -> Array:
-    """By Leibniz: all products of one element a row and a column, with their signs."""
+    """The formula of Leibniz."""
     n = a.shape[-1]
     if n == 3:
         p = [a[..., 0, i] * a[..., 1, j] * a[..., 2, k]
@@ -143,7 +143,7 @@ def _small_det(a: Any) -> Array:
 
 @custom_jvp
 def _det(a: Any) -> Array:
-    _, _, diagonal, parity = _eliminated(a)
+    _, _, diagonal, parity = _lu_parts(a)
     return reductions.prod(diagonal, -1) * parity
 
 
@@ -151,29 +151,29 @@ def _det(a: Any) -> Array:
 def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     """The trace of the adjugate times the tangent, without a division by the last pivot.
 
-    So the derivative holds at matrices of rank n - 1, too.
+    This derivative is also correct at matrices of rank n - 1.
     """
     [a], [a_dot] = primals, tangents
-    factors, permutation, diagonal, parity = _eliminated(a)
+    factors, permutation, diagonal, parity = _lu_parts(a)
     others = reductions.prod(diagonal[..., :-1], -1) * parity
     whole = others * diagonal[..., -1]
     rows = take_along_axis(a_dot, permutation[..., None], -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
                                     unit_diagonal=True)
-    row, column = places_along(factors.shape, -2, -1)
+    row, column = indices_along(factors.shape, -2, -1)
     is_last = row == a.shape[-1] - 1
     scale = choose(is_last, others[..., None, None], whole[..., None, None])
-    no_pivot = is_last | (factors == 0)  # ones stand for the last, and for zeros
-    pivots = choose((row == column) & no_pivot, 1, factors)
+    is_replaced = is_last | (factors == 0)  # the last pivot and zeros, by ones
+    pivots = choose((row == column) & is_replaced, 1, factors)
     x = lax.linalg.triangular_solve(pivots, scale * x, left_side=True)
     return whole, contractions.trace(x, axis1=-2, axis2=-1)
 
 
-def _eliminated(a: Any) -> tuple[Any, Any, Any, Any]:
-    """L and U in one, the order of rows, U's diagonal, and -1 for an odd number of exchanges."""
+def _lu_parts(a: Any) -> tuple[Any, Any, Any, Any]:
+    """L and U in one array, the permutation of the rows, U's diagonal, the permutation's parity."""
     factors, pivots, permutation = lax.linalg.lu(a)
-    [places] = places_along(pivots.shape, -1)
-    is_odd = reductions.sum(pivots != places, -1, dtype=np.int32) & 1
+    [indices] = indices_along(pivots.shape, -1)
+    is_odd = reductions.sum(pivots != indices, -1, dtype=np.int32) & 1
     return (factors, permutation, diagonals.diagonal(factors, axis1=-2, axis2=-1),
             convert(1 - 2 * is_odd, a.dtype))
 
@@ -191,16 +191,16 @@ def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`).")
     _check_square("slogdet()", a)
-    is_weak = a.weak_type and 0 < a.shape[-1] <= 2  # in JAX a formula
+    is_weak = a.weak_type and 0 < a.shape[-1] <= 2  # for which JAX has a formula
     return SlogdetResult(*(convert(x, x.dtype, is_weak) for x in _slogdet(a)))
 
 
 @custom_jvp
 def _slogdet(a: Any) -> tuple:
-    _, _, diagonal, parity = _eliminated(a)
+    _, _, diagonal, parity = _lu_parts(a)
     signs: Any = lax.sign(diagonal)
     size = reductions.sum(lax.log(lax.abs(diagonal)), -1)
-    if a.shape[-1] <= 2:  # in JAX a formula, in which nan has no sign
+    if a.shape[-1] <= 2:  # JAX's formula, in which nan has no sign
         return reductions.prod(signs, -1) * parity, size
     if a.dtype.kind != "c":
         signs = choose(signs == signs, signs, 1)
@@ -218,8 +218,8 @@ def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
     if not dtypes.issubdtype(a.dtype, np.complexfloating):
         return (sign, size), (lax.full_like(sign, 0), growth)
     real = lax.real(growth)
-    turn = growth - lax.complex(real, lax.full_like(real, 0))
-    return (sign, size), (turn * sign, real)
+    phase = growth - lax.complex(real, lax.full_like(real, 0))
+    return (sign, size), (phase * sign, real)
 
 
 # ── Powers ───────────────────────────────────────────────────────────────────────────────────
@@ -278,13 +278,13 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
 def _pinv(a: Any, rtol: Any) -> Any:
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     largest = reductions.max(s, -1, keepdims=True, initial=0)
-    inverse = _inverse(s, s > convert(rtol, s.dtype)[..., None] * largest)
+    inverse = _safe_reciprocal(s, s > convert(rtol, s.dtype)[..., None] * largest)
     return adjoint(vh) @ (inverse[..., None] * adjoint(u))
 
 
-def _inverse(s: Any, kept: Any) -> Any:
-    """One over each singular value that is kept; zero for the others."""
-    return choose(kept, 1 / choose(kept, s, 1), 0)
+def _safe_reciprocal(s: Any, mask: Any) -> Any:
+    """One over each singular value in the mask; zero for the others."""
+    return choose(mask, 1 / choose(mask, s, 1), 0)
 
 
 @_pinv.defjvp
@@ -292,11 +292,11 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     """Golub and Pereyra, *The differentiation of pseudo-inverses* (1973), theorem 4.3."""
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pinv(a, rtol)
-    turned, p_turned = adjoint(a_dot), adjoint(p)
-    change = -(p @ a_dot @ p)
-    left = p @ p_turned @ (turned - turned @ a @ p)
-    right = (turned - p @ (a @ turned)) @ (p_turned @ p)
-    return p, change + (left + right)
+    a_dot_h, p_h = adjoint(a_dot), adjoint(p)
+    inner = -(p @ a_dot @ p)
+    left = p @ p_h @ (a_dot_h - a_dot_h @ a @ p)
+    right = (a_dot_h - p @ (a @ a_dot_h)) @ (p_h @ p)
+    return p, inner + (left + right)
 
 
 def cond(x: Any, p: Any = None) -> Array:
@@ -339,7 +339,7 @@ def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = 
     if M.ndim < 2:
         return lax.convert_element_type(reductions.any(M != 0), np.dtype("int32"))
     values = lax.linalg.svd(symmetrized(M) if hermitian else M, compute_uv=False)
-    tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
+    tol = rtol if tol is None else tol  # in JAX, too, rtol is not relative
     if tol is None:
         eps = max(M.shape[-2:]) * dtypes.finfo(values.dtype).eps
         tol = reductions.max(values, -1, initial=0) * eps
@@ -375,9 +375,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
-    kept = s >= small * reductions.max(s, initial=0)
-    rank = reductions.sum(kept, dtype=dtypes.default_int_dtype())
-    x = adjoint(vh) @ (_inverse(s, kept)[:, None] * (adjoint(u) @ sides))
+    mask = s >= small * reductions.max(s, initial=0)
+    rank = reductions.sum(mask, dtype=dtypes.default_int_dtype())
+    x = adjoint(vh) @ (_safe_reciprocal(s, mask)[:, None] * (adjoint(u) @ sides))
     gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):

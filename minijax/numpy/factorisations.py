@@ -1,4 +1,4 @@
-"""Factorisations of matrices, and norms: cholesky, eigh, qr, svd, norm, ….
+"""Factorisations of matrices, and norms: cholesky, eig, eigh, qr, svd, norm, ….
 
 Stands on `reductions`, `lax.linalg`.  Chapter 20, *Precision*; capstones with Gaussian processes.
 In JAX: `jax/_src/numpy/linalg.py`.
@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import diagonals, reductions
-from minijax.numpy.arguments import (Axes, Inexact, canonical_axes, choose, convert, places_along,
+from minijax.numpy.arguments import (Axes, Inexact, canonical_axes, choose, convert, indices_along,
                                      public)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
@@ -22,6 +22,7 @@ from minijax.numpy.sorting import argsort
 from minijax.primitives.linalg import adjoint
 
 
+EigResult = namedtuple("EigResult", "eigenvalues eigenvectors")
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
 QRResult = namedtuple("QRResult", "Q R")
 SVDResult = namedtuple("SVDResult", "U S Vh")
@@ -40,6 +41,44 @@ def cholesky(a: Inexact, *, upper: bool = False, symmetrize_input: bool = True) 
     """
     factor = lax.linalg.cholesky(adjoint(a) if upper else a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
+
+
+def eig(a: Inexact) -> EigResult:
+    """The eigenvalues and eigenvectors of matrices: ``a @ v[:, i] = w[i] * v[:, i]``.
+
+    Args:
+      a: square matrices, floats or complex, of shape (…, n, n).
+
+    Returns:
+      Complex numbers: eigenvalues of shape (…, n), in LAPACK's order, and vectors of length 1 as
+      columns, of shape (…, n, n).  The numbers are computed on the host.
+
+    >>> import numpy as np
+    >>> eig(np.array([[0., 1.], [-1., 0.]])).eigenvalues
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+
+    Raises:
+      ValueError, TypeError: for other than square matrices.
+      NotImplementedError: for derivatives of the vectors, and for 16-bit floats.
+    """
+    return EigResult(*lax.linalg.eig(a, compute_left_eigenvectors=False))
+
+
+def eigvals(a: Inexact) -> Array:
+    """The eigenvalues of matrices, as complex numbers.
+
+    Args:
+      a: square matrices, floats or complex, of shape (…, n, n).
+
+    >>> import numpy as np
+    >>> eigvals(np.array([[2., 0.], [0., 3.]]))
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
+
+    Raises:
+      ValueError, TypeError: for other than square matrices.
+    """
+    return lax.linalg.eig(a, compute_left_eigenvectors=False,
+                          compute_right_eigenvectors=False)[0]
 
 
 def eigh(a: Inexact, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
@@ -86,18 +125,18 @@ def qr(a: Inexact, mode: str = "reduced") -> Any:
 
 
 def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
-    """R with the vectors of the reflections whose product is Q below it; and their factors.
+    """R, below it the vectors of the Householder reflections whose product is Q; their factors.
 
     Q is ``I - V T Vᴴ`` with V lower and T upper triangular, so V and T Vᴴ are the L and U of I - Q.
     """
     m, k = q.shape[-2:]
-    rows, columns = places_along((m, k), 0, 1)
+    rows, columns = indices_along((m, k), 0, 1)
     below: Any = rows[:, 0]
 
     def eliminate(j: Any, a: Any) -> Any:
         row, column = a[..., j, :], a[..., j]
         pivot = row[..., j, None]
-        # a factor is 0, or at least 1: anything small is what rounding left of 0
+        # a factor is 0 or at least 1: smaller ones are rounding errors
         is_some = (lax.abs(pivot) > .5) & (below > j)
         vector: Any = choose(is_some, column / choose(is_some, pivot, 1), 0)
         a = choose(columns > j, a - vector[..., None] * row[..., None, :], a)

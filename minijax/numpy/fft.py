@@ -1,4 +1,4 @@
-"""`minijax.numpy.fft`: Fourier transforms along any axes, and what is used beside them.
+"""`minijax.numpy.fft`: Fourier transforms along any axes, their frequencies and shifts.
 
 Stands on `lax.fft`, which transforms the last axes.
 In JAX: `jax/_src/numpy/fft.py`.
@@ -21,23 +21,27 @@ from minijax.primitives.fft import FftType
 from minijax.util.tracebacks import export_all as _export_all
 
 Shape = Sequence[int] | None
+Sizes = tuple[int, ...] | None
 
-# ── One implementation of all transforms ─────────────────────────────────────────────────────
+# ── The implementation of all transforms ─────────────────────────────────────────────────────
 
-def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm: str | None
-               ) -> Array:
-    """Axes go last, are cut or filled with zeros to the sizes `s`, transformed, and go back."""
+def _transform(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+    """The axes are moved last, cut or padded to the sizes `s`, transformed, and moved back."""
+    if name.endswith("fft"):  # one size and one axis
+        s, axes = (None if each is None else [each] for each in (s, axes))
+    elif name.endswith("2") and len(axes) != 2:
+        raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
     x, sizes = as_array(f"jax.numpy.fft.{name}", a), _sizes(s)
-    places = _places(name, x.ndim, sizes, axes)
-    last = tuple(range(-len(places), 0))
-    x = shaping.moveaxis(x, places, last)
-    taken, fft_lengths = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
-    out: Any = lax.fft(_fitted(x, taken), fft_type, fft_lengths)
+    axes = _transform_axes(name, x.ndim, sizes, axes)
+    last = tuple(range(-len(axes), 0))
+    x = shaping.moveaxis(x, axes, last)
+    in_sizes, fft_lengths = _lengths(fft_type, x.shape[x.ndim - len(axes):], sizes)
+    out: Any = lax.fft(_resize_axes(x, in_sizes), fft_type, fft_lengths)
     scale = _scale(norm, math.prod(fft_lengths), name.startswith("i"))
-    return shaping.moveaxis(out if scale == 1 else out * scale, last, places)
+    return shaping.moveaxis(out if scale == 1 else out * scale, last, axes)
 
 
-def _sizes(s: Shape) -> tuple[int, ...] | None:
+def _sizes(s: Shape) -> Sizes:
     if s is None:
         return None
     sizes = tuple(map(operator.index, s))
@@ -46,9 +50,8 @@ def _sizes(s: Shape) -> tuple[int, ...] | None:
     return sizes
 
 
-def _places(name: str, ndim: int, sizes: tuple[int, ...] | None, axes: Shape) -> tuple[int, ...]:
-    """The axes that are transformed: the last ones, as many as there are sizes, if none is named.
-    """
+def _transform_axes(name: str, ndim: int, sizes: Sizes, axes: Shape) -> tuple[int, ...]:
+    """The axes that are transformed: by default the last ones, as many as there are sizes."""
     if axes is None:
         return tuple(range(ndim - (ndim if sizes is None else len(sizes)), ndim))
     if sizes is not None and len(sizes) != len(axes):
@@ -58,9 +61,8 @@ def _places(name: str, ndim: int, sizes: tuple[int, ...] | None, axes: Shape) ->
     return tuple(axes)
 
 
-def _lengths(fft_type: FftType, shape: tuple[int, ...], sizes: tuple[int, ...] | None
-             ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The input sizes of the axes, half a spectrum for `irfft`, and the transform's lengths."""
+def _lengths(fft_type: FftType, shape: tuple[int, ...], sizes: Sizes) -> Sequence[tuple[int, ...]]:
+    """The sizes of the input, half a spectrum for `irfft`, and the lengths of the transform."""
     if fft_type is not FftType.IRFFT or not shape:
         return sizes or shape, sizes or shape
     if sizes is None:
@@ -68,8 +70,8 @@ def _lengths(fft_type: FftType, shape: tuple[int, ...], sizes: tuple[int, ...] |
     return (*sizes[:-1], sizes[-1] // 2 + 1), sizes
 
 
-def _fitted(x: Array, sizes: tuple[int, ...]) -> Array:
-    """The last axes cut, or filled with zeros, to these sizes."""
+def _resize_axes(x: Array, sizes: tuple[int, ...]) -> Array:
+    """The last axes cut, or padded with zeros, to these sizes."""
     rest = x.ndim - len(sizes)
     if x.shape[rest:] == sizes:
         return x
@@ -79,7 +81,7 @@ def _fitted(x: Array, sizes: tuple[int, ...]) -> Array:
 
 
 def _scale(norm: str | None, n: int, inverse: bool) -> float:
-    """The factor of a normalisation, beyond the division of the inverse by its size."""
+    """The factor of a normalisation, in addition to the division of the inverse by its size."""
     if norm is None or norm == "backward":
         return 1
     if norm not in ("ortho", "forward"):
@@ -88,20 +90,7 @@ def _scale(norm: str | None, n: int, inverse: bool) -> float:
     return size if inverse else 1 / size if size else math.inf
 
 
-def _of_one(name: str, fft_type: FftType, a: Any, n: int | None, axis: Any, norm: str | None
-            ) -> Array:
-    return _transform(name, fft_type, a, None if n is None else [n],
-                      None if axis is None else [axis], norm)
-
-
-def _of_two(name: str, fft_type: FftType, a: Any, s: Shape, axes: Sequence[int], norm: str | None
-            ) -> Array:
-    if len(axes) != 2:
-        raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
-    return _transform(name, fft_type, a, s, axes, norm)
-
-
-def _one_axis(name: str, axis: Any) -> None:
+def _check_one_axis(name: str, axis: Any) -> None:
     if isinstance(axis, list | tuple):
         name = f"jax.numpy.fft.{name}"
         raise ValueError(f"{name} does not support multiple axes. Please use {name}n. "
@@ -128,7 +117,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     >>> fft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _of_one("fft", FftType.FFT, a, n, axis, norm)
+    return _transform("fft", FftType.FFT, a, n, axis, norm)
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -149,7 +138,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> ifft(np.array([4., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _of_one("ifft", FftType.IFFT, a, n, axis, norm)
+    return _transform("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -170,7 +159,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> rfft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _of_one("rfft", FftType.RFFT, a, n, axis, norm)
+    return _transform("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -191,7 +180,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> irfft(np.array([4., 0., 0.]))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return _of_one("irfft", FftType.IRFFT, a, n, axis, norm)
+    return _transform("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 # ── Along two axes ──────────────────────────────────────────────────────────────────────────────
@@ -213,7 +202,7 @@ def fft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     >>> fft2(np.ones((3, 4))).shape
     (3, 4)
     """
-    return _of_two("fft2", FftType.FFT, a, s, axes, norm)
+    return _transform("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
@@ -233,7 +222,7 @@ def ifft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     >>> ifft2(np.ones((3, 4))).shape
     (3, 4)
     """
-    return _of_two("ifft2", FftType.IFFT, a, s, axes, norm)
+    return _transform("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
@@ -253,7 +242,7 @@ def rfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     >>> rfft2(np.ones((3, 4))).shape
     (3, 3)
     """
-    return _of_two("rfft2", FftType.RFFT, a, s, axes, norm)
+    return _transform("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
@@ -273,7 +262,7 @@ def irfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
     >>> irfft2(np.ones((3, 4))).shape
     (3, 6)
     """
-    return _of_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+    return _transform("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
 # ── Along any axes ──────────────────────────────────────────────────────────────────────────────
@@ -375,9 +364,9 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     Array([ 6.,  0., -2.,  0.], dtype=float32)
     """
     a = unary.conj(a)
-    _one_axis("hfft", axis)
+    _check_one_axis("hfft", axis)
     size = (a.shape[axis] - 1) * 2 if n is None else n
-    out: Any = _of_one("hfft", FftType.IRFFT, a, n, axis, norm)
+    out: Any = _transform("hfft", FftType.IRFFT, a, n, axis, norm)
     return out * size
 
 
@@ -395,10 +384,10 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> ihfft(np.array([6., 0., -2., 0.])).real
     Array([1., 2., 1.], dtype=float32)
     """
-    _one_axis("ihfft", axis)
+    _check_one_axis("ihfft", axis)
     a = creation.asarray(a)
     size = a.shape[axis] if n is None else n
-    out: Any = unary.conj(_of_one("ihfft", FftType.RFFT, a, n, axis, norm))
+    out: Any = unary.conj(_transform("ihfft", FftType.RFFT, a, n, axis, norm))
     return out * (1 / size)
 
 
@@ -418,11 +407,11 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    _single("fftfreq", n, d)
+    _check_scalars("fftfreq", n, d)
     dtype = dtype or dtypes.default_float_dtype()
     computed = dtypes.to_inexact_dtype(np.dtype(dtype))
-    places: Any = (creation.arange(n, dtype=computed) + n // 2) % n - n // 2
-    return (places / creation.array(d * n, dtype=computed)).astype(dtype)
+    multiples: Any = (creation.arange(n, dtype=computed) + n // 2) % n - n // 2
+    return (multiples / creation.array(d * n, dtype=computed)).astype(dtype)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
@@ -437,19 +426,17 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    _single("rfftfreq", n, d)
+    _check_scalars("rfftfreq", n, d)
     dtype = dtype or dtypes.default_float_dtype()
-    places: Any = creation.arange(n // 2 + 1, dtype=dtype)
-    return places / creation.array(d * n, dtype=dtype)
+    multiples: Any = creation.arange(n // 2 + 1, dtype=dtype)
+    return multiples / creation.array(d * n, dtype=dtype)
 
 
-def _single(name: str, n: Any, d: Any) -> None:
-    if isinstance(n, list | tuple):
-        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. "
-                         f"Got n = {list(n)}.")
-    if isinstance(d, list | tuple):
-        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. "
-                         f"Got d = {list(d)}.")
+def _check_scalars(name: str, n: Any, d: Any) -> None:
+    for argument, value, what in (("n", n, "an int"), ("d", d, "a single value")):
+        if isinstance(value, list | tuple):
+            raise ValueError(f"The {argument} argument of jax.numpy.fft.{name} only takes {what}. "
+                             f"Got {argument} = {list(value)}.")
 
 
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
@@ -462,7 +449,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     >>> fftshift(fftfreq(4))
     Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
     """
-    return _shifted("fftshift", x, axes, lambda n: n // 2)
+    return _roll_by_half("fftshift", x, axes, lambda n: n // 2)
 
 
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
@@ -475,10 +462,10 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     >>> ifftshift(fftshift(fftfreq(5))) == fftfreq(5)
     Array([ True,  True,  True,  True,  True], dtype=bool)
     """
-    return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
+    return _roll_by_half("ifftshift", x, axes, lambda n: -(n // 2))
 
 
-def _shifted(name: str, x: Any, axes: Any, by: Any) -> Array:
+def _roll_by_half(name: str, x: Any, axes: Any, by: Any) -> Array:
     x = as_array(name, x)
     if isinstance(axes, int):
         return shaping.roll(x, by(x.shape[axes]), axes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.transforms.api import vmap
 from minijax.core import Array
-from minijax.numpy.arguments import documented, shape_of_argument
+from minijax.numpy.arguments import shape_of_argument
 from minijax.numpy.creation import arange, asarray
 
 save, savez, array_repr, array_str = np.save, np.savez, np.array_repr, np.array_str
@@ -33,7 +33,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     contents = np.load(file, *args, **kwargs)
     if not isinstance(contents, np.ndarray):
         return contents
-    # NumPy has no name for the 16 bits of a bfloat16
+    # NumPy's files store bfloat16 as void
     return asarray(contents.view(ml_dtypes.bfloat16) if contents.dtype == "V2" else contents)
 
 
@@ -69,20 +69,40 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     return function(*(arange(n, dtype=dtype) for n in sizes), **kwargs)
 
 
-def _refused(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use "
-            f"with JIT and other JAX transformations. Consider using jnp.asarray(np.{name}(...)) "
-            "instead, outside of what is transformed.")
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Refused: take ``asarray(numpy.fromfile(...))``.
 
-    return documented(refuse, name, f"Refused: take ``asarray(numpy.{name}(...))``.",
-                      f"{name}('x') -> Traceback (most recent call last):\n    ...\n    "
-                      f"NotImplementedError: jnp.{name}() is not implemented ...",
-                      "NotImplementedError: always, since what it reads may change.")
+    Raises:
+      NotImplementedError: always, since what it reads may change.
+
+    >>> fromfile('x')
+    Traceback (most recent call last):
+    ...
+    NotImplementedError: jnp.fromfile() is not implemented ...
+    """
+    raise _impure("fromfile")
 
 
-fromfile, fromiter = _refused("fromfile"), _refused("fromiter")
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Refused: take ``asarray(numpy.fromiter(...))``.
+
+    Raises:
+      NotImplementedError: always, since what it reads may change.
+
+    >>> fromiter('x')
+    Traceback (most recent call last):
+    ...
+    NotImplementedError: jnp.fromiter() is not implemented ...
+    """
+    raise _impure("fromiter")
+
+
+def _impure(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use with "
+        "JIT and other JAX transformations. Consider using jnp.asarray(np."
+        f"{name}(...)) instead, outside of what is transformed.")
+
 
 __all__ = ["array_repr", "array_str", "frombuffer", "fromfile", "fromfunction", "fromiter",
            "fromstring", "load", "save", "savez"]

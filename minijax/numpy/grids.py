@@ -26,8 +26,8 @@ from minijax.primitives.axes import replaced
 s_, index_exp = np.s_, np.index_exp
 
 
-def _row(name: str, part: slice) -> Any:
-    """The numbers of a slice; an imaginary step is how many there are, both ends included."""
+def _slice_values(name: str, part: slice) -> Any:
+    """The numbers of a slice; an imaginary step is their count, both ends included."""
     start, stop, step = (
         None if x is None else static_value(x, f"slice in jnp.{name}").item()
         for x in (part.start, part.stop, part.step))
@@ -36,65 +36,64 @@ def _row(name: str, part: slice) -> Any:
     return creation.arange(start or 0, stop, 1 if step is None else step)
 
 
-class _Grid:
-    """`mgrid` and `ogrid`: the coordinates of a grid, whole or one axis each."""
+class _MeshGrid:
+    """`mgrid` and `ogrid`: the coordinates of a grid, dense or open."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self.name, self.sparse = name, sparse
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return _row(self.name, key)
-        rows = promote_dtypes(*(_row(self.name, part) for part in key))
+            return _slice_values(self.name, key)
+        rows = promote_dtypes(*(_slice_values(self.name, part) for part in key))
         coordinates = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
         return coordinates if self.sparse else lax.stack(coordinates)
 
 
-mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
+mgrid, ogrid = _MeshGrid("mgrid", False), _MeshGrid("ogrid", True)
 
 
-class _Joined:
+class _Concatenator:
     """`r_` and `c_`: slices, numbers and arrays, concatenated.
 
-    A leading string sets up to three numbers: the axis of the concatenation, the least rank, and
-    the position of the axes of parts of a lower rank.
+    A leading string, the directive, sets up to three numbers: the axis of the concatenation, the
+    least rank, and the position of the axes of operands of a lower rank.
     """
 
-    def __init__(self, name: str, *numbers: int) -> None:
-        self.name, self.numbers = name, numbers
+    def __init__(self, name: str, *defaults: int) -> None:
+        self.name, self.defaults = name, defaults
 
     def __getitem__(self, key: Any) -> Array:
-        parts = list(key) if isinstance(key, tuple) else [key]
-        text = parts.pop(0) if isinstance(parts[0], str) else ""
-        axis, least, first = self._numbers_of(text)
-        joined = concatenate([self._part(part, least, first) for part in parts], axis)
-        as_matrix = text in ("r", "c") and joined.ndim == 1
-        return lax.expand_dims(joined, (text == "c",)) if as_matrix else joined
+        items = list(key) if isinstance(key, tuple) else [key]
+        directive = items.pop(0) if isinstance(items[0], str) else ""
+        axis, least_rank, position = self._directive_numbers(directive)
+        out = concatenate([self._operand(item, least_rank, position) for item in items], axis)
+        is_matrix = directive in ("r", "c") and out.ndim == 1
+        return lax.expand_dims(out, (directive == "c",)) if is_matrix else out
 
-    def _numbers_of(self, text: str) -> tuple[int, ...]:
-        if text in ("", "r", "c"):
-            return self.numbers
-        words: list[Any] = [*text.split(","), *self.numbers[text.count(",") + 1:]]
+    def _directive_numbers(self, directive: str) -> tuple[int, ...]:
+        if directive in ("", "r", "c"):
+            return self.defaults
+        numbers: list[Any] = [*directive.split(","), *self.defaults[directive.count(",") + 1:]]
         try:
-            return tuple(map(int, words[:3]))
+            return tuple(map(int, numbers[:3]))
         except ValueError:
-            raise ValueError(f"could not understand directive {text!r}") from None
+            raise ValueError(f"could not understand directive {directive!r}") from None
 
-    def _part(self, part: Any, least: int, first: int) -> Any:
-        if isinstance(part, str):
+    def _operand(self, item: Any, least_rank: int, position: int) -> Any:
+        if isinstance(item, str):
             raise ValueError("string directive must be placed at the beginning")
-        x: Any = _row(self.name, part) if isinstance(part, slice) else creation.asarray(part)
-        rank = 0 if isinstance(part, slice) else x.ndim
-        missing = least - max(x.ndim, rank)
-        x = lax.expand_dims(x, range(missing)) if missing > 0 else x
-        if first == -1 or least <= rank:
+        is_slice = isinstance(item, slice)
+        x: Any = _slice_values(self.name, item) if is_slice else creation.asarray(item)
+        x, rank = lax.broadcast_to_rank(x, max(x.ndim, least_rank)), 0 if is_slice else x.ndim
+        if position == -1 or least_rank <= rank:
             return x
-        turns = least - abs(least + first + 1) % least
-        axes = range(least)
-        return transpose(x, (*axes[turns:], *axes[:turns]))
+        shift = least_rank - abs(least_rank + position + 1) % least_rank
+        axes = range(least_rank)
+        return transpose(x, (*axes[shift:], *axes[:shift]))
 
 
-r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
+r_, c_ = _Concatenator("r_", 0, 1, -1), _Concatenator("c_", -1, 2, 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
@@ -124,7 +123,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     >>> [i.tolist() for i in tril_indices_from(np.ones((2, 2)))]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _places_from(diagonals.tril_indices, arr, k)
+    return _indices_from(diagonals.tril_indices, arr, k)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
@@ -133,14 +132,14 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     >>> [i.tolist() for i in triu_indices_from(np.ones((2, 2)))]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return _places_from(diagonals.triu_indices, arr, k)
+    return _indices_from(diagonals.triu_indices, arr, k)
 
 
-def _places_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
+def _indices_from(indices_of: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
     shape = np.shape(core.stood_for(arr))
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
-    return places(shape[0], k=k, m=shape[1])
+    return indices_of(shape[0], k=k, m=shape[1])
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
@@ -176,12 +175,12 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """
     if np.ndim(shape) > 1:
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    sizes, left, remainders = shape if np.ndim(shape) else (shape,), indices, []
+    sizes, quotient, remainders = shape if np.ndim(shape) else (shape,), indices, []
     for size in reversed(sizes):
-        remainders.append(left % size)
-        left = left // size
-    return tuple(choose(left > 0, size - 1, choose(left + 1 < 0, 0, place))
-                 for size, place in zip(sizes, reversed(remainders), strict=True))
+        remainders.append(quotient % size)
+        quotient = quotient // size
+    return tuple(choose(quotient > 0, size - 1, choose(quotient + 1 < 0, 0, index))
+                 for size, index in zip(sizes, reversed(remainders), strict=True))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
@@ -200,9 +199,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
-    places = as_arrays("ravel_multi_index", *multi_index)
-    dtype = dtype or (result_dtype(*multi_index)[0] if places else dtypes.default_int_dtype())
-    for each in (*(x.dtype for x in places), np.dtype(dtype)):
+    indices = as_arrays("ravel_multi_index", *multi_index)
+    dtype = dtype or (result_dtype(*multi_index)[0] if indices else dtypes.default_int_dtype())
+    for each in (*(x.dtype for x in indices), np.dtype(dtype)):
         if dtypes.kind(each) not in "iu":
             raise ValueError(f"dtype={each!r} is not an integer type.")
     sizes = [operator.index(size) for size in dims]
@@ -211,15 +210,15 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
                          f"flattened index for dims={tuple(sizes)}. Use the dtype argument to pass "
                          "a suitable one.")
     result: Any = creation.array(0, dtype)
-    pairs, stride = list(zip(places, sizes, strict=True)), 1
+    pairs, stride = list(zip(indices, sizes, strict=True)), 1
     for x, size in pairs[::-1] if order == "C" else pairs:
-        result = result + convert(_inside(x, size, mode), result.dtype) * stride
+        result = result + convert(_in_bounds(x, size, mode), result.dtype) * stride
         stride *= size
     return result
 
 
-def _inside(x: Any, size: int, mode: str) -> Any:
-    """The indices along an axis; those out of bounds are treated as the mode says."""
+def _in_bounds(x: Any, size: int, mode: str) -> Any:
+    """The indices along an axis; the mode says what becomes of those out of bounds."""
     if mode == "raise":
         values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
                               "with mode='raise'. Use mode='wrap' or mode='clip' instead.")

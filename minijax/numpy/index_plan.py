@@ -1,4 +1,4 @@
-"""What an index means: parsed entry by entry, and planned as a gather.
+"""Indices as NumPy has them: parsed into one entry an axis, and planned as a gather.
 
 Stands on `lax`; `indexing` reads and writes by it.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.
@@ -20,16 +20,16 @@ from minijax.primitives.index import wrapped
 from minijax.primitives.slots import numpy_scalars
 
 
-# ── Parsing: what each part of an index is, and which axis it is for ─────────────────────────
+# ── Parsing: the kind and the axis of each part of an index ──────────────────────────────────
 
 class Entry(NamedTuple):
     """One part of an index, for one axis of the operand; a new axis and a scalar mask have none."""
 
     kind: Literal["new axis", "slice", "window", "integer", "array"]
-    value: Any = None  # of a slice, the range of its places; of a window, a `Slice`
+    value: Any = None  # of a slice, the range of its indices; of a window, a `Slice`
     axis: int | None = None
     size: int = 1  # of the axis
-    position: int = -1  # in the index as it was written
+    position: int = -1  # in the index of the user
 
     @property
     def is_box(self) -> bool:
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
-    """An index as NumPy takes it, made explicit: every axis of the operand has an entry, in order.
+    """An index as entries: one for each axis of the operand, in order, and for each new axis.
 
     >>> [entry.kind for entry in parse((0, ..., None), (2, 3))]
     ['integer', 'slice', 'new axis']
@@ -85,7 +85,7 @@ def _as_tuple(index: Any) -> tuple:
 
 
 def _as_array(item: Any) -> Any:
-    """A list inside of an index is an array; one of nothing, of no places."""
+    """A list inside an index as an array of integers."""
     if isinstance(item, Sequence) and not isinstance(item, str):
         return as_value(np.asarray(item, None if len(item) else np.int32))
     return item
@@ -155,13 +155,13 @@ def _axes_taken(item: Any) -> int:
 
 
 def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any, Any]]:
-    """The kinds and values of the entries that an item stands for."""
+    """The kinds and values of the entries of an item."""
     if item is Ellipsis:
         return [("slice", range(size)) for size in sizes]
     if item is None:
         return [("new axis", None)]
     if _is_mask(item):
-        return [("array", places) for places in _places_of_mask(item, sizes, position)]
+        return [("array", indices) for indices in _places_of_mask(item, sizes, position)]
     if isinstance(item, Slice):
         return [("window", _checked_window(item, sizes[0]))]
     if isinstance(item, slice):
@@ -183,7 +183,7 @@ def _checked_window(item: Slice, size: int) -> Slice:
 
 
 def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[np.ndarray]:
-    """The indices where a mask is true; a scalar mask is an axis of size one or zero."""
+    """The indices at which a mask is true; a scalar mask is an axis of size one or zero."""
     if isinstance(mask, Tracer) and not core.is_concrete(mask):
         raise errors.NonConcreteBooleanIndexError(mask)
     values = core.concrete_or_error(mask)
@@ -206,10 +206,10 @@ def _static_slice(item: slice, position: int) -> slice:
 
 
 def _meaning(item: Any) -> tuple[str, Any]:
-    """One place, or an array of places."""
+    """The kind and value of an integer, or of an array of them."""
     if isinstance(item, (int, np.integer)):
         if not -1 << 31 <= item < 1 << 31 and not config.debug_out_of_bounds.value:
-            as_value(int(item))  # refuses what has no place in an array of places
+            as_value(int(item))  # raises where it does not fit
         return "integer", int(item)
     core.refuse_mask(item)
     if isinstance(item, str):
@@ -225,66 +225,66 @@ def _meaning(item: Any) -> tuple[str, Any]:
     return "array", item
 
 
-# ── Places along one axis ────────────────────────────────────────────────────────────────────
+# ── Indices along one axis ───────────────────────────────────────────────────────────────────
 
 def check_not_empty(entry: Entry) -> None:
-    """Refuse one place of an axis that has none."""
+    """Refuse an integer index of an axis of size zero."""
     if entry.size == 0:
         raise IndexError(f"index is out of bounds for axis {entry.axis} with size 0")
 
 
 def ascending(steps: range) -> range:
-    """The same places from the lowest on; between the bounds that JAX prints, empty or not."""
+    """The same indices in ascending order, with the bounds that JAX's jaxprs have."""
     start, stop = steps.start, steps.stop
     if steps.step < 0:
         start, stop = steps[-1] if steps else stop + 1, start + 1
     return range(start, max(start, stop), abs(steps.step))
 
 
-def signed_places(entry: Entry, wrap: bool) -> Any:
-    """Places in a signed type that can hold the size; negative ones counted from the end."""
+def signed_indices(entry: Entry, wrap: bool) -> Any:
+    """Indices in a signed dtype that can hold the size; if `wrap`, negative ones made positive."""
     value, size = entry.value, entry.size
-    if entry.kind == "window":  # where it begins
+    if entry.kind == "window":
         value = value.start
     if isinstance(value, int):
         return np.int32(value + size if wrap and value < 0 else value)
-    if not isinstance(value, Array):  # a constant of the program, so it is prepared in NumPy
-        places = as_int64(numpy_scalars(), np.asarray(value))
-        places = np.where(wrap & (places < 0), places + size, places)
-        return np.clip(places, -1, size).astype(np.int32)
+    if not isinstance(value, Array):  # a constant, computed by NumPy
+        indices = as_int64(numpy_scalars(), np.asarray(value))
+        indices = np.where(wrap & (indices < 0), indices + size, indices)
+        return np.clip(indices, -1, size).astype(np.int32)
     if dtypes.issubdtype(value.dtype, np.unsignedinteger) and value.dtype.itemsize >= 4:
         limit = as_value(np.asarray(size, value.dtype)[()])
-        value = lax.min(value, lax.broadcast(limit, value.shape))  # the largest would wrap
+        value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
     value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
     return wrapped(value, size) if wrap else value
 
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:
-    """The dtype in which places along several axes stand side by side."""
-    is_wide = any(places.dtype == np.int64 for places in columns)
+    """The dtype of the indices along several axes."""
+    is_wide = any(indices.dtype == np.int64 for indices in columns)
     return np.dtype(np.int64 if is_wide else np.int32)
 
 
-# ── Planning: the gather that reads what an index shows ──────────────────────────────────────
+# ── Planning: the gather of an index ─────────────────────────────────────────────────────────
 
 class Plan(NamedTuple):
-    """The gather that reads an index; a scatter writes by the same numbers."""
+    """The parameters of the gather that reads at an index, or of the scatter that writes there."""
 
     indices: Any
     dimension_numbers: GatherDimensionNumbers
     slice_sizes: tuple[int, ...]
-    shape: tuple[int, ...]  # of what is read, new axes included
+    shape: tuple[int, ...]  # of the result, new axes included
     new_axes: list[int]
-    reversed_axes: list[int]  # counted without the new ones
+    reversed_axes: list[int]  # counted without the new axes
 
 
 def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
-    """The gather of an index: windows of one size, and a table of their corners."""
+    """The gather of an index: the size of its windows, and a table of their corners."""
     axes = _result_axes(entries)
     kept = [(n, entry) for n, entry in axes if entry is None or entry.has_steps]
     batch = [(n, entry) for n, entry in kept if entry is None or not entry.is_box]
     together = [i for i, (_, entry) in enumerate(batch) if entry is None]
-    columns: dict[int, tuple[Any, Sequence[int]]] = {}  # corners, and along which axes of the batch
+    columns: dict[int, tuple[Any, Sequence[int]]] = {}  # corners, and their axes in the batch
     for entry in entries:
         axis, value = entry.axis, entry.value
         if axis is None:
@@ -296,7 +296,7 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
             elif len(value) != entry.size:
                 columns[axis] = np.int32(steps.start), []
         elif entry.kind == "window":
-            start = signed_places(entry, wrap=False)  # JAX: counts from the end only to read it
+            start = signed_indices(entry, wrap=False)  # JAX: wraps it only where it reads
             columns[axis] = (start, []) if entry.is_box else (
                 start + value.stride * np.arange(len(value), dtype=start.dtype),
                 [batch.index((len(value), entry))])
@@ -304,7 +304,7 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
             rank = np.ndim(value)
             if rank == 0:
                 check_not_empty(entry)
-            columns[axis] = signed_places(entry, wrap), together[len(together) - rank:]
+            columns[axis] = signed_indices(entry, wrap), together[len(together) - rank:]
     operand = [entry for entry in entries if entry.axis is not None]
     return Plan(
         _table([*columns.values()], tuple(n for n, _ in batch)),
@@ -319,28 +319,28 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
 
 
 def _result_axes(entries: Sequence[Entry]) -> list[tuple[int, Entry | None]]:
-    """The axes of what is read, each with its entry; index arrays have theirs together, with none.
+    """The axes of the result, each with its entry; those of index arrays are adjacent, without one.
 
-    As in NumPy these stand where the arrays stood, if those stood side by side; otherwise in front.
+    As in NumPy they replace the arrays if these are adjacent in the index, else they come first.
     """
     arrays = [i for i, entry in enumerate(entries) if entry.kind in ("integer", "array")]
     block = [(n, None) for n in lax.broadcast_shapes(
         *[np.shape(entries[i].value) for i in arrays])]
     axes = [(1 if entry.kind == "new axis" else len(entry.value), entry)
             for i, entry in enumerate(entries) if i not in arrays]
-    written = sorted({entries[i].position for i in arrays})
-    side_by_side = arrays and written[-1] - written[0] == len(written) - 1
-    place = arrays[0] if side_by_side else 0
-    return [*axes[:place], *block, *axes[place:]]
+    positions = sorted({entries[i].position for i in arrays})
+    are_adjacent = arrays and positions[-1] - positions[0] == len(positions) - 1
+    first = arrays[0] if are_adjacent else 0
+    return [*axes[:first], *block, *axes[first:]]
 
 
 def _table(columns: Sequence[tuple[Any, Sequence[int]]], batch: tuple[int, ...]) -> Any:
-    """The columns side by side along a new last axis; each lies along some axes of the batch."""
+    """The columns, each of which has some axes of the batch, stacked along a new last axis."""
     shape = (*batch, 1)
-    if not any(isinstance(places, Array) for places, _ in columns):
+    if not any(isinstance(column, Array) for column, _ in columns):
         full_columns = [np.broadcast_to(np.expand_dims(
-            places, tuple({*range(len(shape))} - {*dims})), shape) for places, dims in columns]
+            column, tuple({*range(len(shape))} - {*dims})), shape) for column, dims in columns]
         return np.concatenate([np.zeros((*batch, 0), np.int32), *full_columns], -1)
-    dtype = shared_dtype([places for places, _ in columns])
-    return lax.concatenate([lax.broadcast_in_dim(convert(places, dtype), shape, dims)
-                            for places, dims in columns], len(batch))
+    dtype = shared_dtype([column for column, _ in columns])
+    return lax.concatenate([lax.broadcast_in_dim(convert(column, dtype), shape, dims)
+                            for column, dims in columns], len(batch))

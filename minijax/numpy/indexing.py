@@ -1,4 +1,4 @@
-"""The one path of indexing: `x[idx]` and `x.at[idx]`, parsed once, read or written.
+"""Indexing: `x[idx]` reads and `x.at[idx]` updates, by one parser and one plan.
 
 Stands on `lax`.  Chapters 13 and 14, *In-place updates* and *Out-of-bounds indexing*.
 In JAX: `jax/_src/numpy/indexing.py`, `jax/_src/ops/scatter.py`, `array_methods.py`.
@@ -17,7 +17,7 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
-                                      shared_dtype, signed_places)
+                                      shared_dtype, signed_indices)
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather import gather_params
 from minijax.util.tracebacks import export_all
@@ -26,26 +26,26 @@ Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
 
 
-# ── Reading one window: static slices, then dynamic starts ───────────────────────────────────
+# ── Reading one window: static slices, then a dynamic slice ──────────────────────────────────
 
 def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
-    """One loop over the entries: programs ask for `x[0]` more often than for anything else."""
+    """The elements of one window, by one loop over the entries, as `x[0]` must be fast."""
     window: list[range] = []
     squeezed: list[int] = []
     new_axes: list[int] = []
-    dynamic: dict[int, tuple[Array, int]] = {}  # where to begin, and how long
+    dynamic: dict[int, tuple[Array, int]] = {}  # start and size
     for entry in entries:
         kind, value, axis, size, _ = entry
         if axis is None:
             new_axes.append(len(window) - len(squeezed) + len(new_axes))
             continue
         if kind == "window":
-            dynamic[axis], value = (signed_places(entry, wrap), len(value)), range(size)
+            dynamic[axis], value = (signed_indices(entry, wrap), len(value)), range(size)
         elif kind != "slice":
             check_not_empty(entry)
             squeezed.append(axis)
             if kind == "array":
-                dynamic[axis], value = (signed_places(entry, wrap), 1), range(size)
+                dynamic[axis], value = (signed_indices(entry, wrap), 1), range(size)
             else:
                 start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
                 value = range(start, start + 1)
@@ -74,14 +74,14 @@ def _is_window(entries: list[Entry]) -> bool:
                    or entry.kind == "window" and not entry.is_box for entry in entries)
 
 
-def _is_outside(entries: list[Entry], wrap: bool) -> bool:
+def _is_out_of_bounds(entries: list[Entry], wrap: bool) -> bool:
     """Whether a static index is out of bounds."""
     return any(entry.kind == "integer" and not -entry.size * wrap <= entry.value < entry.size
                for entry in entries)
 
 
-def _places(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
-    """Each scalar or array of an index, its axis and its extent, for checks of bounds."""
+def _indices_to_check(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
+    """Each integer or array of an index, its axis and its extent, for checks of bounds."""
     for entry in entries:
         if entry.axis is not None and entry.kind != "slice":
             yield ((entry.value.start, entry.axis, len(entry.value)) if entry.kind == "window" else
@@ -99,9 +99,9 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
       x: an array.
       idx: an index as NumPy takes it; lists only inside of a tuple.
       indices_are_sorted, unique_indices: promises of the caller.
-      mode: what to do outside; places are moved inside unless it is "fill".
-      fill_value: what stands outside in mode "fill".
-      wrap_negative_indices: whether negative places count from the end.
+      mode: of indices out of bounds, which are clamped unless it is "fill".
+      fill_value: the value at indices out of bounds in mode "fill".
+      wrap_negative_indices: whether negative indices count from the end.
 
     >>> import numpy as np
     >>> rewriting_take(np.arange(10), 11)
@@ -116,18 +116,18 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     """
     x, wrap = as_value(x), wrap_negative_indices
     entries = parse(idx, x.shape)
-    outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
-    if outside is PROMISE:
-        core.base_trace.notify("index", "read", x.shape, _places(entries), wraps=wrap)
-    # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
-    dropped = outside is PROMISE and _is_outside(entries, wrap)
-    if (is_window := _is_window(entries)) and outside is not FILL and not dropped:
+    gather_mode = PROMISE if mode is None else GatherScatterMode.from_any(mode)
+    if gather_mode is PROMISE:
+        core.base_trace.notify("index", "read", x.shape, _indices_to_check(entries), wraps=wrap)
+    # A gather's derivative is zero out of bounds, as an update there is dropped; a slice's is not.
+    is_dropped = gather_mode is PROMISE and _is_out_of_bounds(entries, wrap)
+    if (is_window := _is_window(entries)) and gather_mode is not FILL and not is_dropped:
         return _read_window(x, entries, wrap)
     plan = make_plan(entries, wrap)
     if 0 in plan.shape:
         return lax.reshape(lax.slice(lax.reshape(x, (x.size,)), (0,), (0,)), plan.shape)
     y = lax.gather_p.bind(x, plan.indices, **gather_params(
-        x, plan.dimension_numbers, plan.slice_sizes, outside, _static_fill(fill_value),
+        x, plan.dimension_numbers, plan.slice_sizes, gather_mode, _static_fill(fill_value),
         unique_indices or is_window, indices_are_sorted or is_window))
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
@@ -153,11 +153,11 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     Args:
       x: an array.
       idx: an index as NumPy takes it.
-      y: what to write, broadcast to what the index shows.
+      y: the values, broadcast to the shape of ``x[idx]``.
       scatter: one of the scatter functions of `lax`.
       indices_are_sorted, unique_indices: promises of the caller.
-      mode: what to do outside; nothing is written there unless it is "clip".
-      wrap_negative_indices: whether negative places count from the end.
+      mode: of indices out of bounds, whose updates are dropped unless it is "clip".
+      wrap_negative_indices: whether negative indices count from the end.
 
     >>> import numpy as np
     >>> scatter_update(np.zeros(3), np.array([0, 0, 9]), 1.0, lax.scatter_add)
@@ -168,7 +168,7 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     entries = parse(idx, x.shape)
     plan, is_window = make_plan(entries, wrap_negative_indices), _is_window(entries)
     if mode is None:
-        core.base_trace.notify("index", "update", x.shape, _places(entries),
+        core.base_trace.notify("index", "update", x.shape, _indices_to_check(entries),
                            wraps=wrap_negative_indices)
     _warn_if_unsafe(y, x)
     if 0 in plan.shape:
@@ -201,10 +201,10 @@ def _warn_if_unsafe(y: Array, x: Array) -> None:
         "releases this will result in an error.", FutureWarning)
 
 
-# ── What users see: x.at[idx] ────────────────────────────────────────────────────────────────
+# ── The interface: x.at[idx] ─────────────────────────────────────────────────────────────────
 
 class _IndexUpdateHelper:
-    """`x.at`: takes an index."""
+    """`x.at`, which takes an index."""
 
     __slots__ = ("array",)
 
@@ -226,8 +226,8 @@ class _IndexUpdateRef:
     """`x.at[idx]`: every method gives a new array; `x` stays as it is.
 
     All take the options of `scatter_update`: `indices_are_sorted`, `unique_indices`, `mode`,
-    `wrap_negative_indices`; `get` a `fill_value`, too.  Where places repeat, `add` and its like
-    count every one of them, and of several values that `set` writes to one place the last stays.
+    `wrap_negative_indices`; `get` also takes a `fill_value`.  Where indices repeat, `add` and its
+    like apply every update, and `set` keeps the last value.
     """
 
     __slots__ = ("array", "index")
@@ -273,7 +273,7 @@ class _IndexUpdateRef:
         return self.array ** self._gathered_factors(values, options)
 
     def _gathered_factors(self, values: Any, options: dict) -> Array:
-        """Ones, with the product of the values at the index."""
+        """An array of ones, with the products of the values at the index."""
         ones = lax.full_like(self.array, 1)
         return scatter_update(ones, self.index, values, lax.scatter_mul, **options)
 
@@ -294,7 +294,7 @@ class _IndexUpdateRef:
         old = self.get(mode=options.get("mode"), wrap_negative_indices=wrap)
         return self.set(vectorize(func)(old), **options)
 
-    export_all(locals())  # each is a boundary, where users come in
+    export_all(locals())  # each method is a boundary of the API
 
 
 at_property = property(_IndexUpdateHelper, doc="Updated copies: `x.at[idx].set(y)` and its like.")

@@ -1,6 +1,6 @@
 """Arrays to and from other libraries: DLPack on every device, and CUDA's array interface.
 
-Stands on `core` and `devices`. What lies on a GPU goes both ways without a copy; whose memory it is
+Stands on `core` and `devices`.  Memory of a GPU is shared in both directions, not copied; its owner
 is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
 """
 
@@ -22,7 +22,7 @@ from minijax.placement.devices import CudaDevice, Device, DeviceArray, EmulatedD
 from minijax.placement.eager_dispatch import begin
 from minijax.numpy import display
 
-# ── What DLPack hands over, as it lies in memory ─────────────────────────────────────────────
+# ── DLPack's structures in memory ────────────────────────────────────────────────────────────
 
 
 class Tensor(ctypes.Structure):
@@ -51,7 +51,7 @@ class Versioned(ctypes.Structure):
                 ("tensor", Tensor)]
 
 
-OLD, NEW = b"dltensor", b"dltensor_versioned"  # a capsule keeps the address of its name
+OLD, NEW = b"dltensor", b"dltensor_versioned"  # constants: a capsule holds its name's address
 KINDS: dict[bytes, type[Managed | Versioned]] = {OLD: Managed, NEW: Versioned}
 USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
 READ_ONLY, IS_COPY = 1, 2  # flags
@@ -63,8 +63,8 @@ CODES = {np.dtype(kind): (code, 8 * np.dtype(kind).itemsize) for code, kinds in 
     (BFLOAT, (BFLOAT16,)), (5, ("c8", "c16")), (6, ("?",))) for kind in kinds}
 DTYPES = {code: dtype for dtype, code in CODES.items()}
 
-ON_HOST, ON_CUDA, ELSEWHERE = 1, 2, 12  # platforms; the last: one that other libraries do not know
-HOST_MEMORY = {ON_HOST, 3, 11, 13}  # as CUDA and ROCm call what they can see of it
+ON_HOST, ON_CUDA, ELSEWHERE = 1, 2, 12  # platforms; the last is unknown to other libraries
+HOST_MEMORY = {ON_HOST, 3, 11, 13}  # also pinned and managed memory of CUDA and ROCm
 PLATFORMS: dict[type[Device], int] = {CudaDevice: ON_CUDA, EmulatedDevice: ELSEWHERE}
 
 
@@ -86,15 +86,15 @@ def managed_in(capsule: Any) -> Any:
     return KINDS[name].from_address(_pointer_in(capsule, name))
 
 
-# ── Where an array lies ──────────────────────────────────────────────────────────────────────
+# ── Devices ──────────────────────────────────────────────────────────────────────────────────
 
 def dlpack_device(x: Any) -> tuple[int, int]:
-    """What `__dlpack_device__` says: CUDA's devices are of platform 2, the host is (1, 0)."""
+    """The platform and number of an array's device: CUDA is platform 2, the host is (1, 0)."""
     return (PLATFORMS[type(x.device)], x.device.id) if isinstance(x, DeviceArray) else (ON_HOST, 0)
 
 
 def device_numbered(platform: int, number: int) -> GpuDevice | None:
-    """The device that a library's numbers mean; None: the host.
+    """The device of a platform and a number; None for the host.
 
     Raises:
       BufferError: for one that is not ours.
@@ -108,8 +108,8 @@ def device_numbered(platform: int, number: int) -> GpuDevice | None:
                       "to the CPU or to a GPU of NVIDIA's first.")
 
 
-def lies_on_a_gpu(x: Any) -> bool:
-    """Whether an object of another library says that its memory is that of a GPU."""
+def is_on_gpu(x: Any) -> bool:
+    """Whether an object of another library is in the memory of a GPU."""
     if isinstance(x, Array | np.ndarray | np.generic):
         return False
     if hasattr(x, "__cuda_array_interface__"):
@@ -117,16 +117,16 @@ def lies_on_a_gpu(x: Any) -> bool:
     return hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == ON_CUDA
 
 
-# ── Out ──────────────────────────────────────────────────────────────────────────────────────
+# ── Export ───────────────────────────────────────────────────────────────────────────────────
 
 def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
-    """A DLPack capsule of an array's memory; of a copy where the reader knows no read-only memory.
+    """A DLPack capsule of an array's memory, or of a copy for consumers without read-only memory.
 
     Args:
-      options: ``max_version``, ``dl_device`` and ``copy``, as the protocol has them.
+      options: ``max_version``, ``dl_device`` and ``copy`` of the protocol.
 
     Raises:
-      BufferError: where that needs a copy that was refused, or another device.
+      BufferError: where that needs a copy that ``copy=False`` forbids, or another device.
     """
     display.check_no_keys(x)
     dl_device, copy = options.get("dl_device"), options.get("copy")
@@ -144,14 +144,14 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
                           "read-only memory: it is given a copy, which copy=False refuses.")
     copies = copy or not knows_read_only
     memory = x.there().copy() if copies else x.there()
-    if stream != -1:  # the reader waits by itself
+    if stream != -1:  # with -1 the consumer synchronises
         memory.device.wait()
     flags = IS_COPY if copies else READ_ONLY
     return capsule(memory.address, x.aval, here, memory, flags if knows_read_only else None)
 
 
 def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool) -> Any:
-    """By NumPy, which has no bfloat16: the type code is set in the capsule."""
+    """By NumPy, which has no bfloat16: its type code is set in the capsule."""
     if not knows_read_only:
         values = values.copy()
     if values.dtype != BFLOAT16:
@@ -161,12 +161,12 @@ def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool)
     return capsule
 
 
-_handed_over: dict[int, tuple] = {}  # by the address of what is in a capsule: it, and all it needs
+_exported: dict[int, tuple] = {}  # by the address of the managed tensor: all that keeps it alive
 
 
 def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any,
             flags: int | None) -> Any:
-    """A capsule of memory that has an owner; without flags, one of before version 1."""
+    """A capsule of memory that has an owner; without flags, one of a version before 1."""
     if aval.dtype not in CODES:
         raise BufferError(f"DLPack has no word for {core.dtype_name(aval.dtype)}")
     lengths = (ctypes.c_int64 * aval.ndim)(*aval.shape)
@@ -175,40 +175,40 @@ def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any
     tensor = Tensor(address, *device, aval.ndim, *CODES[aval.dtype], 1, lengths, strides, 0)
     managed: Any = (Managed(tensor, None, _deleter) if flags is None
                     else Versioned(1, 0, None, _deleter, flags, tensor))
-    where = ctypes.addressof(managed)
-    out = _new(where, OLD if flags is None else NEW, None)
+    address = ctypes.addressof(managed)
+    out = _new(address, OLD if flags is None else NEW, None)
     forget_unread()
-    _handed_over[where] = out, owner, managed, lengths, strides
+    _exported[address] = out, owner, managed, lengths, strides
     return out
 
 
 @DELETER
-def _deleter(where: int) -> None:
-    """The deleter: the consumer is done with the array, but its kernels may still run."""
-    _, owner, *_ = _handed_over.pop(where)
+def _deleter(address: int) -> None:
+    """The consumer has released the array, but its kernels may still run."""
+    _, owner, *_ = _exported.pop(address)
     owner.device.wait_for_all()
 
 
 def forget_unread() -> None:
     """Drop the capsules that were not consumed and have no other owner."""
-    # JAX: a destructor in C; in Python it would run while an error of the reader's is on its way.
-    for where, entry in list(_handed_over.items()):
-        if _holders(entry) == _ALONE and _name_of(entry[0]) in KINDS:
-            del _handed_over[where]
+    # JAX: a destructor in C; in Python it would run while an error of the consumer propagates.
+    for address, entry in list(_exported.items()):
+        if _references(entry) == _ONE_REFERENCE and _name_of(entry[0]) in KINDS:
+            del _exported[address]
 
 
-def _holders(entry: tuple) -> int:
+def _references(entry: tuple) -> int:
     return sys.getrefcount(entry[0])
 
 
-_ALONE = _holders((object(),))
+_ONE_REFERENCE = _references((object(),))
 
 
 def cuda_array_interface(x: Any) -> dict[str, Any]:
     """The CUDA array interface of an array on a GPU of NVIDIA's, for Numba, CuPy and others.
 
     Raises:
-      AttributeError: of other arrays, which have none, and for bfloat16, which it has no word for.
+      AttributeError: for other arrays, and for bfloat16, for which it has no type.
     """
     if not isinstance(x, DeviceArray) or not isinstance(x.device, CudaDevice):
         raise AttributeError("only arrays on a CUDA device have __cuda_array_interface__")
@@ -216,16 +216,15 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
     if x.dtype not in CODES or x.dtype == BFLOAT16:
         raise AttributeError(f"__cuda_array_interface__ has no word for {x.dtype}; DLPack may have")
     memory = x.there()
-    memory.device.wait()  # so that the reader need not wait for a stream
+    memory.device.wait()  # so that the consumer need not wait for a stream
     return {"version": 3, "shape": x.shape, "typestr": x.dtype.str, "strides": None,
             "data": (memory.address if x.size else 0, True), "stream": None}
 
 
-# ── In ───────────────────────────────────────────────────────────────────────────────────────
+# ── Import ───────────────────────────────────────────────────────────────────────────────────
 
 def from_dlpack(x: Any) -> Any:
-    """The array of an object with `__dlpack__`: on the host NumPy's, on a GPU one over the same
-    memory.
+    """The array of an object with `__dlpack__`: NumPy's on the host; on a GPU it shares memory.
 
     Raises:
       BufferError: for a device, strides or a dtype that is not ours.
@@ -236,22 +235,22 @@ def from_dlpack(x: Any) -> Any:
     ours = {"stream": device.processor.number} if isinstance(device, CudaDevice) else {}
     try:
         capsule = x.__dlpack__(max_version=(1, 0), **ours)
-    except TypeError:  # it was written before there were versions
+    except TypeError:  # a producer without versions
         capsule = x.__dlpack__(**ours)
     name, managed = _name_of(capsule), managed_in(capsule)
     _rename(capsule, USED[name])
-    owner, tensor = _Taken(managed), managed.tensor
+    owner, tensor = _Imported(managed), managed.tensor
     shape, code = tuple(tensor.shape[:tensor.ndim]), (tensor.code, tensor.bits)
     if code not in DTYPES or tensor.lanes != 1:
         raise BufferError(f"DLPack's type {code} with {tensor.lanes} lanes is none of ours")
     dtype = DTYPES[code]
     if tensor.ndim and tensor.strides:
         check_contiguous(shape, [n * dtype.itemsize for n in tensor.strides[:tensor.ndim]], dtype)
-    return _over(device, (tensor.data or 0) + tensor.offset, shape, dtype, owner)
+    return _borrowed(device, (tensor.data or 0) + tensor.offset, shape, dtype, owner)
 
 
-class _Taken:
-    """The owner of an imported tensor, whose deleter it calls at its own end."""
+class _Imported:
+    """The owner of an imported tensor, whose deleter it calls when it is collected."""
 
     def __init__(self, managed: Any) -> None:
         self.managed = managed
@@ -261,7 +260,7 @@ class _Taken:
             self.managed.deleter(ctypes.addressof(self.managed))
 
 
-def _over(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
+def _borrowed(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
           ) -> ArrayImpl:
     """An array over memory of another owner."""
     begin()
@@ -269,10 +268,10 @@ def _over(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dty
 
 
 def check_contiguous(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
-    """Refuse memory with gaps, or in another order.
+    """Refuse memory that is not contiguous in row-major order.
 
     Raises:
-      BufferError: with what to do.
+      BufferError: with advice.
     """
     step = dtype.itemsize
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -301,29 +300,28 @@ def _on_host(x: Any) -> np.ndarray:
 
 
 def copied(x: Any) -> ArrayImpl:
-    """An array on a GPU over memory of its own."""
+    """An array on a GPU with memory of its own."""
     return x.device.array(x.there().copy(), x.aval)
 
 
 def from_gpu(x: Any) -> ArrayImpl:
-    """An array over the memory of an object that lies on a GPU.
+    """An array that shares the memory of an object on a GPU.
 
     Raises:
       BufferError: for strides, masks and dtypes that are not ours.
     """
-    said = getattr(x, "__cuda_array_interface__", None)
-    return from_dlpack(x) if said is None else _from_interface(x, said)
-
-
-def _from_interface(x: Any, said: dict[str, Any]) -> ArrayImpl:
-    shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
-    if said.get("mask") is not None or dtype not in CODES:
-        raise BufferError(f"an array of {dtype} in __cuda_array_interface__, with the mask "
-                          f"{said.get('mask')}, cannot be taken")
-    if said.get("strides") is not None:
-        check_contiguous(shape, said["strides"], dtype)
-    address = said["data"][0]
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is None:
+        return from_dlpack(x)
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    mask, strides, stream = (interface.get(key) for key in ("mask", "strides", "stream"))
+    if mask is not None or dtype not in CODES:
+        raise BufferError(f"an array of {dtype} in __cuda_array_interface__, with the mask {mask}, "
+                          "cannot be taken")
+    if strides is not None:
+        check_contiguous(shape, strides, dtype)
+    address = interface["data"][0]
     device = CudaDevice.with_address(address) if address else CudaDevice()
-    if said.get("stream") is not None:
-        device.processor.wait(said["stream"])
-    return _over(device, address, shape, dtype, x)
+    if stream is not None:
+        device.processor.wait(stream)
+    return _borrowed(device, address, shape, dtype, x)

@@ -1,6 +1,6 @@
-"""Joining, cutting, repeating and padding arrays.
+"""Joining, splitting, repeating and padding arrays.
 
-Stands on `shaping`, `sorting`.  Chapter 13, *In-place updates*, uses them in place of assignments.
+Stands on `shaping`, `sorting`.  Chapter 13, *In-place updates*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, check_arraylike, check_looked_up, convert,
-                                     like, promote_dtypes, public, static_axes, static_index,
-                                     static_value, whole_part)
+from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
+                                     broadcast_to_shape, canonical_axis, check_arraylike,
+                                     check_axis_index, convert, like, promote_dtypes, public,
+                                     static_axes, static_index, static_value, static_int)
 from minijax.numpy.creation import linspace
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -28,8 +28,8 @@ from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 # ── Joining ──────────────────────────────────────────────────────────────────────────────────
 
-def _several(name: str, arrays: Any, dtype: Any) -> list[Any]:
-    """The arrays to be joined, of one dtype."""
+def _promoted_operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
+    """The arrays, promoted to one dtype."""
     if isinstance(arrays, (Array, np.ndarray)):
         arrays = list(as_array(name, arrays))
     if not len(arrays):
@@ -47,7 +47,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     Raises:
       TypeError: where the other axes differ.
     """
-    parts = _several("concatenate", arrays, dtype)
+    parts = _promoted_operands("concatenate", arrays, dtype)
     axis = static_axes("concatenate", axis)
     if axis is None:
         return concatenate([ravel(x) for x in parts], 0)
@@ -73,7 +73,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    parts = _several("stack", arrays, dtype)
+    parts = _promoted_operands("stack", arrays, dtype)
     shapes = [x.shape for x in parts]
     if len({len(shape) for shape in shapes}) > 1:
         raise ValueError("Cannot stack arrays with different numbers of dimensions: got "
@@ -130,7 +130,7 @@ def block(arrays: Any) -> Array:
     Array([[1., 0.],
            [2., 3.]], dtype=float32)
     """
-    depth, parts = _depth(arrays), _flat(arrays)
+    depth, parts = _depth(arrays), _leaves(arrays)
     rank = max([depth, *(x.ndim for x in parts)])
 
     def joined(x: Any, axis: int) -> Any:
@@ -142,7 +142,7 @@ def block(arrays: Any) -> Array:
 
 
 def _depth(arrays: Any) -> int:
-    """The depth of nested lists, the same everywhere."""
+    """The depth of nested lists, which must be uniform."""
     if isinstance(arrays, tuple):
         raise ValueError(f"jax.numpy.block does not allow tuples, got {arrays}")
     if not isinstance(arrays, list):
@@ -155,8 +155,8 @@ def _depth(arrays: Any) -> int:
     return first + 1
 
 
-def _flat(arrays: Any) -> list[Any]:
-    return [x for each in arrays for x in _flat(each)] if isinstance(arrays, list) else [
+def _leaves(arrays: Any) -> list[Any]:
+    return [x for each in arrays for x in _leaves(each)] if isinstance(arrays, list) else [
         as_array("block", arrays)]
 
 
@@ -169,7 +169,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-# ── Cutting ──────────────────────────────────────────────────────────────────────────────────
+# ── Splitting ────────────────────────────────────────────────────────────────────────────────
 
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The array cut into a number of equal parts, or at the given places.
@@ -180,7 +180,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     Raises:
       ValueError: where the parts would not be equal.
     """
-    return _cut("split", ary, indices_or_sections, axis)
+    return _split("split", ary, indices_or_sections, axis)
 
 
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -189,21 +189,21 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     >>> [x.shape for x in array_split(np.arange(5), 2)]
     [(3,), (2,)]
     """
-    return _cut("array_split", ary, indices_or_sections, axis)
+    return _split("array_split", ary, indices_or_sections, axis)
 
 
-def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array]:
-    check_looked_up(axis, ndim=a.ndim)
+def _split(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array]:
+    check_axis_index(axis, ndim=a.ndim)
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):
-        places = [static_index(i, context) for i in indices_or_sections]
-        return lax.split(a, list(np.diff([0, *places, size])), axis)
-    parts = whole_part(indices_or_sections, context)
-    each, left = divmod(size, parts)
-    if left and name == "split":
-        raise ValueError(f"array split does not result in an equal division: rest is {left}")
-    return lax.split(a, list(each + (np.arange(parts) < left)), axis)
+        indices = [static_index(i, context) for i in indices_or_sections]
+        return lax.split(a, list(np.diff([0, *indices, size])), axis)
+    sections = static_int(indices_or_sections, context)
+    section_size, rest = divmod(size, sections)
+    if rest and name == "split":
+        raise ValueError(f"array split does not result in an equal division: rest is {rest}")
+    return lax.split(a, list(section_size + (np.arange(sections) < rest)), axis)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
@@ -256,20 +256,20 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
     Args:
       assume_unique_indices: a promise that the places differ, with which they may be traced.
     """
-    a, axis = along("delete", arr, axis)
+    a, axis = array_and_axis("delete", arr, axis)
     size = a.shape[axis]
     if assume_unique_indices and not isinstance(obj, slice):
-        places = ravel(as_array("delete", obj))
-        is_kept = lax.full((size,), True, np.dtype(bool)).at[places].set(False)
-        return _taken(a, nonzero(is_kept, size=size - places.size)[0], axis)
+        indices = ravel(as_array("delete", obj))
+        mask = lax.full((size,), True, np.dtype(bool)).at[indices].set(False)
+        return _index_along(a, nonzero(mask, size=size - indices.size)[0], axis)
     if not isinstance(obj, slice):
         obj = static_value(obj, "'obj' argument of jnp.delete")
-        obj = int(obj) if obj.ndim == 0 and obj.dtype == bool else obj  # one truth is a place
-    return _taken(a, np.delete(np.arange(size), obj), axis)
+        obj = int(obj) if obj.ndim == 0 and obj.dtype == bool else obj  # one bool is an index
+    return _index_along(a, np.delete(np.arange(size), obj), axis)
 
 
-def _taken(a: Any, places: Any, axis: int) -> Array:
-    return a[(slice(None),) * axis + (places,)]
+def _index_along(a: Any, indices: Any, axis: int) -> Array:
+    return a[(slice(None),) * axis + (indices,)]
 
 
 # ── Repeating ────────────────────────────────────────────────────────────────────────────────
@@ -299,32 +299,32 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
       ConcretizationTypeError: when `repeats` is traced and the size is not given.
     """
     check_arraylike("repeat", a, repeats)
-    x, axis = along("repeat", a, axis if a.ndim else None)
+    x, axis = array_and_axis("repeat", a, axis if a.ndim else None)
     if total_repeat_length is not None:
         return _repeat_to_length(x, ravel(repeats), axis, operator.index(total_repeat_length))
     times = static_value(repeats, "When jit-compiling jnp.repeat, the total number of repeats "
                          "must be static. To fix this, either specify a static value for "
                          "`repeats`, or pass a static value to `total_repeat_length`.")
     if times.size != 1:
-        return _taken(x, np.repeat(np.arange(x.shape[axis]), times.ravel()), axis)
+        return _index_along(x, np.repeat(np.arange(x.shape[axis]), times.ravel()), axis)
     count = operator.index(times.item())
-    spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
-                                  without(range(x.ndim + 1), [axis + 1]))
-    return lax.reshape(spread, replaced(x.shape, axis, x.shape[axis] * count))
+    repeated = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
+                                    without(range(x.ndim + 1), [axis + 1]))
+    return lax.reshape(repeated, replaced(x.shape, axis, x.shape[axis] * count))
 
 
 def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
-    """Each element of the result comes from the first source whose repeats end after it."""
+    """The source of each element is the first whose repeats end after it."""
     if length == 0 or x.shape[axis] == 0:
         return lax.slice_in_dim(x, 0, 0, axis=axis)
     number = np.dtype("int32")
     times = broadcast_to_shape(as_array("repeat", repeats), (x.shape[axis],))
     ends = lax.cumsum(convert(times, number), 0)
     source = sorting.searchsorted(ends, lax.iota(number, length), "right")
-    return _taken(x, lax.min(source, convert(x.shape[axis] - 1, number)), axis)
+    return _index_along(x, lax.min(source, convert(x.shape[axis] - 1, number)), axis)
 
 
-# ── Margins ──────────────────────────────────────────────────────────────────────────────────────
+# ── Padding ──────────────────────────────────────────────────────────────────────────────────────
 
 Widths = list[tuple[int, int]]
 
@@ -342,7 +342,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         `stat_length`), or a function ``(vector, width, axis, kwargs) -> vector``.
     """
     a: Any = array
-    widths = _pairs(pad_width, a.ndim)
+    widths = _pad_pairs(pad_width, a.ndim)
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):
@@ -359,7 +359,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
     return a
 
 
-def _pairs(pad_width: Any, ndim: int) -> Widths:
+def _pad_pairs(pad_width: Any, ndim: int) -> Widths:
     widths = np.broadcast_to(static_value(pad_width, "`pad_width` argument of jnp.pad"), (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]
 
@@ -374,16 +374,16 @@ def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
     return a
 
 
-def _pad_places(a: Any, axis: int, pair: tuple[int, int], mode: Any, **options: Any) -> Any:
-    """NumPy pads the indices of the axis; the padded elements are gathered."""
-    return a if pair == (0, 0) else _taken(a, np.pad(np.arange(a.shape[axis]), pair, mode,
-                                                     **options), axis)
+def _pad_by_index(a: Any, axis: int, pair: tuple[int, int], mode: Any, **options: Any) -> Any:
+    """By a gather at the indices of the axis, padded by NumPy."""
+    return a if pair == (0, 0) else _index_along(a, np.pad(np.arange(a.shape[axis]), pair, mode,
+                                                           **options), axis)
 
 
 def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_length: Any = None
                    ) -> Any:
     n = a.shape[axis]
-    first, last = (n, n) if stat_length is None else _pairs(stat_length, a.ndim)[axis]
+    first, last = (n, n) if stat_length is None else _pad_pairs(stat_length, a.ndim)[axis]
     margins = []
     for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
         margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,
@@ -396,9 +396,9 @@ def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_len
 
 def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: Any = 0) -> Any:
     ends = np.broadcast_to(end_values, (a.ndim, 2))[axis]
-    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, place, axis, keepdims=False),
+    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, index, axis, keepdims=False),
                          width, endpoint=False, dtype=a.dtype, axis=axis)
-                for end, place, width in zip(ends, (0, -1), pair, strict=True))
+                for end, index, width in zip(ends, (0, -1), pair, strict=True))
     ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
     return convert(ramps, a.dtype, a.weak_type)
 
@@ -408,7 +408,7 @@ _STATISTICS: dict[str, Callable[..., Array]] = {
     "median": sorting.median}
 _ALONG_AXIS: dict[str, Callable[..., Any]] = {
     "linear_ramp": _pad_ramp, **dict.fromkeys(_STATISTICS, _pad_statistic),
-    **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _pad_places)}
+    **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _pad_by_index)}
 
 
 public(globals())

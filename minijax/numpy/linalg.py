@@ -12,12 +12,11 @@ from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.arguments import ArrayLike, as_arrays
 from minijax.numpy.contractions import vecdot
-from minijax.numpy.eigen import EigResult, eig, eigvals
 from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
                                      matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
-from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh,
-                                          eigvalsh, matrix_norm, norm, qr, svd, svdvals,
-                                          vector_norm)
+from minijax.numpy.factorisations import (EigResult, EighResult, QRResult, SVDResult, cholesky, eig,
+                                          eigh, eigvals, eigvalsh, matrix_norm, norm, qr, svd,
+                                          svdvals, vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 from minijax.placement.out_sharding import exported as _exported
 from minijax.util.tracebacks import export_all as _export_all

@@ -21,7 +21,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 
 
-def _in_order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _lexicographic(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A comparison; complex numbers are ordered by real part, then imaginary part."""
     @functools.wraps(compare)
     def ordered(x: Any, y: Any) -> Any:
@@ -32,17 +32,17 @@ def _in_order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return ordered
 
 
-_of_two = functools.partial(from_lax, prepare=promote_args)
+_binary = functools.partial(from_lax, prepare=promote_args)
 
 equal, not_equal, less, less_equal, greater, greater_equal = map(
-    _of_two, (lax.eq, lax.ne, *map(_in_order, (lax.lt, lax.le, lax.gt, lax.ge))),
+    _binary, (lax.eq, lax.ne, *map(_lexicographic, (lax.lt, lax.le, lax.gt, lax.ge))),
     ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 
 
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
 bitwise_and, bitwise_or, bitwise_xor = map(
-    _of_two, (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor))
+    _binary, (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor))
 left_shift = from_lax(lax.shift_left, "left_shift", prepare=promote_args_numeric)
 
 
@@ -124,7 +124,7 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     >>> isclose(np.array([1.0, 2.0]), 1.000001)
     Array([ True, False], dtype=bool)
     """
-    if dtypes.issubdtype(a.dtype, dtypes.extended):  # keys: near is equal
+    if dtypes.issubdtype(a.dtype, dtypes.extended):  # PRNG keys
         return lax.eq(a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         a, b = (convert(x, dtypes.default_float_dtype()) for x in (a, b))
@@ -142,7 +142,7 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLik
     >>> allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
     Array(True, dtype=bool)
     """
-    return _everywhere(isclose(a, b, rtol, atol, equal_nan))
+    return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
@@ -155,7 +155,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     if a1.shape != a2.shape:
         return as_value(False)
     same = equal(a1, a2)
-    return _everywhere(same | isnan(a1) & isnan(a2) if equal_nan else same)
+    return _all(same | isnan(a1) & isnan(a2) if equal_nan else same)
 
 
 def array_equiv(a1: Any, a2: Any) -> Array:
@@ -167,12 +167,12 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     a1, a2 = asarray(a1), asarray(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
-        return _everywhere(equal(a1, a2))
-    except ValueError:  # shapes that do not meet, or dtypes
+        return _all(equal(a1, a2))
+    except ValueError:  # shapes or dtypes that do not fit
         return as_value(False)
 
 
-def _everywhere(mask: Any) -> Any:
+def _all(mask: Any) -> Any:
     return lax.reduce_and(mask, tuple(range(mask.ndim)))
 
 

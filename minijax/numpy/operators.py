@@ -1,4 +1,4 @@
-"""What arrays and tracers can do: operators, conversions, iteration, methods and properties.
+"""Operators, conversions, iteration, methods and properties of arrays and tracers.
 
 Importing this module puts them on `Array`.  Most are functions of the modules beside it.
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`.
@@ -29,7 +29,7 @@ from minijax.util.tracebacks import api_boundary, settle_for_good
 _OPERANDS = (int, float, complex, np.generic, np.ndarray, Array)
 _REFUSED = (list, tuple, set, dict)
 
-# How Python writes a function of two arrays, and what `numpy` calls it; comparisons are not turned.
+# Binary operators in Python, and their names in `numpy`; comparisons have no reflected methods.
 _OPERATORS = {
     "add": ("+", "add"), "sub": ("-", "subtract"), "mul": ("*", "multiply"),
     "truediv": ("/", "divide"), "floordiv": ("//", "floor_divide"), "mod": ("%", "remainder"),
@@ -47,7 +47,7 @@ _METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cump
 
 def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                      swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """The method behind an operator; unknown operands get their turn, lists are refused."""
+    """The method of an operator; lists are refused, the methods of unknown operands are tried."""
     def method(self: Any, other: Any) -> Any:
         other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
         if isinstance(other, _OPERANDS):
@@ -57,7 +57,7 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
             except OverflowError as error:
                 settle_for_good(error, function, operands)
                 raise
-        if type(other) in _REFUSED:  # others get their turn
+        if type(other) in _REFUSED:  # for others, their reflected methods are tried
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
                             f"'{type(left).__name__}' and '{type(right).__name__}'")
@@ -68,7 +68,7 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
 
 
 def _as_pairs(x: Any, dtype: np.dtype) -> Any:
-    """`view` from complex numbers or to them, which are two floats each, side by side."""
+    """`view` from or to complex numbers, as pairs of floats."""
     if x.dtype.kind == "c":
         parts = joining.stack([lax.real(x), lax.imag(x)], -1)
         return shaping.reshape(parts, (*x.shape[:-1], -1)).view(dtype)
@@ -76,7 +76,7 @@ def _as_pairs(x: Any, dtype: np.dtype) -> Any:
     return lax.complex(parts[..., ::2], parts[..., 1::2])
 
 
-# ── A number for Python ──────────────────────────────────────────────────────────────────────
+# ── Python numbers ───────────────────────────────────────────────────────────────────────────
 
 def _numbers(x: Any, *details: str, of_tracers: bool = False,
              error: Callable[..., Exception] = errors.ConcretizationTypeError) -> np.ndarray:
@@ -110,7 +110,7 @@ def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
-# ── Methods and properties that are no functions of `numpy` ──────────────────────────────────
+# ── Methods and properties beyond the functions of `numpy` ───────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
     """A property computed by a function of the array, with the summary of its docstring."""
@@ -245,7 +245,7 @@ class _Methods:
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
     flatten = shaping.ravel
-    copy = clone = alias  # the numbers cannot change, so both have them
+    copy = clone = alias  # arrays are immutable, so both share the buffer
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.
@@ -292,9 +292,9 @@ class _Methods:
         """The indices of the elements in the order of `partition`."""
         return sorting.argpartition(self, kth, axis)
 
-    # ── Where it lies ────────────────────────────────────────────────────────────────────────
+    # ── Devices ──────────────────────────────────────────────────────────────────────────────
 
-    device = property(lambda self: CPU)  # of arrays that lie elsewhere it is a slot
+    device = property(lambda self: CPU)  # a slot of arrays on other devices
     sharding = property(lambda self: SingleDeviceSharding(self.device))
     addressable_shards = property(lambda self: shards(self))
     global_shards = addressable_shards
@@ -382,11 +382,11 @@ def _attributes() -> dict[str, Any]:
                                             reductions, searching, shaping, sorting, unary)
                  for name, value in vars(module).items() if name in module.__all__}
     attributes: dict[str, Any] = {}
-    for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
-        attributes[f"__{name}__"] = _binary_operator(f"__{name}__", sign, functions[function])
-    for name, (sign, function) in _OPERATORS.items():
-        attributes[f"__r{name}__"] = _binary_operator(
-            f"__r{name}__", sign, functions[function], swapped=True)
+    for name, (sign, word) in (_OPERATORS | _COMPARISONS).items():
+        function, reflected = functions[word], f"__r{name}__"
+        attributes[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
+        if name in _OPERATORS:
+            attributes[reflected] = _binary_operator(reflected, sign, function, swapped=True)
     attributes |= {f"__{name}__": functions[function] for name, function in _UNARY.items()}
     attributes |= {name: functions[name] for name in _METHODS}
     return attributes | {name: value for name, value in vars(_Methods).items()

@@ -1,6 +1,6 @@
-"""Polynomials as rows of coefficients, the highest power first: sums, products, fits, roots.
+"""Polynomials as vectors of coefficients, highest power first: sums, products, fits, roots.
 
-Stands on `sequences`, `equations`, `eigen`.  Chapter 20, *Precision, and where NumPy differs*.
+Stands on `sequences`, `equations`, `factorisations`.  Chapter 20, *Precision*.
 In JAX: `jax/_src/numpy/polynomial.py`.
 """
 
@@ -13,12 +13,13 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import diagonals, eigen, equations, putting, reductions, sorting
+from minijax.numpy import diagonals, equations, factorisations, putting, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
                                      promote_dtypes_inexact, promoted, public, static_value,
-                                     whole_part)
+                                     static_int)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
+from minijax.primitives.axes import refuse
 
 
 def poly(seq_of_zeros: Inexact) -> Array:
@@ -32,7 +33,7 @@ def poly(seq_of_zeros: Inexact) -> Array:
     """
     zeros: Any = atleast_1d(seq_of_zeros)
     if zeros.ndim == 2 and zeros.size and zeros.shape[0] == zeros.shape[1]:
-        zeros = eigen.eigvals(zeros)
+        zeros = factorisations.eigvals(zeros)
     if zeros.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
@@ -63,31 +64,26 @@ def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
     p = atleast_1d(p)
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
-    if not strip_zeros:
-        return _roots(p) if p.size > 1 else lax.full((0,), 0, _complex(p))
-    coefficients = static_value(
-        p, "The error occurred in the jnp.roots() function. To use this within a JIT-compiled "
-        "context, pass strip_zeros=False, but be aware that leading zeros will result in some "
-        "returned roots being set to NaN.")
-    places = np.flatnonzero(coefficients)
-    inner = p[int(places[0]):] if places.size else p[:0]
-    return _roots(inner) if len(inner) > 1 else lax.full((0,), 0, _complex(p))
-
-
-def _complex(p: Any) -> Any:
-    return np.result_type(p.dtype, np.complex64)
+    if strip_zeros:
+        coefficients = static_value(
+            p, "The error occurred in the jnp.roots() function. To use this within a JIT-compiled "
+            "context, pass strip_zeros=False, but be aware that leading zeros will result in some "
+            "returned roots being set to NaN.")
+        indices = np.flatnonzero(coefficients)
+        p = p[int(indices[0]):] if indices.size else p[:0]
+    return _roots(p) if p.size > 1 else lax.full((0,), 0, np.result_type(p.dtype, np.complex64))
 
 
 def _roots(p: Any) -> Any:
     """The roots; a nan for each leading zero."""
-    before = reductions.argmax(p != 0)  # rolled to the end, leading zeros are roots at 0
-    turned = p[(np.arange(len(p)) + before) % len(p)]
+    zeros = reductions.argmax(p != 0)  # how many; rolled to the end, they are roots at 0
+    rolled = p[(np.arange(len(p)) + zeros) % len(p)]
     companion = diagonals.diagflat(lax.full((len(p) - 2,), 1, p.dtype), -1)
-    eigenvalues: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
+    eigenvalues: Any = factorisations.eigvals(companion.at[0].set(-rolled[1:] / rolled[0]))
     by_size = eigenvalues[sorting.argsort(-lax.abs(eigenvalues))]
-    is_left = np.arange(len(p) - 1) < len(p) - 1 - before
-    cut = lax.select(is_left, by_size, lax.full_like(eigenvalues, complex(np.nan, np.nan)))
-    return choose(before == 0, eigenvalues, cut)
+    is_root = np.arange(len(p) - 1) < len(p) - 1 - zeros
+    with_nan = lax.select(is_root, by_size, lax.full_like(eigenvalues, complex(np.nan, np.nan)))
+    return choose(zeros == 0, eigenvalues, with_nan)
 
 
 def polyadd(a1: Alike, a2: Alike) -> Array:
@@ -201,15 +197,12 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
         variance of the residuals as factor.
     """
     x, y = promote_dtypes_inexact(x, y)
-    count = whole_part(deg, "deg must be int") + 1
+    count = static_int(deg, "deg must be int") + 1
     if count < 1:
         raise ValueError("expected deg >= 0")
-    if x.ndim != 1:
-        raise TypeError("expected 1D vector for x")
-    if not x.size:
-        raise TypeError("expected non-empty vector for x")
-    if y.ndim not in (1, 2):
-        raise TypeError("expected 1D or 2D array for y")
+    refuse((x.ndim != 1, "expected 1D vector for x"),
+           (not x.size, "expected non-empty vector for x"),
+           (y.ndim not in (1, 2), "expected 1D or 2D array for y"))
     if x.shape[0] != y.shape[0]:
         raise TypeError("expected x and y to have same length")
     if rcond is None:

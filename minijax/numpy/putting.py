@@ -1,4 +1,4 @@
-"""Arrays with some elements changed, put in or left out: put, place, insert, choose, trim_zeros.
+"""Arrays with elements replaced, inserted or removed: put, place, insert, choose, trim_zeros.
 
 Stands on `searching`.  Chapter 13, *In-place updates*.
 In JAX: `jax/_src/numpy/indexing.py`, `lax_numpy.py`.
@@ -15,13 +15,13 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arguments
-from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays,
+from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     canonical_axes, convert, places_along, promote_dtypes, public,
+                                     canonical_axes, convert, indices_along, promote_dtypes, public,
                                      static_value)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape
+from minijax.primitives.axes import canonical_shape, refuse
 
 
 def _check_not_in_place(name: str, inplace: bool) -> None:
@@ -42,19 +42,19 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
       mode: "clip" or "wrap" for indices out of bounds; by default they are dropped.
     """
     _check_not_in_place("put", inplace)
-    places, values = ravel(ind), ravel(as_array("put", v))
-    if not a.size or not places.size or not values.size:
+    indices, values = ravel(ind), ravel(as_array("put", v))
+    if not a.size or not indices.size or not values.size:
         return a
-    values = resize(values, places.shape)
+    values = resize(values, indices.shape)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
     if mode not in (None, "wrap", "clip"):
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     if mode == "wrap":
-        places = places % a.size
+        indices = indices % a.size
     elif mode == "clip":
-        places = lax.clamp(convert(0, places.dtype), places, convert(a.size - 1, places.dtype))
-    return ravel(a).at[places].set(values, mode="drop").reshape(a.shape)
+        indices = lax.clamp(convert(0, indices.dtype), indices, convert(a.size - 1, indices.dtype))
+    return ravel(a).at[indices].set(values, mode="drop").reshape(a.shape)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
@@ -65,15 +65,13 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     _check_not_in_place("place", inplace)
     values = ravel(as_array("place", vals))
-    if arr.size != mask.size:
-        raise ValueError("place: arr and mask must be the same size")
-    if not values.size:
-        raise ValueError("Cannot place values from an empty array")
+    refuse((arr.size != mask.size, "place: arr and mask must be the same size"),
+           (not values.size, "Cannot place values from an empty array"), error=ValueError)
     if not arr.size:
         return arr
-    is_chosen = lax.reshape(mask, arr.shape) != 0
-    turn = lax.reshape(lax.cumsum(ravel(convert(is_chosen, np.dtype("int32")))), arr.shape) - 1
-    out = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+    mask = lax.reshape(mask, arr.shape) != 0
+    rank = lax.reshape(lax.cumsum(ravel(convert(mask, np.dtype("int32")))), arr.shape) - 1
+    out = arguments.choose(mask, convert(values[rank % values.size], arr.dtype), arr)
     return convert(out, arr.dtype, arr.weak_type)
 
 
@@ -86,17 +84,17 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
            [9, 4]], dtype=int32)
     """
     _check_not_in_place("put_along_axis", inplace)
-    x, at = along("put_along_axis", arr, axis)
+    x, x_axis = array_and_axis("put_along_axis", arr, axis)
     values = as_array("put_along_axis", values)
     if axis is None:
         values = ravel(broadcast_to_shape(values, indices.shape))
     elif indices.ndim != x.ndim:
         raise ValueError("put_along_axis: indices and arr must have the same number of dimensions")
-    shape = [n if d == at else max(n, m)
+    shape = [n if d == x_axis else max(n, m)
              for d, (n, m) in enumerate(zip(indices.shape, x.shape, strict=True))]
-    places = places_along(shape, *range(x.ndim))
-    places[at] = broadcast_to_shape(indices, tuple(shape))
-    return x.at[tuple(places)].set(values, mode=mode).reshape(arr.shape)
+    all_indices = indices_along(shape, *range(x.ndim))
+    all_indices[x_axis] = broadcast_to_shape(indices, tuple(shape))
+    return x.at[tuple(all_indices)].set(values, mode=mode).reshape(arr.shape)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
@@ -106,28 +104,28 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     >>> insert(np.array([5, 6, 7]), 1, 9)
     Array([5, 9, 6, 7], dtype=int32)
     """
-    a, at = along("insert", arr, axis)
-    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[at]
+    a, axis = array_and_axis("insert", arr, axis)
+    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[axis]
     new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
-    places: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
+    indices: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
                    else as_array("insert", obj))
-    if places.ndim > 1 or dtypes.kind(places.dtype) not in "iu":
+    if indices.ndim > 1 or dtypes.kind(indices.dtype) not in "iu":
         raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
                          f"dimension; got {obj}")
-    if places.ndim == 0:
-        new = moveaxis(new, 0, at)
-    if places.size == 1:
-        places = broadcast_to_shape(places, (new.shape[at],))
-    count = places.size
-    places = convert(places, np.dtype("int32"))
-    places = lax.clamp(np.int32(0), arguments.choose(places < 0, places + size, places),
+    if indices.ndim == 0:
+        new = moveaxis(new, 0, axis)
+    if indices.size == 1:
+        indices = broadcast_to_shape(indices, (new.shape[axis],))
+    count = indices.size
+    indices = convert(indices, np.dtype("int32"))
+    indices = lax.clamp(np.int32(0), arguments.choose(indices < 0, indices + size, indices),
                        np.int32(size))
-    new = moveaxis(broadcast_to_shape(new, (*a.shape[:at], count, *a.shape[at + 1:])), at, 0)
-    # a stable sort of all rows by where they stand, what is put in before what is there
-    stand = lax.concatenate([places, lax.iota(np.dtype("int32"), size)], 0)
-    order = lax.sort((stand, lax.iota(np.dtype("int32"), count + size)), 0, num_keys=1)[1]
-    rows = lax.concatenate([new, moveaxis(a, at, 0)], 0)
-    return moveaxis(rows[order], 0, at)
+    new = moveaxis(broadcast_to_shape(new, (*a.shape[:axis], count, *a.shape[axis + 1:])), axis, 0)
+    # a stable sort of all rows by their indices, in which new rows precede old ones
+    keys = lax.concatenate([indices, lax.iota(np.dtype("int32"), size)], 0)
+    order = lax.sort((keys, lax.iota(np.dtype("int32"), count + size)), 0, num_keys=1)[1]
+    rows = lax.concatenate([new, moveaxis(a, axis, 0)], 0)
+    return moveaxis(rows[order], 0, axis)
 
 
 def resize(a: ArrayLike, new_shape: Any) -> Array:
@@ -189,10 +187,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     is_set = np.asarray(static_value(filt, "jnp.trim_zeros")) != 0
     axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
     for d in axes:
-        places = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
-        ends = (places[0], places[-1] + 1) if places.size else (filt.shape[d],) * 2
-        cut[d] = slice(ends[0] if "f" in trim.lower() else 0,
-                       ends[1] if "b" in trim.lower() else filt.shape[d])
+        nonzeros = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
+        bounds = (nonzeros[0], nonzeros[-1] + 1) if nonzeros.size else (filt.shape[d],) * 2
+        cut[d] = slice(bounds[0] if "f" in trim.lower() else 0,
+                       bounds[1] if "b" in trim.lower() else filt.shape[d])
     return filt[tuple(cut)] if axes else filt
 
 

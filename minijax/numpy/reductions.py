@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, var, max, argmax, any, …, their forms that skip nan, and running sums.
+"""Reductions: sum, mean, var, max, argmax, any, …, their forms that ignore nan, running sums.
 
 Stands on `unary`, `logic`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/reductions.py`.
@@ -16,11 +16,11 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.transforms.arguments import bound
-from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_arraylike,
-                                     check_looked_up, choose,
-                                     convert, documented, first_value, prepared,
-                                     promote_dtypes_inexact, public, static_axes)
+from minijax.numpy.arguments import (ArrayLike, Axes, array_and_axis, as_array, broadcast_along,
+                                     broadcast_to_shape, canonical_axes, canonical_axis,
+                                     check_arraylike, check_axis_index, choose, convert, documented,
+                                     initial_value, promote_dtypes_inexact, public, static_axes,
+                                     with_arrays)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import replaced
@@ -29,29 +29,31 @@ from minijax.primitives.slots import extremum_of_nothing
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
-class _Kind(NamedTuple):
-    """The parts of a reduction: along axes, of two elements, its identity, along mapped axes."""
+class _Reduction(NamedTuple):
+    """The functions of a reduction."""
 
-    reduce: Callable[[Any, tuple[int, ...]], Any]
-    combine: Callable[[Any, Any], Any]
+    reduce: Callable[[Any, tuple[int, ...]], Any]  # over axes
+    combine: Callable[[Any, Any], Any]  # of two elements
     identity: Callable[[Any], Any]  # of a dtype
-    over_names: Callable[..., Any] | None = None
+    collective: Callable[..., Any] | None = None  # over mapped axes
 
 
-_KINDS = {
-    "sum": _Kind(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
-    "prod": _Kind(lax.reduce_prod, lax.mul, lambda dtype: 1),
-    "max": _Kind(lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-                 lax.max, lambda dtype: extremum_of_nothing("max", dtype), lax.pmax),
-    "min": _Kind(lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-                 lax.min, lambda dtype: extremum_of_nothing("min", dtype), lax.pmin),
-    "all": _Kind(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
-    "any": _Kind(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
+_REDUCTIONS = {
+    "sum": _Reduction(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
+    "prod": _Reduction(lax.reduce_prod, lax.mul, lambda dtype: 1),
+    "max": _Reduction(
+        lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
+        lax.max, lambda dtype: extremum_of_nothing("max", dtype), lax.pmax),
+    "min": _Reduction(
+        lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
+        lax.min, lambda dtype: extremum_of_nothing("min", dtype), lax.pmin),
+    "all": _Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
+    "any": _Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }
 
 
-def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
-    """The axes of a reduction; behind them the names of mapped axes around it."""
+def _reduction_axes(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
+    """The axes of a reduction, followed by the names of mapped axes."""
     if not (axis is None or isinstance(axis, (int, tuple, str))) and np.iterable(axis):
         axis = tuple(axis)
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -60,32 +62,37 @@ def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     return *canonical_axes(static_axes(name, axis), a.ndim), *names
 
 
-def _over_looked_up(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
-    """The same for a mean, which divides by the size of the axes."""
+def _mean_axes(name: str, a: Array, axis: Axes, where: Any) -> tuple[int | str, ...]:
+    """The axes of a mean, which without a mask are looked up in the shape first."""
     if where is None:
-        check_looked_up(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
-    return _over(name, a, axis)
+        check_axis_index(*(axis if isinstance(axis, (tuple, list)) else (axis,)), ndim=a.ndim)
+    return _reduction_axes(name, a, axis)
 
 
-def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
-             initial: ArrayLike | None, where: ArrayLike | None) -> Any:
+def _reduce(name: str, a: Any, axis: Axes, keepdims: bool, initial: Any, where: Any) -> Any:
     """The reduction, in the dtype of the array."""
-    kind = _KINDS[name]
-    if where is not None:
-        a = choose(where, a, convert(kind.identity(a.dtype), a.dtype))
+    reduction, over = _REDUCTIONS[name], _reduction_axes(name, a, axis)
     axes = tuple(each for each in over if not isinstance(each, str))
-    result = kind.reduce(a, axes)
-    if names := over[len(axes):]:
-        if kind.over_names is None:
+    needs_initial = initial is None and name in ("max", "min")
+    if _where_mask(name, where) is not None:
+        if needs_initial:
+            raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
+                             "where mask one has to specify 'initial'")
+        a = choose(where, a, convert(reduction.identity(a.dtype), a.dtype))
+    if needs_initial and 0 in [a.shape[d] for d in axes]:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    result = reduction.reduce(a, axes)
+    if axis_names := over[len(axes):]:
+        if reduction.collective is None:
             raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
-        result = kind.over_names(result, names)
+        result = reduction.collective(result, axis_names)
     if initial is not None:
-        result = kind.combine(convert(first_value(name, initial), a.dtype), result)
+        result = reduction.combine(convert(initial_value(name, initial), a.dtype), result)
     return lax.expand_dims(result, axes) if keepdims and axes else result
 
 
-def _mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
-    """The argument `where`, checked."""
+def _where_mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
+    """The argument `where`, which must be a mask."""
     if where is not None:
         check_arraylike(name, where)
         dtype = core.get_aval(where).dtype
@@ -96,12 +103,12 @@ def _mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
     return where
 
 
-def _number_of(a: Any, over: Sequence[int | str]) -> int:
+def _axes_size(a: Any, over: Sequence[int | str]) -> int:
     return math.prod(lax.axis_size(each) if isinstance(each, str) else a.shape[each]
                      for each in over)
 
 
-def _wide(dtype: Any) -> Any:
+def _accumulation_dtype(dtype: Any) -> Any:
     """The dtype to add up in: short floats are added up in float32."""
     is_short = dtypes.issubdtype(dtype, np.floating) and np.dtype(dtype).itemsize < 4
     return np.dtype("float32") if is_short else dtype
@@ -129,7 +136,7 @@ def sum(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
       TypeError: for a list.
       ConcretizationTypeError: for a traced axis.
     """
-    return _accumulated("sum", a, axis, dtype, keepdims, initial, where, promote_integers)
+    return _sum_or_prod("sum", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
 def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
@@ -144,16 +151,14 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
       TypeError: for a list.
       ConcretizationTypeError: for a traced axis.
     """
-    return _accumulated("prod", a, axis, dtype, keepdims, initial, where, promote_integers)
+    return _sum_or_prod("prod", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
-                 initial: ArrayLike | None, where: ArrayLike | None,
-                 promote_integers: bool = True) -> Array:
-    over, where = _over(name, a, axis), _mask(name, where)
+def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, initial: Any,
+                 where: Any, promote_integers: bool = True) -> Array:
     dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
-    result = _reduced(name, convert(a, _wide(dtype)), over, keepdims, initial, where)
-    return convert(result, dtype)
+    x = convert(a, _accumulation_dtype(dtype))
+    return convert(_reduce(name, x, axis, keepdims, initial, where), dtype)
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
@@ -168,7 +173,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _extreme("max", a, axis, keepdims, initial, where)
+    return _reduce("max", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -181,21 +186,10 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _extreme("min", a, axis, keepdims, initial, where)
+    return _reduce("min", convert(a, a.dtype), axis, keepdims, initial, where)
 
 
 amax, amin = max, min
-
-
-def _extreme(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | None,
-             where: ArrayLike | None) -> Array:
-    over, where = _over(name, a, axis), _mask(name, where)
-    if where is not None and initial is None:
-        raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
-                         "where mask one has to specify 'initial'")
-    if initial is None and 0 in [a.shape[each] for each in over if not isinstance(each, str)]:
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-    return _reduced(name, convert(a, a.dtype), over, keepdims, initial, where)
 
 
 def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
@@ -204,29 +198,38 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> ptp(np.array([3, 1, 7]))
     Array(6, dtype=int32)
     """
-    over = _over("ptp", a, axis)
-    return max(a, over, keepdims=keepdims) - min(a, over, keepdims=keepdims)
+    axes = _reduction_axes("ptp", a, axis)
+    return max(a, axes, keepdims=keepdims) - min(a, axes, keepdims=keepdims)
 
 
-def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
-    def place(a: ArrayLike, axis: int | None = None, out: None = None,
-              keepdims: bool | None = None) -> Array:
-        check_looked_up(axis, ndim=np.ndim(a))
-        x, at = along(name, a, axis)
-        if x.shape[at] == 0:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
-        index = find(x, at, dtypes.default_int_dtype())
-        axes = range(np.ndim(a)) if axis is None else (at,)
-        return lax.expand_dims(index, axes) if keepdims and axes else index
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None,
+           keepdims: bool | None = None) -> Array:
+    """Where the largest element is: the first such place, in the flat array or along an axis.
 
-    return documented(place, name, summary + ": the first such place, in the flat array or along "
-                      "an axis.", shows)
+    >>> argmax(np.array([1, 7, 7]))
+    Array(1, dtype=int32)
+    """
+    return _index_of("argmax", lax.argmax, a, axis, keepdims)
 
 
-argmax = _place("argmax", lax.argmax, "Where the largest element is",
-                "argmax(np.array([1, 7, 7])) -> Array(1, dtype=int32)")
-argmin = _place("argmin", lax.argmin, "Where the smallest element is",
-                "argmin(np.array([3, 1, 1])) -> Array(1, dtype=int32)")
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None,
+           keepdims: bool | None = None) -> Array:
+    """Where the smallest element is: the first such place, in the flat array or along an axis.
+
+    >>> argmin(np.array([3, 1, 1]))
+    Array(1, dtype=int32)
+    """
+    return _index_of("argmin", lax.argmin, a, axis, keepdims)
+
+
+def _index_of(name: str, find: Callable[..., Any], a: Any, axis: Any, keepdims: Any) -> Array:
+    check_axis_index(axis, ndim=a.ndim)
+    x, reduced_axis = array_and_axis(name, a, axis)
+    if x.shape[reduced_axis] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    index = find(x, reduced_axis, dtypes.default_int_dtype())
+    axes = range(a.ndim) if axis is None else (reduced_axis,)
+    return lax.expand_dims(index, axes) if keepdims and axes else index
 
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
@@ -238,8 +241,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    over = _over("all", a, axis)
-    return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, _mask("all", where))
+    return _reduce("all", convert(a, np.dtype(bool)), axis, keepdims, None, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -249,8 +251,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    over = _over("any", a, axis)
-    return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, _mask("any", where))
+    return _reduce("any", convert(a, np.dtype(bool)), axis, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -272,22 +273,21 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     >>> mean(np.array([1, 2, 6]))
     Array(3., dtype=float32)
     """
-    over = _over_looked_up("mean", a, axis, where)
+    axes = _mean_axes("mean", a, axis, where)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
-    wide = _wide(result_dtype)
-    total: Any = _accumulated("sum", a, over, wide, keepdims, None, where)
-    return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
+    wide = _accumulation_dtype(result_dtype)
+    total: Any = _sum_or_prod("sum", a, axes, wide, keepdims, None, where)
+    return convert(total / _count(a, axes, wide, keepdims, where), result_dtype)
 
 
-_mean = mean  # for functions with an argument `mean`
+_mean = mean  # for `var`, which has a parameter `mean`
 
 
-def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
-           where: ArrayLike | None) -> Any:
-    """The number of elements that take part; a literal where all do."""
+def _count(a: Any, axes: Sequence[int | str], dtype: Any, keepdims: bool, where: Any) -> Any:
+    """The number of reduced elements; a literal where there is no mask."""
     if where is None:
-        return float(_number_of(a, over))
-    return sum(broadcast_to_shape(where, a.shape), over, dtype, keepdims=keepdims)
+        return float(_axes_size(a, axes))
+    return sum(broadcast_to_shape(where, a.shape), axes, dtype, keepdims=keepdims)
 
 
 def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -302,24 +302,23 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how much less than the number of elements to divide by; 1 for a sample.
       mean: the mean, if it is computed already, with `keepdims`.
     """
-    over = _over_looked_up("var", a, axis, where)
+    axes = _mean_axes("var", a, axis, where)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
-    a = convert(a, _wide(a.dtype))
-    middle = _mean(a, over, keepdims=True, where=where) if mean is None else convert(mean, a.dtype)
-    squared = _squared_size(a - middle)
-    total: Any = sum(squared, over, keepdims=keepdims, where=where)
-    left = _count(a, over, total.dtype, keepdims, where) - (
+    a = convert(a, _accumulation_dtype(a.dtype))
+    mean = _mean(a, axes, keepdims=True, where=where) if mean is None else convert(mean, a.dtype)
+    total: Any = sum(_abs_squared(a - mean), axes, keepdims=keepdims, where=where)
+    freedom = _count(a, axes, total.dtype, keepdims, where) - (
         ddof if correction is None else correction)
     if where is None:
-        divisor = left if left > 0 else np.nan
+        divisor = freedom if freedom > 0 else np.nan
     else:
-        divisor = choose(left > 0, left, np.nan)
+        divisor = choose(freedom > 0, freedom, np.nan)
     return convert(total / divisor, result_dtype)
 
 
-def _squared_size(x: Any) -> Any:
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+def _abs_squared(x: Any) -> Any:
+    if x.dtype.kind == "c":
         return lax.square(lax.real(x)) + lax.square(lax.imag(x))
     return lax.square(x)
 
@@ -346,7 +345,7 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
     axes = canonical_axes(static_axes("average", axis), a.ndim)
     if weights is None:
         result = mean(a, axes, keepdims=keepdims)
-        total: Any = convert(float(_number_of(a, axes)), result.dtype)
+        total: Any = convert(float(_axes_size(a, axes)), result.dtype)
     else:
         a, w = promote_dtypes_inexact(a, as_array("average", weights))
         if w.shape != a.shape:
@@ -355,31 +354,37 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
             if w.shape != tuple(a.shape[d] for d in axes):
                 raise ValueError("Shape of weights must be consistent with shape of a along "
                                  "specified axis.")
-            order = np.argsort(axes)
-            w = lax.broadcast_in_dim(lax.transpose(w, order), a.shape, sorted(axes))
+            w = broadcast_along(w, a.shape, axes)
         total = sum(w, axes, keepdims=keepdims)
         result = sum(a * w, axes, keepdims=keepdims) / total
     return (result, broadcast_to_shape(total, result.shape)) if returned else result
 
 
-# ── Running sums ─────────────────────────────────────────────────────────────────────────────
+# ── Cumulative reductions ─────────────────────────────────────────────────────────────────────
 
-def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
-    def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
-                out: None = None) -> Array:
-        a = as_array(name, a)
-        x, at = along(name, a if a.ndim else lax.reshape(a, (1,)), axis)
-        if dtype is None:
-            dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
-        return run(convert(x, dtype), at)
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """The running sum along an axis, or over the flat array.
 
-    return documented(running, name, summary + " along an axis, or over the flat array.", shows)
+    >>> cumsum(np.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    return _cumulate("cumsum", lax.cumsum, a, axis, dtype)
 
 
-cumsum = _running("cumsum", lax.cumsum, "The running sum",
-                  "cumsum(np.array([1, 2, 3])) -> Array([1, 3, 6], dtype=int32)")
-cumprod = _running("cumprod", lax.cumprod, "The running product",
-                   "cumprod(np.array([1, 2, 3])) -> Array([1, 2, 6], dtype=int32)")
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """The running product along an axis, or over the flat array.
+
+    >>> cumprod(np.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    return _cumulate("cumprod", lax.cumprod, a, axis, dtype)
+
+
+def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtype: Any) -> Array:
+    x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
+    if dtype is None:
+        dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+    return run(convert(x, dtype), axis)
 
 
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
@@ -412,23 +417,23 @@ def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dt
         raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
                          "explicit value. The axis argument is only optional for one-dimensional "
                          "arrays.")
-    at = canonical_axis(0 if axis is None else axis, x.ndim)
-    out = run(x, at, dtype)
+    axis = canonical_axis(0 if axis is None else axis, x.ndim)
+    out = run(x, axis, dtype)
     if not include_initial:
         return out
-    first = lax.full(replaced(out.shape, at, 1), _KINDS[name].identity(out.dtype), out.dtype)
-    return lax.concatenate([first, out], at)
+    first = lax.full(replaced(out.shape, axis, 1), _REDUCTIONS[name].identity(out.dtype), out.dtype)
+    return lax.concatenate([first, out], axis)
 
 
-# ── Without nan ──────────────────────────────────────────────────────────────────────────────
+# ── Reductions that ignore nan ───────────────────────────────────────────────────────────────
 
-def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
-                 nothing: float | None = None) -> Callable[..., Array]:
-    """A reduction with `instead` in place of every nan; where all are nan, `nothing`.
+def _nan_reduction(function: Callable[..., Array], identity: float, summary: str, shows: str,
+                   of_all_nan: float | None = None) -> Callable[..., Array]:
+    """A reduction in which the identity replaces nan; of nan alone it is `of_all_nan`.
 
-    A variance counts elements, so from it nan is masked.
+    A variance counts elements, so it takes a mask instead.
     """
-    function = prepared(function)
+    function = with_arrays(function)
     parameters = inspect.signature(function).parameters.values()
     signature = inspect.Signature([  # as in JAX
         each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -436,7 +441,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         return_annotation=Array)
     name = f"nan{function.__name__}"
 
-    def skipping(*args: Any, **kwargs: Any) -> Array:
+    def reduce(*args: Any, **kwargs: Any) -> Array:
         arguments = bound(signature, name, args, kwargs).arguments
         a = as_array(name, arguments.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
@@ -444,35 +449,35 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         if function.__name__ in ("var", "std"):
             arguments["where"] = _not_nan(a, arguments.get("where"))
         is_nan = isnan(a)
-        filler = (convert(instead, a.dtype) if np.isfinite(instead) else
-                  extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
+        filler = (convert(identity, a.dtype) if np.isfinite(identity) else
+                  extremum_of_nothing("max" if identity < 0 else "min", a.dtype))
         out = function(choose(is_nan, filler, a), **arguments)
-        if nothing is None or arguments.get("initial") is not None:
+        if of_all_nan is None or arguments.get("initial") is not None:
             return out
         are_nan = all(is_nan, arguments.get("axis"), keepdims=bool(arguments.get("keepdims")))
-        return choose(are_nan, nothing, out)
+        return choose(are_nan, of_all_nan, out)
 
-    skipping.__signature__ = signature  # type: ignore[attr-defined]
-    return documented(skipping, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {result}")
+    reduce.__signature__ = signature  # type: ignore[attr-defined]
+    return documented(reduce, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {shows}")
 
 
-nansum = _without_nan(sum, 0, "The sum of what is not nan.", "Array(4., dtype=float32)")
-nanprod = _without_nan(prod, 1, "The product of what is not nan.", "Array(3., dtype=float32)")
-nancumsum = _without_nan(cumsum, 0, "The running sum, nan counted as 0.",
-                         "Array([1., 1., 4.], dtype=float32)")
-nancumprod = _without_nan(cumprod, 1, "The running product, nan counted as 1.",
-                          "Array([1., 1., 3.], dtype=float32)")
-nanmax = _without_nan(max, -np.inf, "The largest of what is not nan; nan where all are.",
-                      "Array(3., dtype=float32)", np.nan)
-nanmin = _without_nan(min, np.inf, "The smallest of what is not nan; nan where all are.",
-                      "Array(1., dtype=float32)", np.nan)
-nanargmax = _without_nan(argmax, -np.inf, "Where the largest of what is not nan is; -1 where all "
-                         "are nan.", "Array(2, dtype=int32)", -1)
-nanargmin = _without_nan(argmin, np.inf, "Where the smallest of what is not nan is; -1 where all "
-                         "are nan.", "Array(0, dtype=int32)", -1)
-nanvar = _without_nan(var, 0, "The variance of what is not nan.", "Array(1., dtype=float32)")
-nanstd = _without_nan(std, 0, "The standard deviation of what is not nan.",
-                      "Array(1., dtype=float32)")
+nansum = _nan_reduction(sum, 0, "The sum of what is not nan.", "Array(4., dtype=float32)")
+nanprod = _nan_reduction(prod, 1, "The product of what is not nan.", "Array(3., dtype=float32)")
+nancumsum = _nan_reduction(cumsum, 0, "The running sum, nan counted as 0.",
+                           "Array([1., 1., 4.], dtype=float32)")
+nancumprod = _nan_reduction(cumprod, 1, "The running product, nan counted as 1.",
+                            "Array([1., 1., 3.], dtype=float32)")
+nanmax = _nan_reduction(max, -np.inf, "The largest of what is not nan; nan where all are.",
+                        "Array(3., dtype=float32)", np.nan)
+nanmin = _nan_reduction(min, np.inf, "The smallest of what is not nan; nan where all are.",
+                        "Array(1., dtype=float32)", np.nan)
+nanargmax = _nan_reduction(argmax, -np.inf, "Where the largest of what is not nan is; -1 where all "
+                           "are nan.", "Array(2, dtype=int32)", -1)
+nanargmin = _nan_reduction(argmin, np.inf, "Where the smallest of what is not nan is; -1 where all "
+                           "are nan.", "Array(0, dtype=int32)", -1)
+nanvar = _nan_reduction(var, 0, "The variance of what is not nan.", "Array(1., dtype=float32)")
+nanstd = _nan_reduction(std, 0, "The standard deviation of what is not nan.",
+                        "Array(1., dtype=float32)")
 
 
 def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
@@ -490,7 +495,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
 
 
 def _not_nan(a: Any, where: ArrayLike | None) -> Any:
-    """The mask of the elements that are not nan, and in `where`."""
+    """The mask of the elements that are not nan and not masked by `where`."""
     is_number = ~isnan(a)
     return is_number if where is None else logical_and(is_number, where)
 

@@ -1,4 +1,4 @@
-"""The dtypes as callable types, `float32(1.5)`, and the names of the constants.
+"""Dtypes as callable types, such as `float32(1.5)`, and constants.
 
 Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/scalar_types.py`.
@@ -13,6 +13,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array
 from minijax.numpy.creation import asarray
+
+_IMPORTED = {*globals()}
 
 
 class ScalarType(type):
@@ -37,7 +39,7 @@ class ScalarType(type):
         return isinstance(instance, cls.dtype.type)
 
     def __repr__(cls) -> str:
-        return f"<class 'jax.numpy.{cls.__name__}'>"  # as the warnings of the page print it
+        return f"<class 'jax.numpy.{cls.__name__}'>"  # as JAX's warnings print it
 
 
 def _scalar_type(scalar: type) -> ScalarType:
@@ -56,7 +58,7 @@ complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
-# of narrow numbers arrays can be made, stored and converted; `jit` refuses to compute with them
+# Arrays of narrow dtypes can be created, stored and converted; `jit` does not compute with them.
 (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
  float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
  int1, int2, int4, uint1, uint2, uint4) = map(_scalar_type, (
@@ -121,3 +123,7 @@ def _dtypes_of_kind(kind: Any) -> list[Any]:
                              "or a compatible input for jnp.dtype()") from None
         raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
                         ) from None
+
+
+globals()["__all__"] = [name for name in globals()
+                        if name[0] != "_" and name not in {*_IMPORTED, "ScalarType"}]

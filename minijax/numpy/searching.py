@@ -1,4 +1,4 @@
-"""Choosing, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
+"""Selecting, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
 
 Stands on `sorting`, `indexing`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `indexing.py`.
@@ -18,11 +18,11 @@ from minijax import core, dtypes, lax
 from minijax.core import Array, stood_for
 from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_shape,
+from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
                                      check_arraylike, choose, convert, promote_dtypes, public,
                                      static_value)
 from minijax.numpy.creation import array, linspace
-from minijax.numpy.index_plan import Entry, signed_places
+from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
 from minijax.primitives.axes import replaced
@@ -31,7 +31,7 @@ from minijax.primitives.gather import taken_along
 _INT = np.dtype("int32")
 
 
-# ── Choosing ─────────────────────────────────────────────────────────────────────────────────
+# ── Selection by conditions ──────────────────────────────────────────────────────────────────
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
           size: int | None = None, fill_value: Any = None) -> Any:
@@ -66,7 +66,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
     if not len(condlist):
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
-    return _first_that_holds(condlist, promote_dtypes(*choicelist, default))
+    return _select_first_true(condlist, promote_dtypes(*choicelist, default))
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
@@ -88,18 +88,18 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
     values = [broadcast_to_shape(piece(x, *args, **kw) if callable(piece)
                                  else convert(piece, x.dtype), x.shape) for piece in pieces]
-    return _first_that_holds(condlist, values)
+    return _select_first_true(condlist, values)
 
 
-def _first_that_holds(conditions: Sequence[Any], choices: list[Any]) -> Any:
-    """The choice of the first condition that holds; the last one where none does."""
+def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:
+    """The choice of the first condition that holds; the last choice where none does."""
     *choices, result = choices
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         result = choose(condition, choice, result)
     return result
 
 
-# ── Where things are ─────────────────────────────────────────────────────────────────────────
+# ── Indices of elements ──────────────────────────────────────────────────────────────────────
 
 def nonzero(a: ArrayLike, *, size: int | None = None,
             fill_value: Any = None) -> tuple[Array, ...]:
@@ -122,7 +122,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
         indices = np.nonzero(static_value(
             a, "The error arose in jnp.nonzero.\nThe size argument of jnp.nonzero must be "
             "statically specified to use jnp.nonzero within JAX transformations."))
-        return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in indices)
+        return tuple(array(each, dtype=dtypes.default_int_dtype()) for each in indices)
     return _nonzero_of_size(a, operator.index(size), fill_value)
 
 
@@ -226,7 +226,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
     low, high = (reductions.min(a), reductions.max(a)) if range is None else (
         convert(end, a.dtype) for end in range)
-    flat = low == high  # all values equal: one unit around them
+    flat = low == high  # equal values get an interval of length one
     low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
     return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
 
@@ -243,8 +243,8 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     a = convert(a, edges.dtype)
     weights = broadcast_to_shape(
         convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
-    place = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
-    counts: Any = bincount(place, weights, length=edges.size)[1:]
+    bin_index = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
+    counts: Any = bincount(bin_index, weights, length=edges.size)[1:]
     if density:
         widths = convert(edges[1:] - edges[:-1], counts.dtype)
         counts = counts / widths / reductions.sum(counts)
@@ -283,17 +283,17 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     if range is not None and len(range) != rank:
         raise ValueError(f"For sample.shape={sample.shape}, must have range={rank} but got "
                          f"len(range)={len(range)}")
-    place: Any = convert(0, _INT)
+    flat_bin: Any = convert(0, _INT)
     edges: list[Any] = []
     for d, x in enumerate(lax.unstack(sample, 1)):
         edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
         x = convert(x, edges[d].dtype)
-        # at both ends a bin for what lies outside
+        # with a bin at each end for values out of range
         index = choose(x == edges[d][-1], edges[d].size - 1,
                        searchsorted(edges[d], x, side="right"))
-        place = place * (edges[d].size + 1) + index
+        flat_bin = flat_bin * (edges[d].size + 1) + index
     shape = [each.size + 1 for each in edges]
-    counts: Any = lax.reshape(bincount(place, weights, length=math.prod(shape)), shape)
+    counts: Any = lax.reshape(bincount(flat_bin, weights, length=math.prod(shape)), shape)
     counts = counts[(slice(1, -1),) * rank]
     if density:
         counts = counts / reductions.sum(counts)
@@ -320,12 +320,12 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       ValueError: when the indices are not integers; booleans count as such, but for "clip".
       IndexError: when the axis is empty, and the indices are not.
     """
-    kinds = "iu" if mode == "clip" else "biu"  # JAX clips no booleans
+    kinds = "iu" if mode == "clip" else "biu"  # in JAX, "clip" takes no booleans
     if dtypes.kind(indices.dtype) not in kinds:
         raise ValueError("indices must have an integer type")
     if indices.dtype == bool:
         indices = convert(indices, _INT)
-    x, axis = along("take", a, axis)
+    x, axis = array_and_axis("take", a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode not in (None, "fill", "clip", "wrap"):
@@ -333,7 +333,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     if x.shape[axis] == 0:
         if indices.size:
             raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
-        return x  # JAX's shape; NumPy's has the places' axes
+        return x  # as in JAX; NumPy's result has the axes of the indices
     if mode == "wrap":
         indices = indices % x.shape[axis]
     if mode is None:
@@ -355,29 +355,28 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     Array([[2],
            [3]], dtype=int32)
     """
-    places = indices
-    if dtypes.kind(places.dtype) not in "iu":
+    if dtypes.kind(indices.dtype) not in "iu":
         raise TypeError("take_along_axis indices must be of integer type, "
-                        f"got {places.dtype.name}")
-    if axis is None and places.ndim != 1:
+                        f"got {indices.dtype.name}")
+    if axis is None and indices.ndim != 1:
         raise ValueError("take_along_axis indices must be 1D if axis=None, "
-                         f"got shape {places.shape}")
-    if axis is not None and arr.ndim != places.ndim:
+                         f"got shape {indices.shape}")
+    if axis is not None and arr.ndim != indices.ndim:
         raise ValueError("indices and arr must have the same number of dimensions; "
-                         f"{places.ndim} vs. {arr.ndim}")
-    x, axis = along("take_along_axis", arr, axis)
+                         f"{indices.ndim} vs. {arr.ndim}")
+    x, axis = array_and_axis("take_along_axis", arr, axis)
     if mode is None:
-        core.base_trace.notify("index", "take", x.shape, [(places, axis, 1)])
-    rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
+        core.base_trace.notify("index", "take", x.shape, [(indices, axis, 1)])
+    rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, indices)))
     if x.shape[axis] == 0:
-        return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)
-    if mode == "one_hot":  # no index out of bounds is hot
+        return lax.full(replaced(rows, axis, indices.shape[axis]), 0, x.dtype)
+    if mode == "one_hot":  # where indices out of bounds select nothing
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
-    places = signed_places(Entry("array", places, axis, x.shape[axis]), wrap)
-    x, places = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
-                 for each in (x, places))
-    return taken_along(x, places, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
+    indices = signed_indices(Entry("array", indices, axis, x.shape[axis]), wrap)
+    x, indices = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
+                 for each in (x, indices))
+    return taken_along(x, indices, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
@@ -387,23 +386,23 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     >>> compress(np.array([True, False, True]), np.array([5, 6, 7]))
     Array([5, 7], dtype=int32)
     """
-    x, axis = along("compress", a, axis)
-    return _kept(condition, x, axis, size, fill_value)
+    x, axis = array_and_axis("compress", a, axis)
+    return _compress(condition, x, axis, size, fill_value)
 
 
-def _kept(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
-    """The slices whose condition holds; a concrete one may hold for none out of bounds."""
+def _compress(condition: Any, x: Any, axis: int, size: int | None, fill_value: ArrayLike) -> Array:
+    """The slices whose condition holds; a concrete condition is checked to be in bounds."""
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)
     if size is not None and not 0 < size <= most:
         raise ValueError("size must be positive and not greater than the size of the array axis; "
                          f"got {size=} for a.shape[axis]={most}")
-    [places] = nonzero(condition, size=size, fill_value=x.shape[axis])
-    x = x if size is None else convert(x, x.dtype)  # of a given size it is never weak
-    if size is None and np.any(static_value(places, "") >= x.shape[axis]):
+    [indices] = nonzero(condition, size=size, fill_value=x.shape[axis])
+    x = x if size is None else convert(x, x.dtype)  # with a size, the result is never weak
+    if size is None and np.any(static_value(indices, "") >= x.shape[axis]):
         raise ValueError("condition contains entries that are out of bounds")
-    return take(x, places, axis, mode="fill", fill_value=fill_value)
+    return take(x, indices, axis, mode="fill", fill_value=fill_value)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
@@ -413,7 +412,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
     >>> extract(np.array([True, False]), np.array([5, 6]))
     Array([5], dtype=int32)
     """
-    return _kept(ravel(condition), ravel(arr), 0, size, fill_value)
+    return _compress(ravel(condition), ravel(arr), 0, size, fill_value)
 
 
 public(globals())

@@ -1,4 +1,4 @@
-"""Numbers in a row: differences, gradients, interpolation, convolution, polynomials.
+"""Sequences of numbers: differences, gradients, interpolation, convolution, `polyval`.
 
 Stands on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `polynomial.py`.
@@ -17,7 +17,7 @@ from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_looked_up, choose,
+                                     canonical_axes, canonical_axis, check_axis_index, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact, promoted,
                                      public)
 from minijax.numpy.shaping import moveaxis, ravel
@@ -76,22 +76,22 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: No
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
-    slopes = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
+    slopes = [_gradient("gradient", f, d, step) for d, step in zip(axes, steps, strict=True)]
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(x: Any, axis: int, step: Any) -> Any:
+def _gradient(name: str, x: Any, axis: int, step: Any) -> Any:
     """The derivative along an axis, for a constant step or for coordinates."""
-    size = x.shape[axis]
-    if size < 2:
+    step = as_array(name, step)
+    if x.shape[axis] < 2:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
                          "2 elements are required.")
     x = moveaxis(x, axis, -1)
     if step.ndim:
         x, width = promote_dtypes_inexact(x, diff(step))
-        slopes: Any = diff(x) / width  # of the pieces between the places
+        slopes: Any = diff(x) / width  # of the intervals
         left, right = width[:-1], width[1:]
-        # each place takes more of the slope of the shorter piece beside it
+        # of the slopes of both intervals, that of the shorter one has more weight
         share = right / (left + right)
         inner = slopes[..., :-1] * share + slopes[..., 1:] * (1 - share)
     else:
@@ -111,16 +111,16 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
       discont: how large a step must be to be changed; half the period if it is smaller.
     """
     p, period = promoted("unwrap", promote_dtypes, p, period)
-    check_looked_up(axis, ndim=p.ndim)
+    check_axis_index(axis, ndim=p.ndim)
     steps = diff(p, axis=axis)
     whole = dtypes.kind(p.dtype) in "iu"
     half = period // 2 if whole else period / 2
     low = -half
     nearest = arithmetic.remainder(steps - low, period) + low
-    turned = (nearest == low) & (steps > 0)
+    is_half = (nearest == low) & (steps > 0)
     if whole:
-        turned = turned & (period % 2 == 0)
-    nearest = choose(turned, half, nearest)
+        is_half = is_half & (period % 2 == 0)
+    nearest = choose(is_half, half, nearest)
     least = half if discont is None else discont
     change = choose(lax.abs(steps) < least, 0, nearest - steps)
     start = min(1, p.shape[axis])
@@ -150,8 +150,8 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
-        x, xp, fp = _one_period(x, xp, fp, *periods)
-    values = _on_lines(x, xp, fp)
+        x, xp, fp = _wrap_period(x, xp, fp, *periods)
+    values = _interp_linear(x, xp, fp)
     for end, beyond, value in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
         if isinstance(value, str):
             if value != "extrapolate":
@@ -162,8 +162,8 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
 
 
 @functools.partial(jit, inline=True)
-def _on_lines(x: Any, xp: Any, fp: Any) -> Any:
-    """Between two points, and beyond the ends on the first line or the last."""
+def _interp_linear(x: Any, xp: Any, fp: Any) -> Any:
+    """On the line between two points; beyond the ends, on the first or the last line."""
     right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)
     left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
@@ -173,8 +173,8 @@ def _on_lines(x: Any, xp: Any, fp: Any) -> Any:
     return choose(flat, y0, y0 + part * (y1 - y0))
 
 
-def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """Points and places in one period, with the neighbours of its ends."""
+def _wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The coordinates within one period; the points with the neighbours of its ends."""
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     xp, fp = lax.sort_key_val(xp, fp)
     xp = lax.concatenate([xp[-1:] - period, xp, xp[:1] + period], 0)
@@ -188,12 +188,12 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     >>> trapezoid(np.array([1., 2., 3.]))
     Array(4., dtype=float32)
     """
-    heights, *places = promoted("trapezoid", promote_dtypes_inexact,
+    heights, *points = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
     heights = moveaxis(heights, axis, -1)
     width: Any = as_array("trapezoid", dx)
-    for place in places:
-        width = diff(place) if place.ndim == 1 else moveaxis(diff(place, axis=axis), axis, -1)
+    for point in points:
+        width = diff(point) if point.ndim == 1 else moveaxis(diff(point, axis=axis), axis, -1)
     areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
     return 0.5 * areas
 
@@ -208,7 +208,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     Args:
       mode: "full", "same" or "valid": all shifts, as many as in `a`, or those of full overlap.
     """
-    return _slid("convolve", a, v, mode, True, precision, preferred_element_type)
+    return _convolve("convolve", a, v, mode, precision, preferred_element_type)
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
@@ -221,27 +221,28 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     Args:
       mode: as of `convolve`.
     """
-    return _slid("correlate", a, v, mode, False, precision, preferred_element_type)
+    return _convolve("correlate", a, v, mode, precision, preferred_element_type)
 
 
-def _slid(name: str, a: Any, v: Any, mode: str, turned: bool, precision: Any, dtype: Any) -> Array:
+def _convolve(name: str, a: Any, v: Any, mode: str, precision: Any, dtype: Any) -> Array:
     """The kernel is the shorter vector; a correlation is reversed where that is the first."""
     x, y = promote_dtypes_inexact(a, v)
+    is_convolution = name == "convolve"
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.size or not y.size:
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
-    y = y if turned else lax.conj(y) if y.dtype.kind == "c" else y
-    back = x.size < y.size
-    x, y = (y, x) if back else (x, y)
-    margin = {"full": (y.size - 1, y.size - 1), "valid": (0, 0),
-              "same": (y.size // 2, y.size - y.size // 2 - 1)}
-    if mode not in margin:
+    y = lax.conj(y) if not is_convolution and y.dtype.kind == "c" else y
+    is_swapped = x.size < y.size
+    x, y = (y, x) if is_swapped else (x, y)
+    padding = {"full": (y.size - 1, y.size - 1), "valid": (0, 0),
+               "same": (y.size // 2, y.size - y.size // 2 - 1)}
+    if mode not in padding:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    y = lax.rev(y, (0,)) if turned else y
-    out = lax.conv_general_dilated(x[None, None], y[None, None], (1,), [margin[mode]],
+    y = lax.rev(y, (0,)) if is_convolution else y
+    out = lax.conv_general_dilated(x[None, None], y[None, None], (1,), [padding[mode]],
                                    precision=precision, preferred_element_type=dtype)[0, 0]
-    out = lax.rev(out, (0,)) if back and not turned else out
+    out = lax.rev(out, (0,)) if is_swapped and not is_convolution else out
     return convert(out, out.dtype, x.weak_type and dtype is None)
 
 

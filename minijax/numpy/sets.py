@@ -1,6 +1,6 @@
 """Arrays as sets: unique, isin, union1d, intersect1d, unique_all, ….
 
-All are one idea: the distinct ones among the kept elements.
+All compute the distinct elements of a masked array.
 Stands on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/setops.py`.
 """
 
@@ -28,7 +28,7 @@ def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
     >>> isin(np.array([1, 2, 3]), np.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
     """
-    # JAX: four ways; here one, which compares with all
+    # JAX: four methods; here one, which compares with all
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', "
                          "'binary_search', 'sort', and 'auto'")
@@ -74,12 +74,12 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     size = 0 if only_filled else size
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
-    # one more than `size`, as the end of the last run
+    # one more than `size`: the end of the last run
     bounds = searching.nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = starts >= rows.shape[0]
-    places = order.at[choose(filled, 0, starts)].get(mode="clip")
-    values = rows.at[places].get(mode="clip")
+    indices = order.at[choose(filled, 0, starts)].get(mode="clip")
+    values = rows.at[indices].get(mode="clip")
     if fill_value is not None:
         fill = convert(as_array("unique", fill_value), values.dtype)
         mask = lax.expand_dims(filled, range(1, values.ndim))
@@ -90,7 +90,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         values = moveaxis(values, 0, axis)
     outs: list[Any] = [values]
     if return_index:
-        outs.append(places)
+        outs.append(indices)
     if return_inverse:
         number = dtypes.default_int_dtype()
         group = lax.cumsum(convert(first, number), 0) - 1
@@ -102,11 +102,11 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
 
 
 def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
-    """The places of the rows in ascending order, and which of those are new."""
+    """The indices of the rows in ascending order, and whether each differs from the one before."""
     count = rows.shape[0]
     keys = [rows] if rows.ndim == 1 else [
         lax.index_in_dim(rows, i, 1, keepdims=False) for i in range(rows.shape[1])]
-    keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # rows of nothing are all equal
+    keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # empty rows are all equal
     *ordered, order = lax.sort((*keys, lax.iota(dtypes.default_int_dtype(), count)), 0,
                                num_keys=len(keys))
     if count == 0:
@@ -137,7 +137,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    both = lax.concatenate(promote_dtypes(*_flat("union1d", size, ar1, ar2)), 0)
+    both = lax.concatenate(promote_dtypes(*_ravel_operands("union1d", size, ar1, ar2)), 0)
     return unique(both, size=size, fill_value=fill_value)
 
 
@@ -158,17 +158,17 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = promote_dtypes(*_flat("intersect1d", size, ar1, ar2))
-    values, number = _different(a, isin(a, b), size, fill_value)
+    a, b = promote_dtypes(*_ravel_operands("intersect1d", size, ar1, ar2))
+    values, number = _unique_where(a, isin(a, b), size, fill_value)
     if not return_indices:
         return values
-    is_there = lax.iota(number.dtype, values.size) < number
+    is_value = lax.iota(number.dtype, values.size) < number
 
-    def first_places(x: Any) -> Any:
+    def first_indices(x: Any) -> Any:
         same = lax.expand_dims(values, (1,)) == lax.expand_dims(x, (0,))
-        place = reductions.argmax(same, 1) if x.size else lax.full_like(is_there, 0, np.int32)
-        return choose(is_there, place, x.size)
-    return values, first_places(a), first_places(b)
+        index = reductions.argmax(same, 1) if x.size else lax.full_like(is_value, 0, np.int32)
+        return choose(is_value, index, x.size)
+    return values, first_indices(a), first_indices(b)
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
@@ -186,9 +186,9 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = _flat("setdiff1d", size, ar1, ar2)
+    a, b = _ravel_operands("setdiff1d", size, ar1, ar2)
     fill = 0 if fill_value is None else fill_value
-    different, _ = _different(a, isin(a, b, invert=True), size, fill)
+    different, _ = _unique_where(a, isin(a, b, invert=True), size, fill)
     return convert(different, a.dtype, a.weak_type)
 
 
@@ -207,13 +207,13 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = promote_dtypes(*_flat("setxor1d", size, ar1, ar2))
-    kept = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
-    return _different(lax.concatenate([a, b], 0), kept, size, fill_value)[0]
+    a, b = promote_dtypes(*_ravel_operands("setxor1d", size, ar1, ar2))
+    mask = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
+    return _unique_where(lax.concatenate([a, b], 0), mask, size, fill_value)[0]
 
 
-def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
-    """The arrays, flattened; without a size they must be concrete."""
+def _ravel_operands(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
+    """The flat arrays; without a size they must be concrete."""
     if size is None:
         for x in arrays:
             static_value(x, f"The error arose in {name}(). To use it here, say how large the "
@@ -221,23 +221,23 @@ def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
     return [ravel(x) for x in arrays]
 
 
-def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:
-    """The distinct ones among the kept elements, and their number."""
+def _unique_where(x: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:
+    """The distinct elements where the mask holds, and their number."""
     count = dtypes.default_int_dtype()
     if size is None:
-        values = unique(x[kept])
+        values = unique(x[mask])
         return values, convert(values.size, count)
-    x = convert(x, x.dtype)  # of a given size it is never weak
+    x = convert(x, x.dtype)  # with a size, the result is never weak
     if x.size == 0:
         fill = 0 if fill_value is None else fill_value
         return lax.full((size,), fill, x.dtype), convert(0, count)
-    # a dropped element becomes a copy of the first kept one
-    place = choose(kept, lax.iota(count, x.size), convert(reductions.argmax(kept), count))
-    values, numbers = unique(x[place], size=size, fill_value=fill_value, return_counts=True)
-    any_kept = reductions.any(kept)
-    nothing = lax.full_like(values, 0 if fill_value is None else fill_value)
+    # masked elements become copies of the first unmasked one
+    index = choose(mask, lax.iota(count, x.size), convert(reductions.argmax(mask), count))
+    values, numbers = unique(x[index], size=size, fill_value=fill_value, return_counts=True)
+    is_any = reductions.any(mask)
+    filler = lax.full_like(values, 0 if fill_value is None else fill_value)
     number = reductions.sum(convert(numbers > 0, count))
-    return choose(any_kept, values, nothing), choose(any_kept, number, 0)
+    return choose(is_any, values, filler), choose(is_any, number, 0)
 
 
 # ── `unique`, its results by name ────────────────────────────────────────────────────────────

@@ -15,9 +15,9 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array, Tracer, alias, refuse_mask, stood_for
-from minijax.numpy.arguments import (AMONG_AXES, ArrayLike, Axes, as_arrays,
+from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Axes, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_looked_up, convert,
+                                     canonical_axes, canonical_axis, check_axis_index, convert,
                                      public, shape_of_argument, static_axes)
 from minijax.primitives.axes import canonical_shape, replaced
 
@@ -73,8 +73,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     return lax.reshape(a, sizes)
 
 
-def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any
-                       ) -> tuple[int, ...]:
+def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     """A new shape with -1 inferred; errors show the argument `shape`."""
     total, product = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) > 1:
@@ -200,7 +199,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    check_looked_up(axis1, axis2, ndim=a.ndim, words=AMONG_AXES)
+    check_axis_index(axis1, axis2, ndim=a.ndim, message=AXIS_INDEX_ERROR)
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
     return alias(lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i)))
 
@@ -212,12 +211,12 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     (3, 4, 2)
     """
     sources = canonical_axes(source, a.ndim)
-    places = canonical_axes(destination, a.ndim)
-    if len(sources) != len(places):
-        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(places)}")
+    destinations = canonical_axes(destination, a.ndim)
+    if len(sources) != len(destinations):
+        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(destinations)}")
     order = [d for d in range(a.ndim) if d not in sources]
-    for place, axis in sorted(zip(places, sources, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(position, axis)
     return alias(lax.transpose(a, order))
 
 
@@ -329,8 +328,8 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]
     several = isinstance(shift, (tuple, list)) or np.ndim(shift)
     shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
-    for each, place in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
-        a = _rolled(a, each, place)
+    for each, position in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
+        a = _rolled(a, each, position)
     return alias(a)
 
 

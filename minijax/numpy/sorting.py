@@ -17,23 +17,23 @@ from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
-                                     canonical_axis, choose, convert, promote_dtypes_inexact,
-                                     public, static_axes)
+from minijax.numpy.arguments import (Alike, ArrayLike, Axes, array_and_axis, as_arrays,
+                                     broadcast_along, canonical_axes, canonical_axis, choose,
+                                     convert, promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.unary import isnan
-from minijax.primitives.axes import without
+from minijax.primitives.axes import refuse, without
 
 _INT = np.dtype("int32")
 
 
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
-def _to_sort(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
+def _sort_operand(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
     if kind is not None:
         raise TypeError(f"jax.numpy.{name} has no argument 'kind'; every sort is stable.")
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")
-    return along(name, a, axis)
+    return array_and_axis(name, a, axis)
 
 
 def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
@@ -43,7 +43,7 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None 
     >>> sort(np.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    x, axis = _to_sort("sort", a, axis, order, kind)
+    x, axis = _sort_operand("sort", a, axis, order, kind)
     result = lax.sort(x, axis)
     return lax.rev(result, (axis,)) if descending else result
 
@@ -55,12 +55,12 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
     >>> argsort(np.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    x, axis = _to_sort("argsort", a, axis, order, kind)
-    places = lax.broadcasted_iota(dtype or dtypes.default_int_dtype(), x.shape, axis)
+    x, axis = _sort_operand("argsort", a, axis, order, kind)
+    indices = lax.broadcasted_iota(dtype or dtypes.default_int_dtype(), x.shape, axis)
     if not descending:
-        return lax.sort((x, places), axis, num_keys=1)[1]
-    # the last of the reversed array is the first: stability survives the second reversal
-    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), axis, num_keys=1)
+        return lax.sort((x, indices), axis, num_keys=1)[1]
+    # both reversals together keep the order of equal elements
+    _, ascending = lax.sort((lax.rev(x, (axis,)), lax.rev(indices, (axis,))), axis, num_keys=1)
     return lax.rev(ascending, (axis,))
 
 
@@ -78,8 +78,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not arrays[0].ndim:
         return convert(0, dtypes.default_int_dtype())
     axis = canonical_axis(axis, arrays[0].ndim)
-    places = lax.broadcasted_iota(dtypes.default_int_dtype(), arrays[0].shape, axis)
-    return lax.sort((*arrays[::-1], places), axis, num_keys=len(arrays))[-1]
+    indices = lax.broadcasted_iota(dtypes.default_int_dtype(), arrays[0].shape, axis)
+    return lax.sort((*arrays[::-1], indices), axis, num_keys=len(arrays))[-1]
 
 
 _COUNTING = ("compare_all", "sort")
@@ -97,7 +97,7 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
       method: "scan" and "scan_unrolled" search, "sort" and "compare_all" count what is less, also
         where the array is not sorted.
     """
-    # JAX: a scan, a sort or a comparison with all; here the steps of a binary search, in line.
+    # JAX: a scan, a sort or a comparison with all; here an unrolled binary search.
     if side not in ("left", "right"):
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
                          "Expected one of ['left', 'right'].")
@@ -126,7 +126,7 @@ def _binary_search(a: Array, v: Array, side: str) -> Array:
 
 
 def _before(x: Any, y: Any) -> Any:
-    """Whether x comes before y in sorted order: nan comes last, and imaginary parts decide late."""
+    """Whether x precedes y: nan comes last, complex numbers are ordered by real parts first."""
     if x.dtype.kind == "c":
         (x, *rest), (y, *others) = ((lax.real(z), lax.imag(z)) for z in (x, y))
         return _before(x, y) | ~_before(y, x) & _before(*rest, *others)
@@ -135,7 +135,7 @@ def _before(x: Any, y: Any) -> Any:
     return (x < y) | isnan(y) & ~isnan(x)
 
 
-# ── In part ──────────────────────────────────────────────────────────────────────────────────
+# ── Partial sorts ────────────────────────────────────────────────────────────────────────────
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements so that the k-th stands where sorting puts it, none before it larger.
@@ -145,7 +145,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> partition(np.array([5, 3, 9, 7]), 1)
     Array([3, 5, 9, 7], dtype=int32)
     """
-    first, rest, axis = _parted("partition", a, kth, axis, sort)
+    first, rest, axis = _partitioned("partition", a, kth, axis, sort)
     return lax.concatenate([first, lax.rev(rest, (axis,))], axis)
 
 
@@ -157,15 +157,15 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> argpartition(np.array([5, 3, 9, 7]), 1)
     Array([1, 0, 2, 3], dtype=int32)
     """
-    first, rest, axis = _parted("argpartition", a, kth, axis, argsort)
-    # JAX: of 32 bits whatever the flag, as `top_k` has them
+    first, rest, axis = _partitioned("argpartition", a, kth, axis, argsort)
+    # JAX: int32 even with 64 bits enabled, as of `top_k`
     return convert(lax.concatenate([first, sort(rest, axis)], axis), np.dtype(np.int32))
 
 
-def _parted(name: str, a: Any, kth: int, axis: int, order: Callable
-            ) -> tuple[Array, Array, int]:
+def _partitioned(name: str, a: Any, kth: int, axis: int, order: Callable
+                 ) -> tuple[Array, Array, int]:
     """The sorted array up to the k-th, the rest, and the axis."""
-    # JAX: two searches for the largest; a sorted array is a valid result, too
+    # JAX: `top_k` from both ends; a sorted array is a valid partition, too
     if a.dtype.kind == "c":
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
     axis = canonical_axis(axis, a.ndim)
@@ -219,38 +219,35 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, method: str,
               keepdims: bool, weights: Any) -> Array:
     """`quantile`, and `nanquantile`, which ignores nan."""
-    if overwrite_input:
-        raise ValueError(f"jnp.{name} does not support overwrite_input=True")
-    if method not in _METHODS:
-        raise ValueError(f"method can only be {_METHODS}; got {method!r}")
+    refuse((overwrite_input, f"jnp.{name} does not support overwrite_input=True"),
+           (method not in _METHODS, f"method can only be {_METHODS}; got {method!r}"),
+           error=ValueError)
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' "
                                   "supports weights.")
-    if np.ndim(q) > 1:
-        raise ValueError(f"q must be have rank <= 1, got shape {np.shape(q)}")
-    if any(core.get_aval(each).dtype.kind == "c" for each in (a, q)):
-        raise ValueError(f"{name} does not support complex input, as the operation is poorly "
-                         "defined.")
+    refuse((np.ndim(q) > 1, f"q must be have rank <= 1, got shape {np.shape(q)}"),
+           (any(core.get_aval(each).dtype.kind == "c" for each in (a, q)), f"{name} does not "
+            "support complex input, as the operation is poorly defined."), error=ValueError)
     [x] = promote_dtypes_inexact(a)
     x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes(name, axis), x.ndim)
-    rows = _in_rows(x, axes)
+    rows = _axes_last(x, axes)
     is_nan = isnan(rows)
     if name == "quantile":
         rows = choose(reductions.any(is_nan, -1, keepdims=True), convert(np.nan, rows.dtype), rows)
     if method == "inverted_cdf":
-        quantiles = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
-                               is_nan if name == "nanquantile" else None)
+        quantiles = _weighted_quantiles(rows, q, _axes_last(_weights(weights, x, axis, axes), axes),
+                                        is_nan if name == "nanquantile" else None)
     else:
         count: Any = (float(rows.shape[-1]) if name == "quantile" else
                       reductions.sum(~is_nan, -1, rows.dtype))
-        quantiles = _interpolated(lax.sort(rows, -1), q, method, count)
+        quantiles = _interpolated_quantiles(lax.sort(rows, -1), q, method, count)
     shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
     return lax.reshape(quantiles, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
 
 
-def _in_rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """These axes as the last one."""
+def _axes_last(x: Any, axes: tuple[int, ...]) -> Any:
+    """These axes merged into the last one."""
     rows = lax.transpose(x, (*without(range(x.ndim), axes), *axes))
     return lax.reshape(rows, (*without(x.shape, axes), math.prod(x.shape[d] for d in axes)))
 
@@ -265,45 +262,44 @@ def _weights(weights: Any, x: Any, axis: Axes, axes: tuple[int, ...]) -> Any:
             raise ValueError("Weights shape must match 'a' shape when axis is None.")
         if weights.shape != tuple(x.shape[d] for d in axes):
             raise ValueError("Weights shape must match the shape of 'a' along the specified axis.")
-        order = np.argsort(axes)
-        weights = lax.broadcast_in_dim(lax.transpose(weights, order), x.shape, sorted(axes))
+        weights = broadcast_along(weights, x.shape, axes)
     return weights
 
 
-def _by_weight(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
-    """In each row the first element whose cumulative weight is at least that part."""
+def _weighted_quantiles(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
+    """In each row the first element whose share of the cumulative weight is at least q."""
     if ignored is not None:
         weights = choose(ignored, 0, weights)
     rows, weights = lax.sort((rows, weights), -1, num_keys=1)
     reached: Any = lax.cumsum(weights, rows.ndim - 1)
     threshold = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
-    place = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
-    place = lax.min(place, convert(rows.shape[-1] - 1, place.dtype))
-    return _taken_from(rows, place, q.ndim)
+    position = reductions.sum((reached < threshold) | (reached == 0) & (weights == 0), -1)
+    position = lax.min(position, convert(rows.shape[-1] - 1, position.dtype))
+    return _gather_rows(rows, position, q.ndim)
 
 
-def _taken_from(rows: Any, places: Any, leading: int) -> Any:
-    """One element of each row, for each of the places along leading axes."""
-    flat = lax.reshape(places, (math.prod(places.shape[:leading]), *rows.shape[:-1]))
+def _gather_rows(rows: Any, indices: Any, leading: int) -> Any:
+    """One element of each row, for each of the indices along the leading axes."""
+    flat = lax.reshape(indices, (math.prod(indices.shape[:leading]), *rows.shape[:-1]))
     grid = [lax.broadcasted_iota(_INT, flat.shape, d + 1) for d in range(rows.ndim - 1)]
-    return lax.reshape(rows[(*grid, flat)], places.shape)
+    return lax.reshape(rows[(*grid, flat)], indices.shape)
 
 
-def _interpolated(rows: Any, q: Any, method: str, count: Any) -> Any:
-    """Quantiles of sorted rows, of which `count` elements take part; the axes of `q` first."""
+def _interpolated_quantiles(rows: Any, q: Any, method: str, count: Any) -> Any:
+    """Quantiles of sorted rows, of which `count` elements are not nan; the axes of `q` first."""
     others = rows.ndim - 1
     is_static = isinstance(count, float)
 
-    def element(place: Any) -> Any:
-        index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(rows.shape[-1] - 1))
+    def element(position: Any) -> Any:
+        index = lax.clamp(np.int32(0), convert(position, _INT), np.int32(rows.shape[-1] - 1))
         if not is_static:
-            return _taken_from(rows, index, q.ndim)
+            return _gather_rows(rows, index, q.ndim)
         taken = rows[..., index]
         return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
-    place = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
-    low, high = lax.floor(place), lax.ceil(place)
+    position = (q if is_static else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
+    low, high = lax.floor(position), lax.ceil(position)
     if method == "nearest":
-        low = choose(place - low <= 0.5, low, high)
+        low = choose(position - low <= 0.5, low, high)
     if method in ("lower", "nearest"):
         return element(low)
     above = element(high)
@@ -312,7 +308,7 @@ def _interpolated(rows: Any, q: Any, method: str, count: Any) -> Any:
     below = element(low)
     if method == "midpoint":
         return (below + above) * .5
-    part = place - low
+    part = position - low
     part = lax.expand_dims(part, range(part.ndim, below.ndim))
     return below * (1 - part) + above * part
 
@@ -345,7 +341,7 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
     >>> percentile(np.array([1., 2., 3.]), 25)
     Array(1.5, dtype=float32)
     """
-    return quantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims,
+    return quantile(a, _from_percent(q), axis, out, overwrite_input, method, keepdims,
                     weights=weights)
 
 
@@ -357,11 +353,11 @@ def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = Non
     >>> nanpercentile(np.array([1., np.nan, 3.]), 50)
     Array(2., dtype=float32)
     """
-    return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims,
+    return nanquantile(a, _from_percent(q), axis, out, overwrite_input, method, keepdims,
                        weights=weights)
 
 
-def _hundredth(q: Any) -> Any:
+def _from_percent(q: Any) -> Any:
     [q] = promote_dtypes_inexact(q)
     return lax.div(q, convert(100, q.dtype))
 

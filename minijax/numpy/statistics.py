@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, convert, promote_args_inexact, public)
+from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_args_inexact, public
 from minijax.numpy.contractions import dot
 from minijax.numpy.diagonals import diagonal
 from minijax.numpy.joining import concatenate
@@ -108,10 +108,10 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances
-    spread = lax.sqrt(diagonal(covariances).real)
-    correlations = covariances / spread[:, None] / spread[None, :]
-    least, most = (convert(x, spread.dtype) for x in (-1, 1))
-    parts = [lax.clamp(least, x, most) for x in (correlations.real, correlations.imag)]
+    deviations = lax.sqrt(diagonal(covariances).real)
+    correlations = covariances / deviations[:, None] / deviations[None, :]
+    low, high = (convert(x, deviations.dtype) for x in (-1, 1))
+    parts = [lax.clamp(low, x, high) for x in (correlations.real, correlations.imag)]
     return lax.complex(*parts) if correlations.dtype.kind == "c" else parts[0]
 
 

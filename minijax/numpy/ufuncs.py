@@ -1,4 +1,4 @@
-"""Functions of elements as objects: `add.reduce`, `accumulate`, `at`, `outer`, `reduceat`.
+"""Universal functions as objects: `add.reduce`, `accumulate`, `at`, `outer`, `reduceat`.
 
 Stands on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Precision, and where
 NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
@@ -19,23 +19,25 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, logic, reductions, unary
-from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_arraylike, choose,
-                                     convert, first_value, promote_dtypes_inexact, static_axes)
+from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
+                                     broadcast_to_shape, canonical_axes, canonical_axis,
+                                     check_arraylike, choose, convert, initial_value,
+                                     promote_dtypes_inexact, static_axes)
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
 from minijax.util.tracebacks import api_boundary, settle_for_good
+from minijax.primitives.axes import refuse
 
 __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
            "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
            "multiply", "negative", "subtract", "ufunc"]
 
-_whole: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
+_api_boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = functools.partial(
     api_boundary, is_whole=True)
 
 
-# The parts of a ufunc: two ufuncs with the same parts are equal.
+# Ufuncs of the same parts are equal.
 _Parts = namedtuple(
     "_Parts", "func name nin nout nargs identity call reduce accumulate at reduceat")
 
@@ -88,7 +90,7 @@ class ufunc:
         check_arraylike(self.__name__, *args)
         return call(*args)
 
-    @_whole
+    @_api_boundary
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         if out is not None:
             raise NotImplementedError(f"out argument of {self}")
@@ -100,23 +102,23 @@ class ufunc:
             settle_for_good(error, self._parts.func, args)
             raise
 
-    def _of_two(self, way: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
+    def _operand(self, method: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
         """The array and dtype of a method that only functions of two arguments have."""
         if self.nin != 2:
-            raise ValueError(f"{way} only supported for binary ufuncs")
+            raise ValueError(f"{method} only supported for binary ufuncs")
         if self.nout != 1:
-            raise ValueError(f"{way} only supported for functions returning a single value")
-        name = f"{self.__name__}.{way}"
+            raise ValueError(f"{method} only supported for functions returning a single value")
+        name = f"{self.__name__}.{method}"
         if out is not None:
             raise NotImplementedError(f"out argument of {name}()")
         return as_array(name, a), dtypes.check_user_dtype_supported(dtype, name)
 
-    def _joined(self, x: Any) -> Any:
-        """The dtype of the function of two elements of an array."""
+    def _result_dtype(self, x: Any) -> Any:
+        """The dtype of the function's result for two elements of an array."""
         element = lax.full((), 0, x.dtype)
         return self._call(element, element).dtype
 
-    @_whole
+    @_api_boundary
     def reduce(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None,
                keepdims: bool = False, initial: ArrayLike | None = None,
                where: ArrayLike | None = None) -> Array:
@@ -129,7 +131,7 @@ class ufunc:
           initial: what comes before the first.
           where: which elements take part; then there must be an identity, or `initial`.
         """
-        (x, dtype), name = self._of_two("reduce", a, dtype, out), f"{self.__name__}.reduce"
+        (x, dtype), name = self._operand("reduce", a, dtype, out), f"{self.__name__}.reduce"
         if where is not None:
             [mask] = as_arrays(name, where)
             if self.identity is None and initial is None:
@@ -144,30 +146,30 @@ class ufunc:
             raise NotImplementedError("tuple of axes")
         axis = static_axes(name, axis)
         if where is not None:
-            where = along(name, broadcast_to_shape(where, x.shape), axis)[0]
-        rows, at = along(name, x, axis)
-        result = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
-                              None if where is None else moveaxis(where, at, 0))
+            where = array_and_axis(name, broadcast_to_shape(where, x.shape), axis)[0]
+        rows, at = array_and_axis(name, x, axis)
+        result = self._fold(moveaxis(convert(rows, dtype or self._result_dtype(x)), at, 0), initial,
+                            None if where is None else moveaxis(where, at, 0))
         return lax.expand_dims(result, range(x.ndim) if axis is None else (at,)) if (
             keepdims) else result
 
-    def _folded(self, rows: Any, initial: Any, mask: Any) -> Any:
-        """The rows joined one by one, those that a mask leaves out excepted."""
+    def _fold(self, rows: Any, initial: Any, mask: Any) -> Any:
+        """The fold of the rows from the first to the last; masked ones are left out."""
         if initial is None and (mask is not None or not len(rows)):
             initial = self.identity
         if initial is None and not len(rows):
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has "
                              "no identity")
-        begin = 0 if initial is not None else 1
-        first = rows[0] if begin else broadcast_to_shape(
+        start = 0 if initial is not None else 1
+        first = rows[0] if start else broadcast_to_shape(
             convert(initial, rows.dtype), rows.shape[1:])
 
         def step(i: Any, value: Any) -> Any:
-            joined = convert(self._call(value, rows[i]), rows.dtype)
-            return joined if mask is None else choose(mask[i], joined, value)
-        return lax.fori_loop(begin, len(rows), step, first) if len(rows) else first
+            result = convert(self._call(value, rows[i]), rows.dtype)
+            return result if mask is None else choose(mask[i], result, value)
+        return lax.fori_loop(start, len(rows), step, first) if len(rows) else first
 
-    @_whole
+    @_api_boundary
     def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
                    ) -> Array:
         """For each index along an axis, the elements up to there, joined.
@@ -175,23 +177,23 @@ class ufunc:
         >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
         Array([9, 7, 4], dtype=int32)
         """
-        x, dtype = self._of_two("accumulate", a, dtype, out)
+        x, dtype = self._operand("accumulate", a, dtype, out)
         if self._parts.accumulate is not None:
             return self._parts.accumulate(x, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError("accumulate does not allow multiple axes")
         at = canonical_axis(axis, x.ndim)
-        rows: Any = moveaxis(convert(x, dtype or self._joined(x)), at, 0)
+        rows: Any = moveaxis(convert(x, dtype or self._result_dtype(x)), at, 0)
         if not len(rows):
             return convert(x, rows.dtype)
 
         def step(value: Any, row: Any) -> Any:
-            joined = convert(self._call(value, row), rows.dtype)
-            return joined, joined
+            result = convert(self._call(value, row), rows.dtype)
+            return result, result
         _, later = lax.scan(step, rows[0], rows[1:])
         return moveaxis(lax.concatenate([rows[:1], later], 0), 0, at)
 
-    @_whole
+    @_api_boundary
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
            inplace: bool = True) -> Array:
         """The array with the elements at these indices joined with `b`, again where one recurs.
@@ -210,20 +212,21 @@ class ufunc:
         x, *others = as_arrays(f"{self.__name__}.at", *((a,) if b is None else (a, b)))
         if self._parts.at is not None:
             return self._parts.at(x, indices, *others)
-        numbers: Any = lax.reshape(lax.iota(np.int32, x.size), x.shape)
-        there = numbers.at[indices].get(mode="fill", fill_value=x.size)  # outside, nothing is done
-        operands: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
-        places = there.ravel()
+        all_indices: Any = lax.reshape(lax.iota(np.int32, x.size), x.shape)
+        # those out of bounds are dropped
+        selected = all_indices.at[indices].get(mode="fill", fill_value=x.size)
+        operands: Any = [broadcast_to_shape(y, selected.shape).ravel() for y in others]
+        flat_indices = selected.ravel()
         dtype = self._call(*(lax.full((), 0, y.dtype) if y.ndim or not y.weak_type else y
                              for y in (x, *others))).dtype
 
         def step(i: Any, flat: Any) -> Any:
-            joined = self._call(flat[places[i]], *(y[i] for y in operands))
-            return flat.at[places[i]].set(convert(joined, dtype), mode="drop")
-        flat = lax.fori_loop(0, len(places), step, convert(x.ravel(), dtype))
+            result = self._call(flat[flat_indices[i]], *(y[i] for y in operands))
+            return flat.at[flat_indices[i]].set(convert(result, dtype), mode="drop")
+        flat = lax.fori_loop(0, len(flat_indices), step, convert(x.ravel(), dtype))
         return lax.reshape(flat, x.shape)
 
-    @_whole
+    @_api_boundary
     def reduceat(self, a: ArrayLike, indices: Any, axis: Any = 0, dtype: Any = None,
                  out: None = None) -> Array:
         """From each index to before the next, the elements joined; at least the one there.
@@ -231,19 +234,16 @@ class ufunc:
         >>> ufunc(lambda x, y: x - y, 2, 1).reduceat(np.array([9, 2, 3]), np.array([0, 2]))
         Array([7, 3], dtype=int32)
         """
-        x, dtype = self._of_two("reduceat", a, dtype, out)
+        x, dtype = self._operand("reduceat", a, dtype, out)
         if self._parts.reduceat is not None:
             return self._parts.reduceat(x, indices, axis=axis, dtype=dtype)
         starts = as_array(f"{self.__name__}.reduceat", indices)
-        if dtypes.kind(starts.dtype) not in "iu":
-            raise ValueError("indices must have an integer type")
-        if not x.ndim:
-            raise ValueError(f"reduceat: a must have 1 or more dimension, got a.shape={x.shape}")
-        if starts.ndim != 1:
-            raise ValueError("reduceat: indices must be one-dimensional, got indices.shape="
-                             f"{starts.shape}")
-        if axis is None or isinstance(axis, tuple | list):
-            raise ValueError("reduceat requires a single integer axis.")
+        refuse((dtypes.kind(starts.dtype) not in "iu", "indices must have an integer type"),
+               (not x.ndim, f"reduceat: a must have 1 or more dimension, got a.shape={x.shape}"),
+               (starts.ndim != 1, "reduceat: indices must be one-dimensional, got "
+                f"indices.shape={starts.shape}"),
+               (axis is None or isinstance(axis, tuple | list), "reduceat requires a single "
+                "integer axis."), error=ValueError)
         at = canonical_axis(axis, x.ndim)
         rows: Any = moveaxis(x, at, 0)
         ends = lax.concatenate([starts[1:], lax.full((1,), len(rows), starts.dtype)], 0)
@@ -257,7 +257,7 @@ class ufunc:
         segments, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
         return moveaxis(segments, 0, at)
 
-    @_whole
+    @_api_boundary
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of each element of one array and each of another.
 
@@ -265,7 +265,7 @@ class ufunc:
         Array([[13, 14],
                [23, 24]], dtype=int32)
         """
-        x, y = self._of_two("outer", A)[0], as_array(f"{self.__name__}.outer", B)
+        x, y = self._operand("outer", A)[0], as_array(f"{self.__name__}.outer", B)
         return self._call(lax.expand_dims(x, range(x.ndim, x.ndim + y.ndim)), y)
 
 
@@ -284,9 +284,8 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
 # ── The ufuncs of `numpy` ────────────────────────────────────────────────────────────────────
 
-def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
-            prepare: Callable[[Any], Any]) -> Callable[..., Array]:
-    """A reduction that `lax` has, with a first value and a mask."""
+def _reduction(reduce: Callable, join: Callable, identity: Any, prepare: Callable) -> Callable:
+    """A reduction of `lax` with an initial value and a mask."""
     def reduced(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         x = prepare(a)
         x = convert(x, dtype or x.dtype)
@@ -295,71 +294,66 @@ def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
             x = choose(where, x, convert(identity, x.dtype))
         result = reduce(x, axes)
         if initial is not None:
-            result = join(convert(first_value("reduce", initial), x.dtype), result)
+            result = join(convert(initial_value("reduce", initial), x.dtype), result)
         return lax.expand_dims(result, axes) if keepdims else result
     return reduced
 
 
-def _bits(x: Any) -> Any:
+def _check_integer(x: Any) -> Any:
     if dtypes.kind(x.dtype) not in "biu":
         raise ValueError(f"integer argument required; got dtype={x.dtype}")
     return x
 
 
 def _log_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The logarithm of the sum of exponentials; of nothing it is -inf."""
+    """The logarithm of the sum of exponentials; -inf for no elements."""
     largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True,
                                                initial=-np.inf))
     largest = choose(lax.is_finite(largest), largest, 0)
     return lax.log(lax.reduce_sum(lax.exp(x - largest), axes)) + lax.squeeze(largest, axes)
 
 
-def _log2_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
-    return _log_of_sum(x * math.log(2), axes) / math.log(2)
-
-
-def _extreme(reduce: Callable[..., Any]) -> Callable[..., Array]:
-    def reduced(a: Any, dtype: Any, **options: Any) -> Array:
-        return reduce(convert(a, dtype or a.dtype), **options)
-    return reduced
+def _extremum(reduce: Callable[..., Any]) -> Callable[..., Array]:
+    return lambda a, dtype, **options: reduce(convert(a, dtype or a.dtype), **options)
 
 
 def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
-    """A function of this package as a ufunc; it checks its arguments itself."""
-    made = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
-                 call=function, **ways)
-    made._call, made.__module__ = function, "minijax.numpy"
-    return made
+    """A function of this package, which checks its arguments itself, as a ufunc."""
+    out = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
+                call=function, **ways)
+    out._call, out.__module__ = function, "minijax.numpy"
+    return out
 
 
-def _scattered(of_numbers: str, of_truths: str) -> Callable[..., Array]:
-    def at(x: Any, indices: Any, b: Any) -> Array:
-        return getattr(x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
-    return at
+def _scatter_method(of_numbers: str, of_truths: str) -> Callable[..., Array]:
+    return lambda x, indices, b: getattr(
+        x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
 
 
 _inexact = lambda x: promote_dtypes_inexact(x)[0]
 
 add = _ufunc(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
-             at=_scattered("add", "max"))
+             at=_scatter_method("add", "max"))
 multiply = _ufunc(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
-                  at=_scattered("mul", "min"))
-subtract = _ufunc(arithmetic.subtract, at=_scattered("subtract", "subtract"))
+                  at=_scatter_method("mul", "min"))
+subtract = _ufunc(arithmetic.subtract, at=_scatter_method("subtract", "subtract"))
 negative = _ufunc(unary.negative)
-maximum: Any = _ufunc(arithmetic.maximum, reduce=_extreme(reductions.max))
-minimum = _ufunc(arithmetic.minimum, reduce=_extreme(reductions.min))
+maximum: Any = _ufunc(arithmetic.maximum, reduce=_extremum(reductions.max))
+minimum = _ufunc(arithmetic.minimum, reduce=_extremum(reductions.min))
 bitwise_and, bitwise_or, bitwise_xor = (
-    _ufunc(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
+    _ufunc(function, e, reduce=_reduction(reduce, join, e, _check_integer))
+    for function, reduce, join, e in (
         (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1),
         (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0),
         (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0)))
 logical_and, logical_or, logical_xor = (
-    _ufunc(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
+    _ufunc(function, e, reduce=_reduction(reduce, join, e, lambda x: x != 0))
     for function, reduce, join, e in (
         (logic.logical_and, lax.reduce_and, lax.bitwise_and, True),
         (logic.logical_or, lax.reduce_or, lax.bitwise_or, False),
         (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False)))
-logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_in_one(
+logaddexp = _ufunc(arithmetic.logaddexp, -np.inf, reduce=_reduction(
     _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
-logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
-    _log2_of_sum, arithmetic.logaddexp2, -np.inf, _inexact))
+logaddexp2 = _ufunc(arithmetic.logaddexp2, -np.inf, reduce=_reduction(
+    lambda x, axes: _log_of_sum(x * math.log(2), axes) / math.log(2), arithmetic.logaddexp2,
+    -np.inf, _inexact))

@@ -136,7 +136,7 @@ def signbit(x: ArrayLike, /) -> Array:
     Array([ True, False], dtype=bool)
     """
     if dtypes.kind(x.dtype) in "bu":
-        return _everywhere(x, False)
+        return _full_bool(x, False)
     if dtypes.kind(x.dtype) in "iu":
         return x < convert(0, x.dtype)
     if x.dtype.kind == "c":
@@ -215,11 +215,11 @@ def _is_float(x: Any) -> bool:
     return dtypes.issubdtype(x.dtype, np.floating)
 
 
-def _equals(x: Any, number: float) -> Any:
+def _equals_constant(x: Any, number: float) -> Any:
     return lax.eq(x, convert(number, x.dtype))
 
 
-def _everywhere(x: Any, answer: bool) -> Any:
+def _full_bool(x: Any, answer: bool) -> Any:
     return lax.full_like(x, answer, dtype=np.dtype(bool))
 
 
@@ -231,7 +231,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     """
     if x.dtype.kind == "c":
         return lax.is_finite(lax.real(x)) & lax.is_finite(lax.imag(x))
-    return lax.is_finite(x) if _is_float(x) else _everywhere(x, True)
+    return lax.is_finite(x) if _is_float(x) else _full_bool(x, True)
 
 
 def isinf(x: ArrayLike, /) -> Array:
@@ -242,7 +242,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
     if x.dtype.kind == "c":
         return isinf(lax.real(x)) | isinf(lax.imag(x))
-    return _equals(lax.abs(x), np.inf) if _is_float(x) else _everywhere(x, False)
+    return _equals_constant(lax.abs(x), np.inf) if _is_float(x) else _full_bool(x, False)
 
 
 def isnan(x: ArrayLike, /) -> Array:
@@ -275,7 +275,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 def _is_infinity(x: Array, infinity: float) -> Array:
     if x.dtype.kind == "c":
         raise ValueError("isposinf/isneginf are not well defined for complex types")
-    return _equals(x, infinity) if _is_float(x) else _everywhere(x, False)
+    return _equals_constant(x, infinity) if _is_float(x) else _full_bool(x, False)
 
 
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,

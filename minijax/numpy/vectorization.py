@@ -1,4 +1,4 @@
-"""Functions of small arrays as functions of large ones: vectorize, apply_along_axis, ….
+"""Functions of small arrays, mapped over large ones: vectorize, apply_along_axis, ….
 
 Stands on `api.vmap`.  Chapter 04, *Vectorising*.
 In JAX: `jax/_src/numpy/vectorize.py`.
@@ -58,7 +58,7 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
 
 def _broadcasting(function: Callable, signature: str | None, whose: str, args: list[Any]) -> Any:
     inputs: list[CoreDims] = [()] * len(args)
-    outputs: list[CoreDims] = []  # where no signature says more
+    outputs: list[CoreDims] = []  # unknown without a signature
     if signature is not None:
         inputs, outputs = _function_base_impl._parse_gufunc_signature(  # type: ignore[attr-defined]
             signature)
@@ -89,7 +89,7 @@ def _broadcasting(function: Callable, signature: str | None, whose: str, args: l
             _note_sizes(sizes, x, dims, whose)
         return out
     mapped = checked
-    for back in range(-1, -len(shape) - 1, -1):  # the axis behind is mapped inside
+    for back in range(-1, -len(shape) - 1, -1):  # from the innermost loop outwards
         if shape[back] != 1:
             in_axes = [0 if len(loop) >= -back and loop[back] != 1 else None
                        for loop in loops]

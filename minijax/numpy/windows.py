@@ -1,6 +1,6 @@
-"""Windows: weights that fall towards both ends, for the spectra of pieces of signals.
+"""Windows: weights of the samples of a segment, for spectra.
 
-Stands on `creation`.  Beside `fft`.
+Stands on `creation`.
 In JAX: `jax/_src/numpy/window_functions.py`.
 """
 
@@ -14,31 +14,52 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact, whole_part
+from minijax.numpy.arguments import ArrayLike, promote_args_inexact, static_int
 from minijax.primitives.convert import converted
 
 
-def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
-            ) -> Callable[[int], Array]:
-    """The window of a function of the angle, which goes round once from the first to the last."""
-    def window(M: int) -> Array:
-        size, dtype = whole_part(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
-        if size <= 1:
-            return lax.full((size,), 1, dtype)
-        return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
-
-    return documented(window, name, f"{summary}: its weights at M places.",
-                      f"{name}(5).round(2) -> Array({shows}, dtype=float32)")
+def _window(name: str, M: Any, formula: Callable[[Any], Any]) -> Array:
+    """The window of a function of an angle from 0 to 2 pi."""
+    size, dtype = static_int(M, f"M argument of jnp.{name}"), dtypes.default_float_dtype()
+    if size <= 1:
+        return lax.full((size,), 1, dtype)
+    return formula(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
 
 
-bartlett = _window("bartlett", lambda x: 1 - lax.abs(x - np.pi) / np.pi, "The window of a triangle",
-                   "[0. , 0.5, 1. , 0.5, 0. ]")
-blackman = _window("blackman", lambda x: 0.42 - 0.5 * lax.cos(x) + 0.08 * lax.cos(2 * x),
-                   "Blackman's window", "[-0.  ,  0.34,  1.  ,  0.34, -0.  ]")
-hamming = _window("hamming", lambda x: 0.54 - 0.46 * lax.cos(x), "Hamming's window",
-                  "[0.08, 0.54, 1.  , 0.54, 0.08]")
-hanning = _window("hanning", lambda x: 0.5 - 0.5 * lax.cos(x), "Von Hann's window",
-                  "[0. , 0.5, 1. , 0.5, 0. ]")
+def bartlett(M: int) -> Array:
+    """The window of a triangle: its weights at M places.
+
+    >>> bartlett(5).round(2)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    return _window("bartlett", M, lambda x: 1 - lax.abs(x - np.pi) / np.pi)
+
+
+def blackman(M: int) -> Array:
+    """Blackman's window: its weights at M places.
+
+    >>> blackman(5).round(2)
+    Array([-0.  ,  0.34,  1.  ,  0.34, -0.  ], dtype=float32)
+    """
+    return _window("blackman", M, lambda x: 0.42 - 0.5 * lax.cos(x) + 0.08 * lax.cos(2 * x))
+
+
+def hamming(M: int) -> Array:
+    """Hamming's window: its weights at M places.
+
+    >>> hamming(5).round(2)
+    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+    """
+    return _window("hamming", M, lambda x: 0.54 - 0.46 * lax.cos(x))
+
+
+def hanning(M: int) -> Array:
+    """Von Hann's window: its weights at M places.
+
+    >>> hanning(5).round(2)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    return _window("hanning", M, lambda x: 0.5 - 0.5 * lax.cos(x))
 
 
 def i0(x: ArrayLike) -> Array:
@@ -73,13 +94,13 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     >>> kaiser(5, 2.).round(2)
     Array([0.44, 0.83, 1.  , 0.83, 0.44], dtype=float32)
     """
-    size, dtype = whole_part(M, "M argument of jnp.kaiser"), dtypes.default_float_dtype()
+    size, dtype = static_int(M, "M argument of jnp.kaiser"), dtypes.default_float_dtype()
     if size <= 1:
         return lax.full((size,), 1, dtype)
     middle = .5 * (size - 1)
-    place = (lax.iota(dtype, size) - middle) / middle
+    position = (lax.iota(dtype, size) - middle) / middle
     beta = converted(beta, dtype)
-    return i0(beta * lax.sqrt(1 - place * place)) / i0(beta)
+    return i0(beta * lax.sqrt(1 - position * position)) / i0(beta)
 
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

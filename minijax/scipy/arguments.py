@@ -1,4 +1,4 @@
-"""The arguments of special functions, and their derivatives.
+"""Decorators of special functions: promotion of the arguments, and derivatives.
 
 Stands on `numpy`, `custom_jvp_vjp`.
 In JAX: `promote_args_inexact` and `defjvps`, at each function of `jax/_src/scipy/special.py`.
@@ -18,9 +18,9 @@ from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, promote_args_inexact, promote_args_real
 
 
-def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_args_inexact
-              ) -> Callable[..., Any]:
-    """The function, with its arguments first promoted to one floating dtype and rank."""
+def promote_to_float(function: Callable, promote: Callable[..., list[Any]] = promote_args_inexact
+                     ) -> Callable[..., Any]:
+    """The function, with its arguments promoted to one floating dtype and one rank."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -34,8 +34,8 @@ def of_floats(function: Callable, promote: Callable[..., list[Any]] = promote_ar
 def differentiable(function: Callable, *slopes: Callable | None) -> Any:
     """The function with a derivative rule for each argument, None where there is none.
 
-    A rule is not called for a symbolic zero tangent: the derivative may be infinite, and zero times
-    that is nan.
+    A rule is not called for a symbolic zero tangent: where the derivative is infinite, its product
+    with zero would be nan.
     """
     defined = custom_jvp(function)
 
@@ -50,15 +50,13 @@ def differentiable(function: Callable, *slopes: Callable | None) -> Any:
     return defined
 
 
-def with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
-    """Gives `of_floats` a derivative: for each argument ``(tangent, result, *arguments)``."""
-    def decorate(function: Callable) -> Any:
-        return of_floats(differentiable(function, *slopes))
-    return decorate
+def with_derivatives(*slopes: Callable) -> Callable[[Callable], Any]:
+    """`promote_to_float` with derivatives: a rule ``(tangent, result, *arguments)`` an argument."""
+    return lambda function: promote_to_float(differentiable(function, *slopes))
 
 
-def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
-    """The same for real numbers, in one compiled program; half precision is widened to float32.
+def promote_to_real(*slopes: Callable | None) -> Callable[[Callable], Any]:
+    """The same for real numbers, jitted; half precision is computed in float32.
 
     Raises:
       ValueError: for complex numbers.
@@ -72,7 +70,7 @@ def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
             wide = dtypes.promote_types(dtype, np.float32)
             result = compiled(*(lax.convert_element_type(x, wide) for x in args))
             return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), result)
-        return of_floats(call, promote_args_real)
+        return promote_to_float(call, promote_args_real)
     return decorate
 
 

@@ -32,7 +32,7 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
       axis: along which.
       norm: None or "backward", or "ortho", which makes it orthonormal.
     """
-    return _along("dct", _forward, x, type, [axis], None if n is None else [n], norm)
+    return _transform_axes("dct", _forward, x, type, [axis], None if n is None else [n], norm)
 
 
 def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
@@ -42,7 +42,7 @@ def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: st
     >>> idct(jnp.array([4., 0.]))
     Array([1., 1.], dtype=float32)
     """
-    return _along("idct", _inverse, x, type, [axis], None if n is None else [n], norm)
+    return _transform_axes("idct", _inverse, x, type, [axis], None if n is None else [n], norm)
 
 
 def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None,
@@ -53,7 +53,7 @@ def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None,
     Array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
     """
-    return _along("dctn", _forward, x, type, axes, s, norm)
+    return _transform_axes("dctn", _forward, x, type, axes, s, norm)
 
 
 def idctn(x: Array, type: int = 2, s: Sequence[int] | None = None,
@@ -64,11 +64,11 @@ def idctn(x: Array, type: int = 2, s: Sequence[int] | None = None,
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return _along("idctn", _inverse, x, type, axes, s, norm)
+    return _transform_axes("idctn", _inverse, x, type, axes, s, norm)
 
 
-def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
-           axes: Sequence[int] | None, s: Any, norm: str | None) -> Array:
+def _transform_axes(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
+                    axes: Sequence[int] | None, s: Any, norm: str | None) -> Array:
     """The transform along each of the axes, of these lengths."""
     x = as_array(name, x)
     if type != 2:
@@ -76,7 +76,7 @@ def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"jax.scipy.fft.{name}: {norm=!r} is not implemented")
     if x.dtype.kind == "c":
-        return lax.complex(*(_along(name, transform, part, type, axes, s, norm)
+        return lax.complex(*(_transform_axes(name, transform, part, type, axes, s, norm)
                              for part in (x.real, x.imag)))
     [x] = promote_dtypes_inexact(x)
     sizes = s if s is None or isinstance(s, Sequence) else [operator.index(s)]
@@ -94,28 +94,28 @@ def _along(name: str, transform: Callable[[Any, bool], Any], x: Any, type: int,
     return x
 
 
-def _turns(n: int, dtype: Any) -> tuple[Any, Any]:
-    """The complex roots of a quarter turn in n steps, and the norms of the vectors of `dct`."""
-    turns = np.exp(-.5j * math.pi * np.arange(n) / max(n, 1))
-    lengths = np.sqrt(np.where(np.arange(n) == 0, 4., 2.) * n)
-    return jnp.array(turns, jnp.result_type(dtype, np.complex64)), jnp.array(lengths, dtype)
+def _twiddles(n: int, dtype: Any) -> tuple[Any, Any]:
+    """The twiddle factors of a quarter of a circle, and the norms of the basis vectors of `dct`."""
+    twiddles = np.exp(-.5j * math.pi * np.arange(n) / max(n, 1))
+    norms = np.sqrt(np.where(np.arange(n) == 0, 4., 2.) * n)
+    return jnp.array(twiddles, jnp.result_type(dtype, np.complex64)), jnp.array(norms, dtype)
 
 
 def _forward(x: Any, ortho: bool) -> Any:
-    turns, lengths = _turns(x.shape[-1], x.dtype)
-    around = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
-    coefficients = 2 * jnp.real(jnp.fft.fft(around) * turns)
-    return coefficients / lengths if ortho else coefficients
+    twiddles, norms = _twiddles(x.shape[-1], x.dtype)
+    reordered = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
+    coefficients = 2 * jnp.real(jnp.fft.fft(reordered) * twiddles)
+    return coefficients / norms if ortho else coefficients
 
 
 def _inverse(x: Any, ortho: bool) -> Any:
-    turns, lengths = _turns(x.shape[-1], x.dtype)
-    x = x * lengths if ortho else x
-    halved = x.at[..., 0].multiply(.5)
-    around = jnp.real(jnp.fft.ifft(halved * jnp.conj(turns)))
+    twiddles, norms = _twiddles(x.shape[-1], x.dtype)
+    x = x * norms if ortho else x
+    scaled = x.at[..., 0].multiply(.5)
+    reordered = jnp.real(jnp.fft.ifft(scaled * jnp.conj(twiddles)))
     half = (x.shape[-1] + 1) // 2
-    out = jnp.zeros_like(around).at[..., ::2].set(around[..., :half])
-    return out.at[..., 1::2].set(around[..., half:][..., ::-1])
+    out = jnp.zeros_like(reordered).at[..., ::2].set(reordered[..., :half])
+    return out.at[..., 1::2].set(reordered[..., half:][..., ::-1])
 
 
 _export_all(globals())

@@ -1,4 +1,4 @@
-"""The gamma function and its kin: beta, binomial coefficients, zeta, Bernoulli numbers.
+"""The gamma function and related ones: beta, binomial coefficients, zeta, Bernoulli numbers.
 
 Stands on `lax`.  Chapter 20, *Precision*.  In JAX: `jax/_src/scipy/special.py`.
 """
@@ -19,7 +19,7 @@ from minijax.lax.special import beyond_stirling
 from minijax.numpy.arguments import (ArrayLike, Inexact, Real, promote_args_inexact,
                                      promote_args_real, public, static_index, static_value)
 from minijax.primitives.gamma import zeta_series
-from minijax.scipy.arguments import differentiable, of_floats, of_reals
+from minijax.scipy.arguments import differentiable, promote_to_float, promote_to_real
 
 
 def gammaln(x: Inexact) -> Array:
@@ -32,7 +32,7 @@ def gammaln(x: Inexact) -> Array:
 
 
 def _upper_loggamma(z: Array) -> Array:
-    """Where the real part is not negative: Stirling's formula, seven steps further on."""
+    """For real parts that are not negative: Stirling's formula at z + 7, and the recurrence."""
     far = z + 7
     total: Any = (far - .5) * jnp.log(far) - far + .5 * math.log(2 * math.pi)
     total += beyond_stirling(far)
@@ -40,17 +40,17 @@ def _upper_loggamma(z: Array) -> Array:
 
 
 def _complex_loggamma(z: Array) -> Array:
-    """Reflected (DLMF 5.5.3), by the logarithm of the sine that goes on above the real line."""
+    """By reflection (DLMF 5.5.3), with the logarithm of the sine in the upper half plane."""
     above = jnp.where(z.imag < 0, jnp.conj(z), z)
-    turns = above - jnp.round(above.real)
-    log_sine = jnp.log1p(-jnp.exp(2j * math.pi * turns)) - 1j * math.pi * (above - .5)
-    mirrored = math.log(2 * math.pi) - log_sine - _upper_loggamma(1 - above)
-    log_gamma = jnp.where(z.real < 0, mirrored, _upper_loggamma(above))
+    remainder = above - jnp.round(above.real)
+    log_sine = jnp.log1p(-jnp.exp(2j * math.pi * remainder)) - 1j * math.pi * (above - .5)
+    reflected = math.log(2 * math.pi) - log_sine - _upper_loggamma(1 - above)
+    log_gamma = jnp.where(z.real < 0, reflected, _upper_loggamma(above))
     pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.round(z.real))
     return jnp.where(pole, math.nan, jnp.where(z.imag < 0, jnp.conj(log_gamma), log_gamma))
 
 
-@of_floats
+@promote_to_float
 def loggamma(x: Inexact) -> Array:
     """The logarithm of the gamma function, continuous but for the negative numbers.
 
@@ -176,14 +176,14 @@ def betaln(a: Inexact, b: Inexact) -> Array:
     """
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     is_large = (b >= 10) & (a > 0)
-    large = lax.lgamma(a) - _log_growth(*(jnp.where(is_large, x, 10) for x in (a, b)))
+    large = lax.lgamma(a) - _log_gamma_quotient(*(jnp.where(is_large, x, 10) for x in (a, b)))
     small = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
     large = jnp.where((a + b == math.inf) & (a < math.inf), -math.inf, large)
     out = jnp.where(is_large, large, small)
     return jnp.where((a == 0) & (b == b), math.inf, out)
 
 
-def _log_growth(a: Any, b: Any) -> Any:
+def _log_gamma_quotient(a: Any, b: Any) -> Any:
     """``log(gamma(a + b) / gamma(b))`` for a > 0 and a large b: two logarithms would cancel."""
     n = a + b
     return (a * jnp.log(b) - a + (n - .5) * jnp.log1p(a / b)
@@ -227,8 +227,8 @@ def comb(N: Inexact, k: Inexact, *, repetition: bool = False) -> Array:
     return jnp.where(is_possible, ways, 0)
 
 
-@of_reals(lambda t, out, z, m: t * (out * (lax.digamma(z + m) - lax.digamma(z))),
-          lambda t, out, z, m: t * (out * lax.digamma(z + m)))
+@promote_to_real(lambda t, out, z, m: t * (out * (lax.digamma(z + m) - lax.digamma(z))),
+                 lambda t, out, z, m: t * (out * lax.digamma(z + m)))
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol: ``gamma(z + m) / gamma(z)``.
 
@@ -237,7 +237,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """
     low = jnp.minimum(z, z + m)
     is_large, sign = low >= 10, jnp.where(m < 0, -1, 1)
-    large = jnp.exp(sign * _log_growth(jnp.abs(m), jnp.where(is_large, low, 10)))
+    large = jnp.exp(sign * _log_gamma_quotient(jnp.abs(m), jnp.where(is_large, low, 10)))
     return jnp.where(m == 0, 1, jnp.where(is_large, large, gamma_ratio([z + m], [z])))
 
 

@@ -1,4 +1,4 @@
-"""Functions that series and recurrences define: hyp1f1, hyp2f1, bessel_jn, sph_harm_y.
+"""Special functions by series and recurrences: hyp1f1, hyp2f1, bessel_jn, sph_harm_y.
 
 Stands on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
 """
@@ -17,40 +17,40 @@ from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.transforms.derivatives import jvp
 from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, public,
-                                     static_index, static_value)
-from minijax.scipy.arguments import of_reals
+                                     static_index, static_int)
+from minijax.scipy.arguments import promote_to_real
 from minijax.scipy.gamma import gamma_ratio
 
 
-def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple[Any, Any]:
+def _series_sums(ratio: Callable[[Any], Any], start: Any, max_terms: int = 100_000) -> Any:
     """The sum of a series whose term 0 is 1, and the sum of k times term k.
 
     `ratio(k)` is term k + 1 divided by term k; `start` has the shape of the sums.
     """
-    least = float(jnp.finfo(start.dtype).eps) / 64
+    tolerance = float(jnp.finfo(start.dtype).eps) / 64
 
-    def goes_on(state: Any) -> Any:
+    def cond_fun(state: Any) -> Any:
         k, term, total, _ = state
-        return (k < most) & jnp.any(jnp.abs(term) > least * jnp.abs(total))
+        return (k < max_terms) & jnp.any(jnp.abs(term) > tolerance * jnp.abs(total))
 
     def step(state: Any) -> Any:
         k, term, total, weighted = state
         return k + 1, term * ratio(k), total + term, weighted + term * k
     _, term, total, weighted = lax.while_loop(
-        goes_on, step, (jnp.zeros((), start.dtype), jnp.ones_like(start), jnp.zeros_like(start),
-                        jnp.zeros_like(start)))
+        cond_fun, step, (jnp.zeros((), start.dtype), jnp.ones_like(start), jnp.zeros_like(start),
+                         jnp.zeros_like(start)))
     return total, weighted
 
 
-def _slope(function: Callable, place: int) -> Callable:
-    """The derivative by one argument in forward mode, as the loops have no static length."""
+def _derivative_by(function: Callable, position: int) -> Callable:
+    """The derivative by one argument, in forward mode, as the loops have no static length."""
     def slope(t: Any, out: Any, *args: Any) -> Any:
-        of_one = lambda x: function(*args[:place], x, *args[place + 1:])
-        return t * jvp(of_one, (args[place],), (jnp.ones_like(args[place]),))[1]
+        of_one = lambda x: function(*args[:position], x, *args[position + 1:])
+        return t * jvp(of_one, (args[position],), (jnp.ones_like(args[position]),))[1]
     return slope
 
 
-def _ends_at(x: Any) -> Any:
+def _is_nonpositive_integer(x: Any) -> Any:
     """Whether ``(x)ₖ`` is 0 from some k on."""
     return (x <= 0) & (x == jnp.floor(x))
 
@@ -61,14 +61,14 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     a, b, x = jnp.broadcast_arrays(a, b, x)
     a = jnp.where(x < 0, b - a, a)  # Kummer: all terms have one sign (DLMF 13.2.39)
     size = jnp.abs(x)
-    is_far = (size > .9 * math.log(float(jnp.finfo(x.dtype).max))) & ~_ends_at(a)
+    is_far = (size > .9 * math.log(float(jnp.finfo(x.dtype).max))) & ~_is_nonpositive_integer(a)
     y = jnp.where(is_far, 1, size)
-    near, _ = _sums(lambda k: (a + k) / (b + k) * y / (k + 1), y)
+    near, _ = _series_sums(lambda k: (a + k) / (b + k) * y / (k + 1), y)
     w = jnp.where(is_far, 1 / size, 0)
-    far, _ = _sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
-    ends = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
+    far, _ = _series_sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
+    scale = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
         (a - b) * jnp.log(jnp.where(is_far, size, 1)) + jnp.maximum(x, 0))
-    value = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
+    value = jnp.where(is_far, scale * far, near * jnp.exp(jnp.minimum(x, 0)))
     return jnp.where(b == 0, jnp.inf, value)
 
 
@@ -76,7 +76,7 @@ def _hyp1f1_by_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
     return t * (a / b * hyp1f1(a + 1, b + 1, x))
 
 
-@of_reals(_slope(_hyp1f1, 0), _slope(_hyp1f1, 1), _hyp1f1_by_x)
+@promote_to_real(_derivative_by(_hyp1f1, 0), _derivative_by(_hyp1f1, 1), _hyp1f1_by_x)
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's function, the sum of ``(a)ₖ / (b)ₖ xᵏ / k!``.
 
@@ -88,18 +88,15 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 # ── Of Gauss ─────────────────────────────────────────────────────────────────────────────────
 
-def _towards_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> Any:
+def _near_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> Any:
     """The function at ``1 - to``, from its value and its derivative at ``1 - s``.
 
-    Its differential equation (DLMF 15.10.1) gives its Taylor series around any point; as 1 is
-    singular, each goes half of the way there at most.
+    Its differential equation (DLMF 15.10.1) gives Taylor series around any point. As 1 is
+    singular, each series is used for at most half the distance to it.
     """
     terms = 60
 
-    def more(state: Any) -> Any:
-        return jnp.any(state[0] > to)
-
-    def nearer(state: Any) -> Any:
+    def step(state: Any) -> Any:
         s, f, slope = state
         h = jnp.minimum(jnp.maximum(s - to, 0), s / 2)
         x, p = 1 - s, s * (1 - s)
@@ -114,37 +111,38 @@ def _towards_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) ->
                                                                h * slope))
         return (jnp.where(h > 0, jnp.where(h < s / 2, to, s / 2), s), total,
                 jnp.where(h > 0, weighted / jnp.where(h > 0, h, 1), slope))
-    return lax.while_loop(more, nearer, (s, f, slope))[1]
+    return lax.while_loop(lambda state: jnp.any(state[0] > to), step, (s, f, slope))[1]
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
-    ends = _ends_at(a) | _ends_at(b)
-    s = 1 - x  # how far it is from 1
-    turned = (x < 0) & ~ends
-    scale = jnp.where(turned, jnp.where(turned, s, 1) ** -a, 1)  # Pfaff, DLMF 15.8.1
-    b, s = jnp.where(turned, c - b, b), jnp.where(turned, 1 / s, s)
+    terminates = _is_nonpositive_integer(a) | _is_nonpositive_integer(b)
+    s = 1 - x  # the distance from 1
+    is_negative = (x < 0) & ~terminates
+    scale = jnp.where(is_negative, jnp.where(is_negative, s, 1) ** -a, 1)  # Pfaff, DLMF 15.8.1
+    b, s = jnp.where(is_negative, c - b, b), jnp.where(is_negative, 1 / s, s)
     d = c - a - b
-    steep = (d < 0) & (s > 0) & ~ends
-    scale *= jnp.where(steep, s, 1) ** d  # Euler: else its derivative, too, is infinite at 1
+    steep = (d < 0) & (s > 0) & ~terminates
+    scale *= jnp.where(steep, s, 1) ** d  # Euler: otherwise the derivative is infinite at 1
     a, b = jnp.where(steep, c - a, a), jnp.where(steep, c - b, b)
-    y = jnp.where(ends, x, jnp.clip(jnp.where(turned, x / (x - 1), x), 0, .5))
-    f, weighted = _sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
-    is_inside = (s > 0) & (s < .5) & ~ends
+    y = jnp.where(terminates, x, jnp.clip(jnp.where(is_negative, x / (x - 1), x), 0, .5))
+    f, weighted = _series_sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
+    is_inside = (s > 0) & (s < .5) & ~terminates
     one = jnp.ones_like(x)
-    near_one = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
+    near_one = _near_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
         is_inside, y, one), jnp.where(is_inside, s, one))
     value = scale * jnp.where(is_inside, near_one, f)
     at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
-    value = jnp.where((s > 0) | ends, value, jnp.where(s == 0, scale * at_one, jnp.inf))
-    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, value))
+    value = jnp.where((s > 0) | terminates, value, jnp.where(s == 0, scale * at_one, jnp.inf))
+    value = jnp.where(jnp.isnan(x), x, value)
+    return jnp.where(_is_nonpositive_integer(c) & ~terminates, jnp.inf, value)
 
 
 def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     return t * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
 
 
-@of_reals(*(_slope(_hyp2f1, place) for place in range(3)), _hyp2f1_by_x)
+@promote_to_real(*(_derivative_by(_hyp2f1, position) for position in range(3)), _hyp2f1_by_x)
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """The function of Gauss, the sum of ``(a)ₖ (b)ₖ / (c)ₖ xᵏ / k!``, continued to all x below 1.
 
@@ -171,19 +169,19 @@ def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
     if z.dtype.kind == "c":
         raise ValueError("complex input not supported.")
     v = static_index(v, "Argument v of bessel_jn.")
-    return _bessel_jn(z, v, int(static_value(n_iter, "Argument n_iter of bessel_jn.")))
+    return _bessel_jn(z, v, static_int(n_iter, "Argument n_iter of bessel_jn."))
 
 
 @functools.partial(jit, static_argnums=(1, 2), inline=True)
 def _bessel_jn(z: Array, v: int, n_iter: int) -> Array:
     orders = np.arange(n_iter, 0, -1)
 
-    def down(above: Any, k: Any) -> Any:  # the quotient of order k and the one before; DLMF 10.33
+    def down(above: Any, k: Any) -> Any:  # the ratio of orders k and k - 1; DLMF 10.33
         quotient = z / (2 * k - z * above)
         return quotient, quotient
     _, quotients = lax.scan(down, jnp.zeros_like(z), orders.astype(z.dtype))
-    beside_first = jnp.concatenate([jnp.ones_like(z)[None], jnp.cumprod(quotients[::-1], 0)])
-    return beside_first[:v + 1] / (2 * beside_first[::2].sum(0) - 1)  # DLMF 10.12.4
+    ratios = jnp.concatenate([jnp.ones_like(z)[None], jnp.cumprod(quotients[::-1], 0)])
+    return ratios[:v + 1] / (2 * ratios[::2].sum(0) - 1)  # DLMF 10.12.4
 
 
 def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None = None,
@@ -205,13 +203,13 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
             "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported.")
     n, m, phi = (as_array("sph_harm_y", x) for x in (n, m, phi))
     [theta] = promote_dtypes_inexact(jnp.atleast_1d(theta))
-    n_max = int(static_value(jnp.max(n) if n_max is None else n_max,
-                             "The `n_max` argument of `jnp.scipy.special.sph_harm` must be "
-                             "statically specified to use `sph_harm` within JAX transformations."))
+    n_max = static_int(jnp.max(n) if n_max is None else n_max,
+                       "The `n_max` argument of `jnp.scipy.special.sph_harm` must be statically "
+                       "specified to use `sph_harm` within JAX transformations.")
     order = jnp.abs(m).astype(theta.dtype)
     legendre = _legendre(jnp.minimum(n, n_max), order, jnp.cos(theta), jnp.sin(theta), n_max)
-    turned = lax.complex(*(legendre * wave(order * phi) for wave in (jnp.cos, jnp.sin)))
-    return jnp.where(m < 0, jnp.where(m % 2 == 0, 1, -1) * jnp.conj(turned), turned)
+    harmonic = lax.complex(*(legendre * wave(order * phi) for wave in (jnp.cos, jnp.sin)))
+    return jnp.where(m < 0, jnp.where(m % 2 == 0, 1, -1) * jnp.conj(harmonic), harmonic)
 
 
 def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
@@ -234,7 +232,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
         raise TypeError(f"z.dtype={z.dtype} is not supported, see docstring for supported types.")
     if z.ndim != 1:
         raise ValueError("z must be a 1D array.")
-    m, n = (int(static_value(x, f"Argument {name} of lpmn.")) for x, name in ((m, "m"), (n, "n")))
+    m, n = (static_int(x, f"Argument {name} of lpmn.") for x, name in ((m, "m"), (n, "n")))
     if m != n:
         raise NotImplementedError("Computations for m!=n are not yet supported.")
     order, degree = np.ogrid[:n + 1, :n + 1]
@@ -249,7 +247,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
 
 @functools.partial(jit, static_argnums=4, inline=True)
 def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:
-    """Legendre functions of a cosine, with the factor of the harmonics; DLMF 14.10.3."""
+    """Legendre functions of a cosine, normalised as for spherical harmonics; DLMF 14.10.3."""
     def upwards(k: Any, state: Any) -> Any:
         below, this = state
         k = (k + 1).astype(cosine.dtype)

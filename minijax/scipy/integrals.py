@@ -1,6 +1,6 @@
-"""Integrals as functions: wofz, erfcx, dawsn, fresnel; expi, exp1, expn, sici; spence, owens_t.
+"""Special functions that are integrals: wofz, erfcx, dawsn, fresnel, expi, expn, sici, spence, ….
 
-One series, one continued fraction and one rational function do it, with no table of numbers.
+All by one series, one continued fraction and one rational function, without tables.
 Stands on `numpy`.  In JAX: `jax/_src/scipy/special.py`, with tables from Cephes.
 """
 
@@ -18,7 +18,7 @@ from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike, Inexact, promote_args_real, public
-from minijax.scipy.arguments import of_reals, strong_float
+from minijax.scipy.arguments import promote_to_real, strong_float
 from minijax.scipy.gamma import bernoulli_numbers
 
 
@@ -48,8 +48,8 @@ _FOURIER = (np.cos(np.outer(np.arange(1, _TERMS + 1), _ANGLES))
             @ (np.exp(-_SQUARES) * (np.square(_SCALE) + _SQUARES)) / (4 * _TERMS)).tolist()
 
 
-def _above_the_axis(iz: Any) -> Any:
-    """The Faddeeva function of z, by ``iz``, whose real part is not positive."""
+def _faddeeva_upper(iz: Any) -> Any:
+    """The Faddeeva function of z in the upper half plane, as a function of ``iz``."""
     below = _SCALE - iz
     return (2 * _horner(_FOURIER, 2 * _SCALE / below - 1) / below + 1 / math.sqrt(math.pi)) / below
 
@@ -59,7 +59,7 @@ def _above_the_axis(iz: Any) -> Any:
 def _wofz(z: Any) -> Any:
     is_above = lax.imag(z) >= 0
     above = jnp.where(is_above, z, -z)
-    w = _above_the_axis(lax.complex(-lax.imag(above), lax.real(above)))
+    w = _faddeeva_upper(lax.complex(-lax.imag(above), lax.real(above)))
     return jnp.where(is_above, w, 2 * jnp.exp(-z * z) - w)
 
 
@@ -75,9 +75,9 @@ def wofz(z: Inexact) -> Array:
     return _wofz(lax.convert_element_type(z, jnp.promote_types(z.dtype, jnp.complex64)))
 
 
-@of_reals(lambda t, out, x: t * (2 * (x * out) - 2 / math.sqrt(math.pi)))
+@promote_to_real(lambda t, out, x: t * (2 * (x * out) - 2 / math.sqrt(math.pi)))
 def _erfcx(x: Any) -> Any:
-    w = _above_the_axis(-jnp.abs(x))
+    w = _faddeeva_upper(-jnp.abs(x))
     return jnp.where(x < 0, 2 * jnp.exp(jnp.square(x)) - w, w)
 
 
@@ -90,27 +90,27 @@ def erfcx(x: Inexact) -> Array:
     return wofz(1j * x) if x.dtype.kind == "c" else _erfcx(x)
 
 
-@of_reals(lambda t, out, x: t * (1 - 2 * (x * out)))
+@promote_to_real(lambda t, out, x: t * (1 - 2 * (x * out)))
 def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral: ``exp(-x²)`` times the integral of ``exp(t²)`` from 0 to x.
 
     >>> round(float(dawsn(1.)), 4)
     0.5381
     """
-    outside = lax.imag(_above_the_axis(lax.complex(jnp.zeros_like(x), x)))
+    outside = lax.imag(_faddeeva_upper(lax.complex(jnp.zeros_like(x), x)))
     near = x * _series([1], [1.5], -jnp.square(jnp.clip(x, -1, 1)), 22)
     return jnp.where(jnp.abs(x) < 1, near, jnp.where(
         jnp.isinf(x), 1 / x, outside * (math.sqrt(math.pi) / 2)))
 
 
-def _half_turns(x: Any) -> tuple[Any, Any]:
-    """Sine and cosine of ``pi x² / 2``, of which whole turns are taken first: x is 2n + rest."""
+def _fresnel_waves(x: Any) -> tuple[Any, Any]:
+    """Sine and cosine of ``pi x² / 2``, with the angle reduced first: x is 2n + rest."""
     rest = x - 2 * jnp.round(x / 2)
     angle = math.pi * jnp.fmod(rest * (x - rest / 2), 2)
     return jnp.sin(angle), jnp.cos(angle)
 
 
-@of_reals(lambda t, out, x: tuple(t * wave for wave in _half_turns(x)))
+@promote_to_real(lambda t, out, x: tuple(t * wave for wave in _fresnel_waves(x)))
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The integrals of ``sin(pi t² / 2)`` and of ``cos(pi t² / 2)`` from 0 to x (DLMF 7.5, 7.6).
 
@@ -119,7 +119,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """
     near, far = jnp.clip(x, -1.5, 1.5), math.sqrt(math.pi) / 2 * jnp.abs(x)
     fourth = -jnp.square(math.pi / 4 * near * near)
-    w, (sine, cosine) = _above_the_axis(lax.complex(-far, far)), _half_turns(x)
+    w, (sine, cosine) = _faddeeva_upper(lax.complex(-far, far)), _fresnel_waves(x)
     f, g = (lax.real(w) + lax.imag(w)) / 2, (lax.real(w) - lax.imag(w)) / 2
     s = math.pi / 6 * near ** 3 * _series([3 / 4], [3 / 2, 7 / 4], fourth, 14)
     c = near * _series([1 / 4], [1 / 2, 5 / 4], fourth, 14)
@@ -130,7 +130,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
 
 # ── Exponential integrals ────────────────────────────────────────────────────────────────────
 
-def _tail(n: Any, z: Any, steps: int = 90) -> Any:
+def _scaled_expn(n: Any, z: Any, steps: int = 90) -> Any:
     """``exp(z) Eₙ(z)``: ``1/(z + n - n/(z + n + 2 - 2 (n + 1)/(z + n + 4 - …)))``, DLMF 8.19.17."""
     def outwards(i: Any, below: Any) -> Any:
         k = steps - i
@@ -138,7 +138,7 @@ def _tail(n: Any, z: Any, steps: int = 90) -> Any:
     return 1 / lax.fori_loop(0, steps, outwards, z + (n + 2. * steps))
 
 
-@of_reals(lambda t, out, x: t * (jnp.exp(x) / x))
+@promote_to_real(lambda t, out, x: t * (jnp.exp(x) / x))
 def expi(x: ArrayLike) -> Array:
     """The exponential integral Ei: the integral of ``exp(t) / t`` up to x (DLMF 6.6, 6.9, 6.12).
 
@@ -148,7 +148,7 @@ def expi(x: ArrayLike) -> Array:
     near = jnp.clip(x, -1, 40)
     middle = np.euler_gamma + jnp.log(jnp.abs(near)) + near * _series([1, 1], [2, 2], near, 140)
     above = jnp.exp(x) / x * _series([1, 1], [], 1 / jnp.maximum(x, 40), 40)
-    below = -jnp.exp(x) * _tail(1, jnp.maximum(-x, 1))
+    below = -jnp.exp(x) * _scaled_expn(1, jnp.maximum(-x, 1))
     return jnp.where(x < -1, below, jnp.where(x < 40, middle, jnp.where(x < jnp.inf, above, x)))
 
 
@@ -170,7 +170,7 @@ def _expn(n: Any, x: Any) -> Any:
     power = jnp.exp(jnp.where(n == 1, 0, (n - 1) * jnp.log(near)) - lax.lgamma(n))
     at_pole = power * (lax.digamma(n) - jnp.log(near)) * jnp.where(n % 2 == 1, 1, -1)
     near = jnp.where(n == jnp.floor(n), total + at_pole, jnp.nan)
-    far = jnp.exp(-x) * _tail(n, jnp.where(x > 0, x, 1))
+    far = jnp.exp(-x) * _scaled_expn(n, jnp.where(x > 0, x, 1))
     value = jnp.where((x > 1) | (n < 1), far, near)
     at_zero = jnp.where(n > 1, 1 / (n - 1), jnp.inf)
     return jnp.where(x > 0, value, jnp.where(x == 0, at_zero, jnp.nan))
@@ -180,7 +180,7 @@ def _expn_by_x(t: Any, out: Any, n: Any, x: Any) -> Any:
     return -t * expn(n - 1, x)
 
 
-@of_reals(None, _expn_by_x)
+@promote_to_real(None, _expn_by_x)
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral of whole order n: the integral of ``exp(-x t) / tⁿ`` from 1 on.
 
@@ -193,7 +193,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     return _expn(n, x)
 
 
-@of_reals(lambda t, out, x: (t * jnp.sinc(x / math.pi), t * (jnp.cos(x) / x)))
+@promote_to_real(lambda t, out, x: (t * jnp.sinc(x / math.pi), t * (jnp.cos(x) / x)))
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The integrals of ``sin(t) / t`` from 0 to x, and of ``-cos(t) / t`` from x on (DLMF 6.6).
 
@@ -207,7 +207,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     cosine = (np.euler_gamma + jnp.log(near)
               + square * _series([1, 1], [2, 2, 3 / 2], square, 20))
     far = jnp.clip(size, 4, 1e18)
-    tail = _tail(1, lax.complex(jnp.zeros_like(far), far))
+    tail = _scaled_expn(1, lax.complex(jnp.zeros_like(far), far))
     a, b = lax.real(tail), lax.imag(tail)
     is_far, is_end = size > 4, jnp.isinf(x)
     s = jnp.where(is_far, math.pi / 2 + jnp.where(
@@ -233,9 +233,9 @@ def spence(x: Array) -> Array:
 @custom_jvp
 @jit
 def _spence(x: Any) -> Any:
-    inner = jnp.where(x > 2, 1 / x, x)  # DLMF 25.12.4: the log of one is that of the other
-    turned = jnp.where(inner < .5, 1 - inner, inner)  # 25.12.6
-    u = -jnp.log(turned)  # 27.7.7 of Abramowitz and Stegun, a series in the logarithm
+    inner = jnp.where(x > 2, 1 / x, x)  # DLMF 25.12.4
+    reflected = jnp.where(inner < .5, 1 - inner, inner)  # 25.12.6
+    u = -jnp.log(reflected)  # a series in the logarithm: Abramowitz and Stegun, 27.7.7
     value = u * (_horner(_DEBYE, jnp.square(u)) - u / 4)
     value = jnp.where(inner < .5, math.pi ** 2 / 6 + u * jnp.log(inner) - value, value)
     value = jnp.where(x > 2, jnp.square(jnp.log(x)) / -2 - value, value)
@@ -252,10 +252,10 @@ _by_h = lambda t, out, h, a: -t * (jnp.exp(h * h / -2) * lax.erf(a * h / math.sq
 _by_a = lambda t, out, h, a: t * (jnp.exp((a * a + 1) * h * h / -2) / (2 * math.pi * (a * a + 1)))
 
 
-@of_reals(_by_h, _by_a)
+@promote_to_real(_by_h, _by_a)
 def _owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     h, slope = jnp.broadcast_arrays(jnp.abs(h), jnp.abs(a))
-    is_steep = slope > 1  # then the axes change places: Owen 1956, (2.3)
+    is_steep = slope > 1  # where the axes are exchanged: Owen 1956, (2.3)
     ah = jnp.where(h == 0, 0, slope * h)
     low, height = jnp.where(is_steep, 1 / slope, slope), jnp.where(is_steep, ah, h)
     squares = 1 + jnp.square(low[..., None] * _NODES)
@@ -273,7 +273,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> round(float(owens_t(1., .5)), 4)
     0.0431
     """
-    wide = np.ones((), dtypes.default_float_dtype())  # in which JAX sums, and hands it out
+    wide = np.ones((), dtypes.default_float_dtype())  # the dtype of JAX's sum and result
     return _owens_t(*promote_args_real("owens_t", h, a, wide)[:2])
 
 

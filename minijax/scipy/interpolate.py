@@ -39,7 +39,7 @@ class RegularGridInterpolator:
 
     def __init__(self, points: Sequence[Any], values: Any, method: str = "linear",
                  bounds_error: bool = False, fill_value: Any = np.nan):
-        self.method = _checked(method)
+        self.method = _check_method(method)
         self.bounds_error = bounds_error
         if bounds_error:
             raise NotImplementedError("`bounds_error` takes no effect under JIT")
@@ -58,40 +58,40 @@ class RegularGridInterpolator:
 
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The function at points: (…, n), or a tuple of n arrays that broadcast."""
-        method = self.method if method is None else _checked(method)
+        method = self.method if method is None else _check_method(method)
         ndim = len(self.grid)
         xi = _as_points(xi, ndim)
         if xi.shape[-1] != ndim:
             raise ValueError(f"the requested sample points xi have dimension {xi.shape[1]}, but "
                              f"this RegularGridInterpolator has dimension {ndim}")
         columns = jnp.reshape(xi, (math.prod(xi.shape[:-1]), ndim)).T
-        cells, fractions = zip(*map(_place, self.grid, columns), strict=True)
+        cells, fractions = zip(*map(_find_cell, self.grid, columns), strict=True)
         if method == "linear":
-            values = self._between(cells, fractions)
+            values = self._evaluate_linear(cells, fractions)
         else:
             values = self.values[tuple(
                 jnp.where(f <= .5, i, i + 1) for i, f in zip(cells, fractions, strict=True))]
         if self.fill_value is not None:
             outside = functools.reduce(jnp.logical_or, (
                 (x < g[0]) | (x > g[-1]) for x, g in zip(columns, self.grid, strict=True)))
-            values = jnp.where(self._beside(outside), self.fill_value, values)
+            values = jnp.where(self._expand_dims(outside), self.fill_value, values)
         return jnp.reshape(values, (*xi.shape[:-1], *self.values.shape[ndim:]))
 
-    def _beside(self, x: Any) -> Any:
-        """One number a point, for all values there."""
+    def _expand_dims(self, x: Any) -> Any:
+        """One number a point, broadcast to the values at the point."""
         return x[(slice(None), *[None] * (self.values.ndim - len(self.grid)))]
 
-    def _between(self, cells: Sequence[Any], fractions: Sequence[Any]) -> Any:
+    def _evaluate_linear(self, cells: Sequence[Any], fractions: Sequence[Any]) -> Any:
         """The values at the corners of the cells, weighted."""
         total: Any = 0.
         for corner in itertools.product((0, 1), repeat=len(cells)):
             at = tuple(i + side for i, side in zip(cells, corner, strict=True))
             weights = (f if side else 1 - f for f, side in zip(fractions, corner, strict=True))
-            total += self.values[at] * self._beside(functools.reduce(jnp.multiply, weights))
+            total += self.values[at] * self._expand_dims(functools.reduce(jnp.multiply, weights))
         return total
 
 
-def _checked(method: str) -> str:
+def _check_method(method: str) -> str:
     if method not in ("linear", "nearest"):
         raise ValueError(f"method {method!r} is not defined")
     return method
@@ -104,13 +104,13 @@ def _as_points(xi: Any, ndim: int) -> Any:
     return jnp.reshape(points, (-1, ndim)) if points.ndim == 1 else points
 
 
-def _place(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
-    """The cell of the grid in which x lies, or the nearest one; and how far in it x lies."""
+def _find_cell(grid: Any, x: ArrayLike) -> tuple[Any, Any]:
+    """The cell of the grid that contains x, or the nearest one, and the position of x within it."""
     cell = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
     return cell, (x - grid[cell]) / (grid[cell + 1] - grid[cell])
 
 
-def _remade(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
+def _unflatten(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
     new = object.__new__(RegularGridInterpolator)
     new.method, new.bounds_error = settings
     new.grid, new.values, new.fill_value = arrays
@@ -119,4 +119,4 @@ def _remade(settings: tuple, arrays: tuple) -> RegularGridInterpolator:
 
 tree_util.register_pytree_node(
     RegularGridInterpolator, lambda f: ((f.grid, f.values, f.fill_value),
-                                        (f.method, f.bounds_error)), _remade)
+                                        (f.method, f.bounds_error)), _unflatten)

@@ -1,4 +1,4 @@
-"""A density from samples of it: a normal distribution about each, of the samples' covariance.
+"""Kernel density estimation: a normal distribution about each sample.
 
 Stands on `linalg`, `random`.  In JAX: `jax/_src/scipy/stats/kde.py`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import FrozenInstanceError
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from minijax.numpy.arguments import as_array, promote_dtypes_inexact
 from minijax.scipy import special
 
 
-def _points(name: str, x: Any, refused: str) -> Any:
+def _as_points(name: str, x: Any, refused: str) -> Any:
     x = as_array(name, x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise NotImplementedError(f"gaussian_kde does not support complex {refused}")
@@ -26,6 +26,7 @@ def _points(name: str, x: Any, refused: str) -> Any:
 
 
 @tree_util.register_pytree_node_class
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class gaussian_kde:
     """An estimate of a density from samples of it.
 
@@ -49,11 +50,9 @@ class gaussian_kde:
     weights: Array
     covariance: Array
     inv_cov: Array
-    _parts = "neff", "dataset", "weights", "covariance", "inv_cov"
-    __slots__ = _parts
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
-        samples = _points("gaussian_kde", dataset, "data")
+        samples = _as_points("gaussian_kde", dataset, "data")
         if samples.size < 2:
             raise ValueError("`dataset` input should have multiple elements.")
         d, n = samples.shape
@@ -68,11 +67,11 @@ class gaussian_kde:
             if weights.shape != (n,):
                 raise ValueError("`weights` input should be of length n")
         self._set(neff=1 / jnp.sum(jnp.square(weights)), dataset=samples, weights=weights)
-        width = self._width(bw_method)
+        width = self._bandwidth(bw_method)
         own: Any = jnp.atleast_2d(jnp.cov(samples, rowvar=True, bias=False, aweights=weights))
         self._set(covariance=own * width ** 2, inv_cov=jnp.linalg.inv(own) / width ** 2)
 
-    def _width(self, method: Any) -> Any:
+    def _bandwidth(self, method: Any) -> Any:
         if method is None or isinstance(method, str) and method in ("scott", "silverman"):
             count = self.neff * (self.d + 2) / 4 if method == "silverman" else self.neff
             return jnp.power(count, -1 / (self.d + 4))
@@ -82,22 +81,19 @@ class gaussian_kde:
             raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar, or a callable.")
         return method(self)
 
-    def _set(self, **parts: Any) -> None:
-        for name, value in parts.items():
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def tree_flatten(self) -> tuple:
         """The arrays, and nothing else."""
-        return tuple(getattr(self, name) for name in self._parts), None
+        return tuple(vars(self).values()), None
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Sequence) -> gaussian_kde:
         """The object of these arrays."""
         kde = cls.__new__(cls)
-        kde._set(**dict(zip(cls._parts, children, strict=True)))
+        kde._set(**dict(zip(cls.__dataclass_fields__, children, strict=True)))
         return kde
 
     @property
@@ -114,17 +110,17 @@ class gaussian_kde:
 
     def evaluate(self, points: Any) -> Array:
         """The density at points, of shape (m,) or (d, m)."""
-        return jnp.sum(jnp.exp(self._of_each(points, "evaluate")) * self.weights, 1)
+        return jnp.sum(jnp.exp(self._log_kernels(points, "evaluate")) * self.weights, 1)
 
     __call__ = pdf = evaluate
 
     def logpdf(self, x: Any) -> Array:
         """The logarithm of the density at points, of shape (m,) or (d, m)."""
-        return special.logsumexp(self._of_each(x, "logpdf") + jnp.log(self.weights), 1)
+        return special.logsumexp(self._log_kernels(x, "logpdf") + jnp.log(self.weights), 1)
 
-    def _of_each(self, points: Any, name: str) -> Any:
+    def _log_kernels(self, points: Any, name: str) -> Any:
         """The logarithm of the density of each sample's distribution at each point: (m, n)."""
-        points = _points(name, points, "coordinates")
+        points = _as_points(name, points, "coordinates")
         d, m = points.shape
         if d == 1 and m == self.d:
             points = points.reshape(self.d, 1)
@@ -134,7 +130,7 @@ class gaussian_kde:
         factor = jnp.linalg.cholesky(precision)
         x, y = points.T @ factor, samples.T @ factor
         squares = jnp.sum(jnp.square(x[:, None] - y), -1)
-        return _log_size(factor) - .5 * squares
+        return _log_normalizer(factor) - .5 * squares
 
     # ── Integrals ────────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +156,7 @@ class gaussian_kde:
                                             lower=True) for v in (means, self.dataset))
         squares = jnp.sum(jnp.square(x[:, :, None] - y[:, None]), 0)
         size = jnp.exp(-.5 * squares - self.d * math.log(2 * math.pi))
-        return jnp.sum(size * self.weights, 1) * jnp.exp(-_log_size(factor))
+        return jnp.sum(size * self.weights, 1) * jnp.exp(-_log_normalizer(factor))
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
         """The probability of a number between two numbers."""
@@ -193,7 +189,8 @@ class gaussian_kde:
         raise NotImplementedError("dynamically changing the bandwidth method is not supported")
 
 
-def _log_size(factor: Any) -> Any:
-    """The logarithm of the size of a normal density, of the triangular factor of its precision."""
+def _log_normalizer(factor: Any) -> Any:
+    """The logarithm of a normal density's normalisation, from the Cholesky factor of its precision.
+    """
     return (jnp.sum(jnp.log(jnp.diagonal(factor)))
             - .5 * factor.shape[0] * math.log(2 * math.pi))

@@ -1,4 +1,4 @@
-"""`minijax.scipy.linalg`: SciPy's names for factorisations and systems of equations.
+"""`minijax.scipy.linalg`: factorisations and linear equations by SciPy's names.
 
 Stands on `lax.linalg`, `matrix_functions`, `special_matrices`.  Capstones with Gaussian processes.
 In JAX: `jax/_src/scipy/linalg.py`.
@@ -11,17 +11,17 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
-from minijax.scipy.matrix_functions import (expm, expm_frechet, funm, rsf2csf, solve_sylvester,
-                                            sqrtm)
+from minijax.scipy.matrix_functions import expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm
 from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
                                             dft, fiedler, fiedler_companion, hadamard, hankel,
-                                            helmert, hilbert, invhilbert, invpascal, leslie,
-                                            pascal, toeplitz)
+                                            helmert, hilbert, invhilbert, invpascal, leslie, pascal,
+                                            toeplitz)
 from minijax.scipy.tridiagonal import eigh_tridiagonal
+from minijax.primitives.axes import refuse
 from minijax.util.tracebacks import export_all as _export_all
 
-# `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
-# arrays are never overwritten, and traced numbers cannot be checked.
+# `overwrite_a`, `overwrite_b`, `check_finite` and `debug` have no effect: arrays are immutable, and
+# traced values cannot be checked.
 
 
 # ── Triangular systems and Cholesky factors ──────────────────────────────────────────────────
@@ -75,16 +75,15 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
     if trans not in (0, "N", 1, "T", 2, "C"):
         raise ValueError(f"Invalid 'trans' value {trans}")
 
-    def solve(matrix: Any, rhs: Any) -> Any:
-        return lax.linalg.triangular_solve(
-            matrix, rhs, left_side=True, lower=lower, transpose_a=trans not in (0, "N"),
-            conjugate_a=trans in (2, "C"), unit_diagonal=unit_diagonal)
+    solve = functools.partial(
+        lax.linalg.triangular_solve, left_side=True, lower=lower, unit_diagonal=unit_diagonal,
+        transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"))
     a, b = promote_dtypes_inexact(a, b)
     return jnp.vectorize(solve, signature=f"(n,n),{_columns(b)}->{_columns(b)}")(a, b)
 
 
 def _columns(b: Any) -> str:
-    """The axes of the right sides of systems: one vector, or stacks of matrices."""
+    """The core dimensions of right-hand sides: one vector, or stacks of matrices."""
     return "(n)" if b.ndim == 1 else "(n,k)"
 
 
@@ -116,7 +115,7 @@ def _solve_positive(lower: bool, a: Any, b: Any) -> Any:
 
 @_solve_positive.defjvp
 def _solve_positive_jvp(lower: bool, primals: tuple, tangents: tuple) -> tuple:
-    """``a dx = db - da x``: the factor itself need not be differentiated."""
+    """``a dx = db - da x``, without the derivative of the factor."""
     (a, b), (a_dot, b_dot) = primals, tangents
     factor = cho_factor(a, lower)
     x = cho_solve(factor, b)
@@ -210,12 +209,10 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
     >>> eigh(jnp.array([[2., 0.], [0., 1.]]), eigvals_only=True)
     Array([1., 2.], dtype=float32)
     """
-    if b is not None:
-        raise NotImplementedError("Only the b=None case of eigh is implemented")
-    if type != 1:
-        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
-    if eigvals is not None:
-        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    refuse((b is not None, "Only the b=None case of eigh is implemented"),
+           (type != 1, "Only the type=1 case of eigh is implemented."),
+           (eigvals is not None, "Only the eigvals=None case of eigh is implemented."),
+           error=NotImplementedError)
     eigenpairs = jnp.linalg.eigh(a, "L" if lower else "U")
     return eigenpairs.eigenvalues if eigvals_only else tuple(eigenpairs)
 
@@ -337,12 +334,10 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
     """
     # JAX: qdwh iterates products and solutions.
     x = as_array("polar", a)
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        raise ValueError(f"data type {x.dtype.type} not inexact")
-    if side not in ("right", "left"):
-        raise ValueError("The argument `side` must be either 'right' or 'left'.")
-    if method not in ("qdwh", "svd"):
-        raise ValueError(f"Unknown polar decomposition method {method}.")
+    refuse((not jnp.issubdtype(x.dtype, jnp.inexact), f"data type {x.dtype.type} not inexact"),
+           (side not in ("right", "left"), "The argument `side` must be either 'right' or 'left'."),
+           (method not in ("qdwh", "svd"), f"Unknown polar decomposition method {method}."),
+           error=ValueError)
     m, n = x.shape[-2:]
     if method == "qdwh" and (m < n if side == "right" else m > n):
         raise NotImplementedError("method='qdwh' needs as many rows as columns or more where "
@@ -366,22 +361,22 @@ def _polar(x: Any) -> Any:
 
 @_polar.defjvp
 def _polar_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """The rotation Ω of U solves ``P Ω + Ω P = …``, by division by sums of singular values."""
+    """``P Ω + Ω P = …`` for the rotation Ω of U, by division by sums of singular values."""
     [x], [t] = primals, tangents
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
     sums = values[..., :, None] + values[..., None, :]
     across, down = t @ _adjoint(right), _adjoint(left) @ t
     inside = _adjoint(left) @ across
-    turn = _divided(inside - _adjoint(inside), sums)
-    outside = _divided(across - left @ inside, values[..., None, :])
-    beside = _divided(down - inside @ right, values[..., :, None])
-    u_dot = (left @ turn + outside) @ right + left @ beside
+    rotation = _safe_divide(inside - _adjoint(inside), sums)
+    left_part = _safe_divide(across - left @ inside, values[..., None, :])
+    right_part = _safe_divide(down - inside @ right, values[..., :, None])
+    u_dot = (left @ rotation + left_part) @ right + left @ right_part
     u, p = _polar(x)
     return (u, p), (u_dot, _adjoint(u_dot) @ x + _adjoint(u) @ t)
 
 
-def _divided(x: Any, y: Any) -> Any:
-    """Zero where y is."""
+def _safe_divide(x: Any, y: Any) -> Any:
+    """``x / y``, and 0 where y is 0."""
     return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
 
 

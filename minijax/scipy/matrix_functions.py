@@ -1,4 +1,4 @@
-"""Functions of matrices: exponentials, roots, any function; triangular forms; Sylvester's equation.
+"""Functions of matrices: exponential, square root, any function; Sylvester's equation.
 
 Stands on `numpy.linalg`, `lax.linalg`.
 In JAX: `jax/_src/scipy/linalg.py`.
@@ -12,17 +12,16 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.transforms.derivatives import jvp
 from minijax.transforms.jit import jit
-from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes,
-                                     promote_dtypes_inexact)
+from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
 
 # ── Exponentials ─────────────────────────────────────────────────────────────────────────────
 
-# The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its
-# 1-norm) may be for it: Higham, *The scaling and squaring method revisited* (2005).
+# The coefficients of the [13/13] Padé approximation of exp, and the largest 1-norm of a matrix
+# for it: Higham, *The scaling and squaring method revisited* (2005).
 _PADE = [64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
          129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
          960960., 16380., 182., 1.]
-_LARGEST = 5.371920351148152
+_MAX_NORM = 5.371920351148152
 
 
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
@@ -48,14 +47,14 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 def _expm(x: Any, max_squarings: int) -> Any:
     """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
     size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
-    count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _LARGEST)))
-    root = _rational(x / jnp.exp2(count))
+    count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _MAX_NORM)))
+    root = _pade(x / jnp.exp2(count))
     power, _ = lax.scan(lambda y, i: (lax.cond(i < count, lambda: y @ y, lambda: y), None),
                         root, jnp.arange(max_squarings, dtype=count.dtype))
     return jnp.where(count > max_squarings, jnp.nan, power)
 
 
-def _rational(x: Any) -> Any:
+def _pade(x: Any) -> Any:
     one: Any = jnp.eye(x.shape[-1], dtype=x.dtype)
     x2 = x @ x
     x4 = x2 @ x2
@@ -91,12 +90,12 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
 
 # ── Functions of matrices by their triangular form ───────────────────────────────────────────
 
-def _triangular(x: Any) -> list[Any]:
+def _complex_schur(x: Any) -> list[Any]:
     """T and a unitary Z with ``x = Z T Zᴴ``, complex."""
     return lax.linalg.schur(jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64)))
 
 
-def _substituted(a: Any, b: Any) -> Any:
+def _back_substitute(a: Any, b: Any) -> Any:
     """The vector x for which ``a x = b``, a being upper triangular."""
     return lax.linalg.triangular_solve(a, b, left_side=True)
 
@@ -115,27 +114,27 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     if t.shape[-1] != z.shape[-1]:
         raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
     t, z = promote_dtypes(t, z, jnp.array(0, jnp.complex64))[:2]
-    return jnp.vectorize(_without_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+    return jnp.vectorize(_complex_schur_of_real, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
 
 
-def _without_blocks(t: Any, z: Any) -> Any:
-    """From the last row up: where a number stands below the diagonal, a rotation removes it."""
-    def rotate(i: Any, both: Any) -> Any:
-        t, z = both
+def _complex_schur_of_real(t: Any, z: Any) -> Any:
+    """From the last row up, a rotation eliminates each nonzero element below the diagonal."""
+    def rotate(i: Any, matrices: Any) -> Any:
+        t, z = matrices
         k = len(t) - 2 - i
         (a, b), (c, d) = lax.dynamic_slice(t, (k, k), (2, 2))
         is_block = abs(c) > jnp.finfo(t.dtype).eps * (abs(a) + abs(d))
         half = (a - d) / 2
-        gap = half + jnp.sqrt(jnp.where(is_block, half * half + b * c, 1))  # eigenvalue less d
+        gap = half + jnp.sqrt(jnp.where(is_block, half * half + b * c, 1))  # eigenvalue minus d
         x, y = jnp.where(is_block, gap, 1), jnp.where(is_block, c, 0)
         length = jnp.sqrt(jnp.real(x * jnp.conj(x) + y * jnp.conj(y)))
-        turn: Any = jnp.array([[jnp.conj(x), jnp.conj(y)], [-y, x]]) / length
+        rotation: Any = jnp.array([[jnp.conj(x), jnp.conj(y)], [-y, x]]) / length
 
-        def turned(x: Any, by: Callable, axis: int) -> Any:
+        def rotated(x: Any, apply: Callable, axis: int) -> Any:
             pair = lax.dynamic_slice_in_dim(x, k, 2, axis)
-            return lax.dynamic_update_slice_in_dim(x, by(pair), k, axis)
-        columns = lambda x: turned(x, lambda pair: pair @ jnp.conj(turn.T), 1)
-        return columns(turned(t, lambda pair: turn @ pair, 0)), columns(z)
+            return lax.dynamic_update_slice_in_dim(x, apply(pair), k, axis)
+        columns = lambda x: rotated(x, lambda pair: pair @ jnp.conj(rotation.T), 1)
+        return columns(rotated(t, lambda pair: rotation @ pair, 0)), columns(z)
     if len(t) > 1:
         t, z = lax.fori_loop(0, len(t) - 1, rotate, (t, z))
     return jnp.triu(t), z
@@ -158,19 +157,19 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     [x] = promote_dtypes_inexact(as_array("sqrtm", A))
     if x.ndim != 2 or x.shape[0] != x.shape[1]:
         raise ValueError(f"expected a square matrix, got shape {x.shape}")
-    return _root(*_triangular(x))
+    return _sqrtm_of_schur(*_complex_schur(x))
 
 
 @functools.partial(jit, inline=True)
-def _root(t: Any, z: Any) -> Any:
+def _sqrtm_of_schur(t: Any, z: Any) -> Any:
     """The square root of ``z t z*``, column by column."""
     roots = jnp.sqrt(jnp.diagonal(t))
 
     def column(root: Any, j: Any) -> tuple[Any, None]:
-        """``R r + r_jj r = t`` for what stands above the diagonal in column j."""
+        """``R r + r_jj r = t`` for the elements above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         shifted = root + roots[j] * jnp.eye(len(t), dtype=t.dtype)
-        return root.at[:, j].add(_substituted(shifted, above)), None
+        return root.at[:, j].add(_back_substitute(shifted, above)), None
     r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
     return z @ r @ jnp.conj(z.T)
 
@@ -197,12 +196,12 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     values = func(numbers)
 
     def column(f: Any, j: Any) -> tuple[Any, None]:
-        """``T f - f t_jj = F t - t f_jj`` for what stands above the diagonal in column j."""
+        """``T f - f t_jj = F t - t f_jj`` for the elements above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         gaps = numbers - numbers[j]
         shifted = t + jnp.diag(jnp.where(gaps == 0, 1, gaps) - numbers)
         right = f @ above - above * values[j]
-        return f.at[:, j].add(_substituted(shifted, right)), None
+        return f.at[:, j].add(_back_substitute(shifted, right)), None
     f, _ = lax.scan(column, jnp.diag(values), jnp.arange(len(t)))
     out = z @ f @ jnp.conj(z.T)
     return out if disp else (out, _error_of_function(t))
@@ -210,12 +209,12 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 def _error_of_function(t: Any) -> Any:
     """An estimate of the error from the gaps between eigenvalues."""
-    least = jnp.finfo(t.dtype).eps
+    eps = jnp.finfo(t.dtype).eps
     numbers, above = jnp.diagonal(t), jnp.triu(t, 1)
     gaps = jnp.where(jnp.tri(len(t), dtype=bool), jnp.inf, abs(numbers[:, None] - numbers))
     nearest = jnp.min(gaps, initial=abs(t[0, 0]))
-    nearest = jnp.where(nearest == 0, least, nearest)
-    return jnp.clip(least / nearest * jnp.linalg.norm(above, 1), least, 1)
+    nearest = jnp.where(nearest == 0, eps, nearest)
+    return jnp.clip(eps / nearest * jnp.linalg.norm(above, 1), eps, 1)
 
 
 def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur",
@@ -245,13 +244,13 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
 
 def _sylvester(tol: float, a: Any, b: Any, c: Any) -> Any:
-    """By the columns of X, where both matrices are triangular."""
-    (r, u), (s, v) = _triangular(a), _triangular(b)
+    """By the columns of X, for triangular matrices."""
+    (r, u), (s, v) = _complex_schur(a), _complex_schur(b)
     right = jnp.conj(u.T) @ c @ v
 
     def column(y: Any, j: Any) -> tuple[Any, None]:
         shifted = r + s[j, j] * jnp.eye(len(r), dtype=r.dtype)
-        solution = _substituted(shifted, right[:, j] - y @ s[:, j])
+        solution = _back_substitute(shifted, right[:, j] - y @ s[:, j])
         return y.at[:, j].set(solution), None
     y, _ = lax.scan(column, jnp.zeros_like(right), jnp.arange(len(s)))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s))

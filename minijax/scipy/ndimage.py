@@ -39,67 +39,64 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
       NotImplementedError: for other orders and modes.
     """
     array: Any = jnp.asarray(input)
-    places = [jnp.asarray(c) for c in coordinates]
-    if len(places) != array.ndim:
+    coordinates = [jnp.asarray(c) for c in coordinates]
+    if len(coordinates) != array.ndim:
         raise ValueError("coordinates must be a sequence of length input.ndim, but "
-                         f"{len(places)} != {array.ndim}")
-    if mode not in _INSIDE:
+                         f"{len(coordinates)} != {array.ndim}")
+    if mode not in _INDEX_FIXERS:
         raise NotImplementedError(
             f"jax.scipy.ndimage.map_coordinates does not yet support mode {mode}. Currently "
-            f"supported modes are {set(_INSIDE)}.")
+            f"supported modes are {set(_INDEX_FIXERS)}.")
     if order not in (0, 1):
         raise NotImplementedError("jax.scipy.ndimage.map_coordinates currently requires order<=1")
-    return _interpolated(array, places, cval, order, mode)
+    return _map_coordinates(array, coordinates, cval, order, mode)
 
 
 @functools.partial(jit, static_argnames=("order", "mode"), inline=True)
-def _interpolated(array: Any, places: list, cval: Any, order: int, mode: str) -> Array:
-    neighbours = [_nearest(c) if order == 0 else _both(c) for c in places]
+def _map_coordinates(array: Any, coordinates: list, cval: Any, order: int, mode: str) -> Array:
+    neighbours_of = (_nearest_indices_and_weights, _linear_indices_and_weights)[order]
 
     def contribution(corner: tuple) -> Any:
         indices, weights = zip(*corner, strict=True)
-        inside = [_INSIDE[mode](i, n) for i, n in zip(indices, array.shape, strict=True)]
+        inside = [_INDEX_FIXERS[mode](i, n) for i, n in zip(indices, array.shape, strict=True)]
         element = array[tuple(inside)]
         if mode == "constant":
             valid = [(i >= 0) & (i < n) for i, n in zip(indices, array.shape, strict=True)]
             element = jnp.where(functools.reduce(operator.and_, valid), element, cval)
         return functools.reduce(operator.mul, weights) * element
-    values = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
+    corners = itertools.product(*map(neighbours_of, coordinates))
+    values = functools.reduce(operator.add, map(contribution, corners))
     if array.dtype.kind in "iu" and values.dtype.kind == "f":
         values = lax.round(values)
     return values.astype(array.dtype)
 
 
-def _nearest(place: Any) -> list[tuple[Any, Any]]:
-    rounded = lax.round(place) if place.dtype.kind == "f" else place
-    return [(rounded.astype(np.int32), place.dtype.type(1))]
+def _nearest_indices_and_weights(coordinate: Any) -> list[tuple[Any, Any]]:
+    rounded = lax.round(coordinate) if coordinate.dtype.kind == "f" else coordinate
+    return [(rounded.astype(np.int32), coordinate.dtype.type(1))]
 
 
-def _both(place: Any) -> list[tuple[Any, Any]]:
+def _linear_indices_and_weights(coordinate: Any) -> list[tuple[Any, Any]]:
     """The two indices around a coordinate, and their weights."""
-    lower = jnp.floor(place)
-    index, weight = lower.astype(np.int32), place - lower
+    lower = jnp.floor(coordinate)
+    index, weight = lower.astype(np.int32), coordinate - lower
     return [(index, 1 - weight), (index + 1, weight)]
 
 
-def _mirrored(index: Any, size: int) -> Any:
+def _mirror_index_fixer(index: Any, size: int) -> Any:
     """Indices reflected at the edge elements, which are not repeated."""
     last = size - 1
     return abs((index + last) % (2 * last) - last)
 
 
-def _reflected(index: Any, size: int) -> Any:
-    """Indices reflected at the edges, so that the edge elements are repeated."""
-    return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
-
-
-# The index inside an axis for an index beyond its edges.
-_INSIDE: dict[str, Callable[[Any, int], Any]] = {
+# Maps an index beyond the edges of an axis to one inside.
+_INDEX_FIXERS: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda index, size: index,
     "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
     "wrap": lambda index, size: index % size,
-    "mirror": _mirrored,
-    "reflect": _reflected,
+    "mirror": _mirror_index_fixer,
+    # at the edges, so that the edge elements are repeated
+    "reflect": lambda index, size: (_mirror_index_fixer(2 * index + 1, 2 * size + 1) - 1) // 2,
 }
 
 

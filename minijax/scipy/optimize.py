@@ -60,14 +60,14 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
                          "jax.flatten_util.ravel_pytree.")
-    defaults = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
+    defaults = {} if tol is None else {"gtol": tol}  # JAX: ignores it
     return _minimize_bfgs(lambda x: fun(x, *args), x, **{**defaults, **(options or {})})
 
 
-# ── Along a line ─────────────────────────────────────────────────────────────────────────────
+# ── Line search ──────────────────────────────────────────────────────────────────────────────
 
 class _Point(NamedTuple):
-    """A point of the line, and the function there."""
+    """A point of the line, with the function's value and gradient."""
 
     step: Any
     value: Any
@@ -76,23 +76,23 @@ class _Point(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """An interval of the line that has good places in it."""
+    """The state of a line search: an interval that contains acceptable steps."""
 
     low: _Point  # the end where the function is smaller
-    high: _Point  # the other, infinity until there is one
-    before: _Point  # the end that was left last
-    turn: Any  # of those with and those without an end
+    high: _Point  # the other end; infinite until there is one
+    before: _Point  # the end that was replaced last
+    iteration: Any  # with a finite interval, or without
     count: Any
     is_good: Any
-    status: Any  # 1: the interval is empty; 3: there is no end
+    status: Any  # 1: the interval is empty; 3: it has no finite end
 
 
-def _chosen(condition: Any, x: Any, y: Any) -> Any:
+def _select(condition: Any, x: Any, y: Any) -> Any:
     return tree_util.tree_map(lambda a, b: jnp.where(condition, a, b), x, y)
 
 
-def _between(low: _Point, high: _Point, before: _Point) -> Any:
-    """The minimum of a cubic or a parabola through the ends, if well inside; or the middle."""
+def _interpolated_step(low: _Point, high: _Point, before: _Point) -> Any:
+    """The minimum of an interpolating cubic or parabola if well inside, else the midpoint."""
     d, e = high.step - low.step, before.step - low.step
 
     def curvature(point: _Point, distance: Any) -> Any:
@@ -110,35 +110,35 @@ def _between(low: _Point, high: _Point, before: _Point) -> Any:
         is_inside(by_parabola, .1), by_parabola, low.step + d / 2))
 
 
-def _line_search(at: Callable[[Any], _Point], start: _Point, first: Any, most: int) -> _Search:
-    """A step that goes down enough, to where the slope is less: the strong Wolfe conditions."""
+def _line_search(point_at: Callable, start: _Point, first: Any, max_steps: int) -> _Search:
+    """A step that satisfies the strong Wolfe conditions."""
     narrow = 1e-10 if start.step.dtype == np.float64 else 1e-5
 
-    def turn(search: _Search) -> _Search:
-        low, high, before, turns = search[:4]
+    def iteration(search: _Search) -> _Search:
+        low, high, before, iterations = search[:4]
         has_end = high.step != jnp.inf
-        new = at(jnp.where(has_end, _between(low, high, before),
-                           jnp.where(low.step == 0, first, 2 * low.step)))
+        new = point_at(jnp.where(has_end, _interpolated_step(low, high, before),
+                                 jnp.where(low.step == 0, first, 2 * low.step)))
         is_down = (new.value <= start.value + 1e-4 * new.step * start.slope) & (
             (new.value < low.value) | (low.step == 0))
         is_good = is_down & (jnp.abs(new.slope) <= -.9 * start.slope)
         crosses = is_down & (new.slope * (high.step - low.step) >= 0)
         status = jnp.where(has_end, jnp.where(
-            (jnp.abs(high.step - low.step) <= narrow) | (turns >= 30), 1, 0),
-            jnp.where(turns >= most, 3, 0))
+            (jnp.abs(high.step - low.step) <= narrow) | (iterations >= 30), 1, 0),
+            jnp.where(iterations >= max_steps, 3, 0))
         return _Search(
-            _chosen(is_down, new, low), _chosen(is_down, _chosen(crosses, low, high), new),
-            _chosen(is_down & ~crosses, low, high),
-            jnp.where(~has_end & (crosses | ~is_down), 1, turns + 1),
+            _select(is_down, new, low), _select(is_down, _select(crosses, low, high), new),
+            _select(is_down & ~crosses, low, high),
+            jnp.where(~has_end & (crosses | ~is_down), 1, iterations + 1),
             search.count + 1, is_good, jnp.where(is_good, 0, status))
     nowhere = start._replace(step=start.step + jnp.inf)
     return lax.while_loop(
-        lambda search: ~search.is_good & (search.status == 0), turn,
+        lambda search: ~search.is_good & (search.status == 0), iteration,
         _Search(start, nowhere, nowhere, jnp.array(1), jnp.array(0), jnp.array(False),
                 jnp.array(0)))
 
 
-# ── From line to line ────────────────────────────────────────────────────────────────────────
+# ── Quasi-Newton steps ───────────────────────────────────────────────────────────────────────
 
 class _Descent(NamedTuple):
     """The state of `_minimize_bfgs`."""
@@ -146,8 +146,8 @@ class _Descent(NamedTuple):
     x: Any
     value: Any
     gradient: Any
-    inverse: Any  # of the second derivatives
-    fall: Any  # of the value, in the last step
+    inverse: Any  # of the Hessian, approximately
+    decrease: Any  # of the value, in the last step
     steps: Any
     calls: Any
     status: Any
@@ -155,39 +155,39 @@ class _Descent(NamedTuple):
 
 def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
                    gtol: float = 1e-5, line_search_maxiter: int = 10) -> OptimizeResults:
-    most = 200 * x0.size if maxiter is None else maxiter
+    max_steps = 200 * x0.size if maxiter is None else maxiter
     value_and_gradient = value_and_grad(fun)
 
-    def status(gradient: Any, of_search: Any = 0) -> Any:
-        failed = jnp.where(of_search == 0, -1, of_search + 2)
+    def status_of(gradient: Any, search_status: Any = 0) -> Any:
+        failed = jnp.where(search_status == 0, -1, search_status + 2)
         return jnp.where(jnp.linalg.norm(gradient, ord=norm) < gtol, 0, failed)
 
-    def step(now: _Descent) -> _Descent:
-        direction = -(now.inverse @ now.gradient)
+    def step(state: _Descent) -> _Descent:
+        direction = -(state.inverse @ state.gradient)
 
-        def at(length: Any) -> _Point:
-            value, gradient = value_and_gradient(now.x + length * direction)
+        def point_at(length: Any) -> _Point:
+            value, gradient = value_and_gradient(state.x + length * direction)
             return _Point(length, value, gradient @ direction, gradient)
-        slope = now.gradient @ direction
+        slope = state.gradient @ direction
         search = _line_search(
-            at, _Point(jnp.zeros_like(slope), now.value, slope, now.gradient),
-            jnp.minimum(1, 2.02 * now.fall / -slope), line_search_maxiter)
+            point_at, _Point(jnp.zeros_like(slope), state.value, slope, state.gradient),
+            jnp.minimum(1, 2.02 * state.decrease / -slope), line_search_maxiter)
         point = search.low
-        s, y = point.step * direction, point.gradient - now.gradient
+        s, y = point.step * direction, point.gradient - state.gradient
         rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
-        inverse = jnp.where(jnp.isfinite(rho), shear @ now.inverse @ shear.T
-                            + rho * jnp.outer(s, s), now.inverse)
-        return _Descent(now.x + s, point.value, point.gradient, inverse, now.value - point.value,
-                        now.steps + 1, now.calls + search.count,
-                        status(point.gradient, search.status))
+        inverse = jnp.where(jnp.isfinite(rho), shear @ state.inverse @ shear.T
+                            + rho * jnp.outer(s, s), state.inverse)
+        return _Descent(state.x + s, point.value, point.gradient, inverse,
+                        state.value - point.value, state.steps + 1, state.calls + search.count,
+                        status_of(point.gradient, search.status))
     value, gradient = value_and_gradient(x0)
-    end = lax.while_loop(
-        lambda now: (now.status == -1) & (now.steps < most), step,
+    final = lax.while_loop(
+        lambda state: (state.status == -1) & (state.steps < max_steps), step,
         _Descent(x0, value, gradient, jnp.eye(x0.size, dtype=x0.dtype),
-                 jnp.linalg.norm(gradient) / 2, jnp.array(0), jnp.array(1), status(gradient)))
-    return OptimizeResults(
-        end.x, end.status == 0, jnp.where((end.status != 0) & (end.steps >= most), 1, end.status),
-        end.value, end.gradient, end.inverse, end.calls, end.calls, end.steps)
+                 jnp.linalg.norm(gradient) / 2, jnp.array(0), jnp.array(1), status_of(gradient)))
+    status = jnp.where((final.status != 0) & (final.steps >= max_steps), 1, final.status)
+    return OptimizeResults(final.x, final.status == 0, status, final.value, final.gradient,
+                           final.inverse, final.calls, final.calls, final.steps)
 
 
 _export_all(globals())

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from minijax import lax, numpy as jnp
 from minijax.transforms.api import vmap
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_args_inexact
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, canonical_axis,
+                                     promote_args_inexact)
+from minijax.primitives.axes import refuse
 
 
 class ModeResult(NamedTuple):
@@ -25,12 +27,10 @@ def _check_policy(name: str, nan_policy: str) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of "
                          "{'propagate', 'omit', 'raise'}")
-    if nan_policy == "omit":
-        raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
-    if nan_policy == "raise":
-        raise NotImplementedError(
-            f"In order to best JIT compile `{name}`, we cannot know whether `x` contains nans. "
-            f"Please check if nans exist in `x` outside of the `{name}` function.")
+    refuse((nan_policy == "omit", f"Logic for `nan_policy` of {nan_policy} is not implemented"),
+           (nan_policy == "raise", f"In order to best JIT compile `{name}`, we cannot know whether "
+            f"`x` contains nans. Please check if nans exist in `x` outside of the `{name}` "
+            "function."), error=NotImplementedError)
 
 
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
@@ -54,35 +54,31 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate",
     """
     x: Any = as_array("mode", a)
     _check_policy("mode", nan_policy)
-    kept = [1] * x.ndim if axis is None else list(x.shape)
+    axes = canonical_axes(axis if x.ndim else None, x.ndim)
+    shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d not in axes]
     if axis is not None and x.ndim:
-        place = canonical_axis(axis, x.ndim)
-        kept[place] = 1
-        x = jnp.moveaxis(x, place, 0)
-    rows = x.reshape(x.shape[0], math.prod(x.shape[1:])) if axis is not None and x.ndim else (
-        x.reshape(x.size, 1))
-    shape = kept if keepdims else [n for i, n in enumerate(kept)
-                                   if axis is not None and x.ndim and i != place]
-    values, counts = _commonest(rows)
+        x = jnp.moveaxis(x, axes[0], 0)
+    sizes = x.shape[:len(axes)], x.shape[len(axes):]
+    values, counts = _mode_of_columns(x.reshape([*map(math.prod, sizes)]))
     return ModeResult(values.reshape(shape), counts.reshape(shape))
 
 
-def _commonest(rows: Any) -> tuple[Any, Any]:
-    """The mode of each column: in sorted order, equal values lie side by side."""
+def _mode_of_columns(rows: Any) -> tuple[Any, Any]:
+    """The mode of each column: the longest run of equal values in sorted order."""
     if not rows.shape[0]:
-        nothing = jnp.full(rows.shape[1:], jnp.nan, float)
-        return nothing, jnp.zeros_like(nothing)
+        nans = jnp.full(rows.shape[1:], jnp.nan, float)
+        return nans, jnp.zeros_like(nans)
     ordered = jnp.sort(rows, 0)
-    begins = _begins(ordered)
-    places = jnp.arange(rows.shape[0])[:, None]
-    counts = places - lax.cummax(jnp.where(begins, places, 0)) + 1
-    # The end of the longest run; of several, argmax takes the first.
+    starts = _run_starts(ordered)
+    indices = jnp.arange(rows.shape[0])[:, None]
+    counts = indices - lax.cummax(jnp.where(starts, indices, 0)) + 1
+    # the end of the longest run; of several, argmax takes the first
     last = jnp.argmax(counts, 0)[None]
     return tuple(jnp.take_along_axis(x, last, 0)[0] for x in (ordered, counts))
 
 
-def _begins(ordered: Any) -> Any:
-    """Where, along the first axis, a value differs from that before it; nans do not differ."""
+def _run_starts(ordered: Any) -> Any:
+    """Whether each value, along the first axis, differs from the one before it; nans are equal."""
     after, before = ordered[1:], ordered[:-1]
     differs = (after != before) & ~((after != after) & (before != before))
     return jnp.concatenate([jnp.ones_like(ordered[:1], bool), differs])
@@ -115,21 +111,21 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
         raise ValueError(f"unknown method '{method}'")
     if axis is None:
         return _ranks(jnp.ravel(x), method)
-    place = canonical_axis(axis, x.ndim)
-    rows = jnp.moveaxis(x, place, -1)
+    axis = canonical_axis(axis, x.ndim)
+    rows = jnp.moveaxis(x, axis, -1)
     flat = rows.reshape(-1, rows.shape[-1])
     ranks = vmap(lambda row: _ranks(row, method))(flat) if flat.size else flat
-    return jnp.moveaxis(ranks.astype(float).reshape(rows.shape), -1, place)
+    return jnp.moveaxis(ranks.astype(float).reshape(rows.shape), -1, axis)
 
 
 def _ranks(x: Any, method: str) -> Any:
     count = x.shape[0]
     ordered, order = lax.sort_key_val(x, jnp.arange(count))
-    begins, places = _begins(ordered), jnp.arange(count)
-    first = lax.cummax(jnp.where(begins, places, 0)) + 1
-    ends = jnp.concatenate([begins[1:], jnp.ones_like(begins[:1])])
-    last = lax.cummin(jnp.where(ends, places, count), reverse=True) + 1
-    by_place: Any = {"ordinal": places + 1, "dense": jnp.cumsum(begins), "min": first, "max": last,
+    starts, indices = _run_starts(ordered), jnp.arange(count)
+    first = lax.cummax(jnp.where(starts, indices, 0)) + 1
+    ends = jnp.concatenate([starts[1:], jnp.ones_like(starts[:1])])
+    last = lax.cummin(jnp.where(ends, indices, count), reverse=True) + 1
+    by_place: Any = {"ordinal": indices + 1, "dense": jnp.cumsum(starts), "min": first, "max": last,
                      "average": (first + last) / 2}[method]
     ranks = jnp.zeros(count).at[order].set(by_place.astype(float))
     return jnp.where(jnp.any(jnp.isnan(x)), jnp.nan, ranks)

@@ -1,4 +1,4 @@
-"""`minijax.scipy.signal`: convolutions, spectra of pieces of a signal, and trends.
+"""`minijax.scipy.signal`: convolution, spectra of the segments of a signal, and trends.
 
 Stands on `numpy`, `numpy.fft`, `lax`.
 In JAX: `jax/_src/scipy/signal.py`.
@@ -14,7 +14,8 @@ import numpy as np
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
-                                     promoted, static_value)
+                                     promoted, static_int)
+from minijax.primitives.axes import refuse
 from minijax.util.tracebacks import export_all as _export_all
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
@@ -39,22 +40,21 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full",
       ValueError: for different numbers of axes, other modes, and sizes that do not fit.
     """
     x, y = promoted("fftconvolve", promote_dtypes_inexact, in1, in2)
-    if x.ndim != y.ndim:
-        raise ValueError("in1 and in2 should have the same dimensionality")
-    if mode not in ("same", "full", "valid"):
-        raise ValueError("mode must be one of ['same', 'full', 'valid']")
-    along = sorted(canonical_axes(axes, x.ndim))
-    if any(x.shape[i] != y.shape[i] for i in range(x.ndim) if i not in along):
+    refuse((x.ndim != y.ndim, "in1 and in2 should have the same dimensionality"),
+           (mode not in ("same", "full", "valid"), "mode must be one of ['same', 'full', 'valid']"),
+           error=ValueError)
+    axes = sorted(canonical_axes(axes, x.ndim))
+    if any(x.shape[i] != y.shape[i] for i in range(x.ndim) if i not in axes):
         raise ValueError(f"mapped axes must have same shape; got in1.shape={x.shape} "
-                         f"in2.shape={y.shape} axes={tuple(along)}")
+                         f"in2.shape={y.shape} axes={tuple(axes)}")
     if mode == "valid":
-        x, y = _larger_first([x, y], along, "For 'valid' mode, One input must be at least as "
+        x, y = _larger_first([x, y], axes, "For 'valid' mode, One input must be at least as "
                              "large as the other in every dimension.")
-    full = [x.shape[a] + y.shape[a] - 1 for a in along]
+    full = [x.shape[a] + y.shape[a] - 1 for a in axes]
     is_complex = x.dtype.kind == "c"
     forth, back = (jnp.fft.fftn, jnp.fft.ifftn) if is_complex else (jnp.fft.rfftn, jnp.fft.irfftn)
-    out = back(forth(x, full, along) * forth(y, full, along), full, along) if along else x * y
-    for axis, size in zip(along, full, strict=True):
+    out = back(forth(x, full, axes) * forth(y, full, axes), full, axes) if axes else x * y
+    for axis, size in zip(axes, full, strict=True):
         sizes = {"full": size, "same": x.shape[axis], "valid": x.shape[axis] - y.shape[axis] + 1}
         start = (size - sizes[mode]) // 2
         out = lax.slice_in_dim(out, start, start + sizes[mode], axis=axis)
@@ -81,7 +81,7 @@ def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto",
         return fftconvolve(in1, in2, mode=mode)
     if method not in ("direct", "auto"):
         raise ValueError(f"Got {method=}; expected 'auto', 'fft', or 'direct'.")
-    return _convolved(in1, in2, mode, precision)
+    return _direct_convolve(in1, in2, mode, precision)
 
 
 def convolve2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fill",
@@ -97,7 +97,7 @@ def convolve2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fill
       NotImplementedError: for another boundary.
     """
     _check_matrices("convolve2d", in1, in2, boundary, fillvalue)
-    return _convolved(in1, in2, mode, precision)
+    return _direct_convolve(in1, in2, mode, precision)
 
 
 def correlate(in1: Array, in2: Array, mode: str = "full", method: str = "auto",
@@ -122,9 +122,9 @@ def correlate2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fil
     pairs = list(zip(in1.shape, in2.shape, strict=True))
     smaller = all(a <= b for a, b in pairs) and (mode == "full" or mode == "valid" and any(
         a < b for a, b in pairs))
-    if not smaller:  # SciPy's: both are turned, which differs where the middle is no element
-        return jnp.flip(_convolved(jnp.flip(in1), in2.conj(), mode, precision))
-    out = _convolved(jnp.flip(in2), in1.conj(), mode, precision)
+    if not smaller:  # SciPy reverses both, which differs where there is no middle element
+        return jnp.flip(_direct_convolve(jnp.flip(in1), in2.conj(), mode, precision))
+    out = _direct_convolve(jnp.flip(in2), in1.conj(), mode, precision)
     return out.conj() if mode == "full" else out
 
 
@@ -142,23 +142,20 @@ def _larger_first(pair: list, axes: Sequence[int], refusal: str) -> list:
     raise ValueError(refusal)
 
 
-def _convolved(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
-    if mode not in ("full", "same", "valid"):
-        raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    if in1.ndim != in2.ndim:
-        raise ValueError("in1 and in2 must have the same number of dimensions")
-    if in1.size == 0 or in2.size == 0:
-        raise ValueError("zero-size arrays not supported in convolutions, got shapes "
-                         f"{in1.shape} and {in2.shape}.")
+def _direct_convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
+    refuse((mode not in ("full", "same", "valid"), "mode must be one of ['full', 'same', 'valid']"),
+           (in1.ndim != in2.ndim, "in1 and in2 must have the same number of dimensions"),
+           (in1.size == 0 or in2.size == 0, "zero-size arrays not supported in convolutions, got "
+            f"shapes {in1.shape} and {in2.shape}."), error=ValueError)
     pair = promote_dtypes_inexact(in1, in2)
     x, kernel = _larger_first(pair, range(in1.ndim),
                               "One input must be smaller than the other in every dimension.")
-    around = {"full": [(n - 1, n - 1) for n in kernel.shape],
-              "valid": [(0, 0)] * kernel.ndim,
-              "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
-                       for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
+    padding = {"full": [(n - 1, n - 1) for n in kernel.shape],
+               "valid": [(0, 0)] * kernel.ndim,
+               "same": [(n - 1 - (m - 1) // 2, n - m + (m - 1) // 2)
+                        for n, m in zip(kernel.shape, pair[1].shape, strict=True)]}
     out = lax.conv_general_dilated(x[None, None], jnp.flip(kernel)[None, None], (1,) * x.ndim,
-                                   around[mode], precision=precision)
+                                   padding[mode], precision=precision)
     return out[0, 0]
 
 
@@ -195,18 +192,18 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0,
             "Breakpoints must be non-negative and less than length of data along given axis.")
     columns = jnp.moveaxis(x, axis, 0)
     flat = jnp.reshape(columns, (size, -1))
-    pieces = [_without_line(flat[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    return jnp.moveaxis(jnp.reshape(jnp.concatenate(pieces), columns.shape), 0, axis)
+    segments = [_subtract_line(flat[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return jnp.moveaxis(jnp.reshape(jnp.concatenate(segments), columns.shape), 0, axis)
 
 
-def _without_line(y: Any) -> Any:
-    """Each column minus its least-squares line, about the middle of the indices."""
+def _subtract_line(y: Any) -> Any:
+    """Each column minus its least-squares line."""
     n = y.shape[0]
-    place = np.arange(n) - (n - 1) / 2
-    along = jnp.array(place / max(np.sqrt(np.sum(place * place)), 1e-30), y.dtype)
-    level = y - jnp.mean(y, axis=0)
-    slope = jnp.matmul(along, level, precision=lax.Precision.HIGHEST)
-    return level - along[:, None] * slope
+    centered = np.arange(n) - (n - 1) / 2
+    direction = jnp.array(centered / max(np.sqrt(np.sum(centered ** 2)), 1e-30), y.dtype)
+    y = y - jnp.mean(y, axis=0)
+    slope = jnp.matmul(direction, y, precision=lax.Precision.HIGHEST)
+    return y - direction[:, None] * slope
 
 
 # ── Spectra ──────────────────────────────────────────────────────────────────────────────────
@@ -302,7 +299,7 @@ def _average(spectra: Any, average: str) -> Any:
 
 
 def _window(window: Any, length: int, dtype: Any) -> Any:
-    """The weights of a piece."""
+    """The weights of a segment."""
     if not isinstance(window, str | tuple):
         return jnp.asarray(window, dtype)
     if window == "hann":
@@ -313,8 +310,8 @@ def _window(window: Any, length: int, dtype: Any) -> Any:
 
 
 def _window_of(window: Any, nperseg: Any, size: int, dtype: Any) -> tuple[Any, int]:
-    """The weights of a piece of a signal of this size, and its length."""
-    length = None if nperseg is None else int(static_value(nperseg, "nperseg of windowed-FFT"))
+    """The weights of a segment of a signal of this size, and its length."""
+    length = None if nperseg is None else static_int(nperseg, "nperseg of windowed-FFT")
     if length is not None and length < 1:
         raise ValueError("nperseg must be a positive integer")
     if isinstance(window, str | tuple):
@@ -324,25 +321,23 @@ def _window_of(window: Any, nperseg: Any, size: int, dtype: Any) -> tuple[Any, i
                           f"nperseg={size}", stacklevel=5)
         return _window(window, min(length, size), dtype), min(length, size)
     weights = _window(window, 0, dtype)
-    if weights.ndim != 1:
-        raise ValueError("window must be 1-D")
-    if size < weights.size:
-        raise ValueError("window is longer than input signal")
-    if length not in (None, weights.size):
-        raise ValueError("value specified for nperseg is different from length of window")
+    refuse((weights.ndim != 1, "window must be 1-D"),
+           (size < weights.size, "window is longer than input signal"),
+           (length not in (None, weights.size), "value specified for nperseg is different from "
+            "length of window"), error=ValueError)
     return weights, weights.size
 
 
 _BOUNDARIES: dict[str | None, Callable[[Any, int], Any]] = {
-    "even": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], "reflect"),
-    "odd": lambda x, n: _odd(x, n),
-    "constant": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], "edge"),
-    "zeros": lambda x, n: jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)]),
+    "even": lambda x, n: _pad_time(x, n, n, "reflect"),
+    "odd": lambda x, n: _odd_extension(x, n),
+    "constant": lambda x, n: _pad_time(x, n, n, "edge"),
+    "zeros": lambda x, n: _pad_time(x, n, n),
     None: lambda x, n: x}
 
 
-def _odd(x: Any, n: int) -> Any:
-    """A signal that goes on before and after, turned about its ends."""
+def _odd_extension(x: Any, n: int) -> Any:
+    """A signal extended at both ends by its rotation about each end point."""
     if n < 1:
         return x
     if n > x.shape[-1] - 1:
@@ -355,7 +350,7 @@ def _odd(x: Any, n: int) -> Any:
 def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
              detrend_type: Any, onesided: bool, scaling: str, axis: int, mode: str,
              boundary: str | None, padded: bool) -> tuple[Any, Any, Any]:
-    """Frequencies, times of pieces, and spectra of pieces, of one signal or of two."""
+    """The frequencies, and the times and spectra of the segments, of one signal or of two."""
     if boundary not in _BOUNDARIES:
         raise ValueError(f"Unknown boundary option '{boundary}', must be one of: "
                          f"{list(_BOUNDARIES)}")
@@ -365,32 +360,31 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
     axis = range(signals[0].ndim)[operator.index(axis)]
     dtype = signals[0].dtype
     weights, length = _window_of(window, nperseg, signals[0].shape[axis], dtype)
-    overlap = length // 2 if noverlap is None else int(
-        static_value(noverlap, "noverlap of windowed-FFT"))
-    size = length if nfft is None else int(static_value(nfft, "nfft of windowed-FFT"))
-    if size < length:
-        raise ValueError("nfft must be greater than or equal to nperseg.")
-    if overlap >= length:
-        raise ValueError("noverlap must be less than nperseg.")
-    signals = _of_one_length([jnp.moveaxis(s, axis, -1) for s in signals])
+    overlap = length // 2 if noverlap is None else static_int(noverlap, "noverlap of windowed-FFT")
+    size = length if nfft is None else static_int(nfft, "nfft of windowed-FFT")
+    refuse((size < length, "nfft must be greater than or equal to nperseg."),
+           (overlap >= length, "noverlap must be less than nperseg."), error=ValueError)
+    signals = [jnp.moveaxis(s, axis, -1) for s in signals]
+    longest = max(s.shape[-1] for s in signals)
+    signals = [_pad_time(s, 0, longest - s.shape[-1]) for s in signals]
     step = length - overlap
     signals = [_BOUNDARIES[boundary](s, length // 2) for s in signals]
     if padded:
         missing = (-(signals[0].shape[-1] - length) % step) % length
-        signals = [_longer(s, missing) for s in signals]
+        signals = [_pad_time(s, 0, missing) for s in signals]
     if onesided and any(s.dtype.kind == "c" for s in signals):
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
         onesided = False
     real = jnp.finfo(dtype).dtype
     frequencies = (jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq)(size, 1 / fs, dtype=real)
-    trendless = _trendless(detrend_type)
-    transforms = [_transforms(s, weights, trendless, step, size, onesided) for s in signals]
+    detrender = _detrender(detrend_type)
+    transforms = [_segment_ffts(s, weights, detrender, step, size, onesided) for s in signals]
     scale = _scale(weights, fs, scaling)
     if mode == "stft":
         spectra = transforms[0] * jnp.sqrt(scale)
     else:
         spectra = jnp.conj(transforms[0]) * transforms[-1] * scale
-        if onesided:  # what lies at a frequency below 0, too, counts twice
+        if onesided:  # frequencies that also occur below 0 count twice
             spectra = spectra.at[..., 1:None if size % 2 else -1].multiply(2)
     total = signals[0].shape[-1]
     times = jnp.arange(length / 2, total - length / 2 + 1, step, dtype=real) / fs
@@ -400,13 +394,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
     return frequencies, times, jnp.moveaxis(spectra, -1, axis)
 
 
-def _longer(x: Any, missing: int) -> Any:
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
-
-
-def _of_one_length(signals: list) -> list:
-    longest = max(s.shape[-1] for s in signals)
-    return [_longer(s, longest - s.shape[-1]) for s in signals]
+def _pad_time(x: Any, before: int, after: int, mode: str = "constant") -> Any:
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(before, after)], mode)
 
 
 def _scale(weights: Any, fs: Any, scaling: str) -> Any:
@@ -417,25 +406,25 @@ def _scale(weights: Any, fs: Any, scaling: str) -> Any:
     return 1. / jnp.sum(weights) ** 2
 
 
-def _trendless(kind: Any) -> Callable[[Any], Any]:
+def _detrender(kind: Any) -> Callable[[Any], Any]:
     if isinstance(kind, str):
-        return lambda pieces: detrend(pieces, type=kind, axis=-1)
+        return lambda segments: detrend(segments, type=kind, axis=-1)
     if not kind:
-        return lambda pieces: pieces
+        return lambda segments: segments
     if not callable(kind):
         raise ValueError(f"Unsupported detrend type: {kind}")
     return kind
 
 
-def _transforms(x: Any, weights: Any, trendless: Callable, step: int, size: int, onesided: bool
-                ) -> Any:
-    """The Fourier transform of each piece of a signal: (…, pieces, frequencies)."""
+def _segment_ffts(x: Any, weights: Any, detrender: Callable, step: int, size: int, onesided: bool
+                  ) -> Any:
+    """The Fourier transform of each segment of a signal: (…, segments, frequencies)."""
     length = weights.shape[0]
     starts = np.arange(0, x.shape[-1] - length + 1, step)
-    pieces = trendless(x[..., starts[:, None] + np.arange(length)])
+    segments = detrender(x[..., starts[:, None] + np.arange(length)])
     if onesided:
-        return jnp.fft.rfft(jnp.real(pieces * weights), n=size)
-    return jnp.fft.fft(pieces * weights, n=size)
+        return jnp.fft.rfft(jnp.real(segments * weights), n=size)
+    return jnp.fft.fft(segments * weights, n=size)
 
 
 def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None,
@@ -469,40 +458,40 @@ def istft(Zxx: Array, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | 
     if freq == time:
         raise ValueError("Must specify differing time and frequency axes!")
     usual = 2 * (z.shape[freq] - 1) if input_onesided else z.shape[freq]
-    length = int(static_value(nperseg or usual, "nperseg: segment length of STFT"))
+    length = static_int(nperseg or usual, "nperseg: segment length of STFT")
     if length < 1:
         raise ValueError("nperseg must be a positive integer")
-    size = int(static_value(nfft, "nfft of STFT")) if nfft is not None else (
+    size = static_int(nfft, "nfft of STFT") if nfft is not None else (
         usual + (input_onesided and length == usual + 1))
     if size < length:
         raise ValueError(f"FFT length ({size}) must be longer than nperseg ({length}).")
-    overlap = int(static_value(noverlap or length // 2, "noverlap of STFT"))
+    overlap = static_int(noverlap or length // 2, "noverlap of STFT")
     if overlap >= length:
         raise ValueError("noverlap must be less than nperseg.")
     z = z.astype(jnp.result_type(z.dtype, np.complex64))
     z = jnp.moveaxis(z, (time, freq), (-2, -1))
-    pieces = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, n=nfft)[..., :length]
-    weights = _window(window, length, pieces.dtype)
+    segments = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, n=nfft)[..., :length]
+    weights = _window(window, length, segments.dtype)
     if weights.ndim != 1:
         raise ValueError("window must be 1-D")
     if weights.shape[0] != length:
         raise ValueError(f"window must have length of {length}")
-    x = _added_up(pieces * jnp.sum(weights) * weights, length - overlap)
-    norm = _added_up(jnp.broadcast_to(weights * weights, pieces.shape[-2:]), length - overlap)
+    x = _overlap_add(segments * jnp.sum(weights) * weights, length - overlap)
+    norm = _overlap_add(jnp.broadcast_to(weights * weights, segments.shape[-2:]), length - overlap)
     if boundary:
         x, norm = (a[..., length // 2:-(length // 2)] for a in (x, norm))
     x = x / jnp.where(jnp.real(norm) > 1e-10, norm, 1.)
     x = jnp.moveaxis(x, -1, time - (freq < time)) if time != z.ndim - 1 else x
-    # JAX: the times are those of the first axis, whichever the signal lies along.
+    # as in JAX, the times are those of the first axis, not of the axis of the signal
     return jnp.arange(x.shape[0], dtype=jnp.finfo(x.dtype).dtype) / fs, x
 
 
-def _added_up(pieces: Any, step: int) -> Any:
-    """The sum of (…, pieces, length), each of which begins a step after the one before."""
-    count, length = pieces.shape[-2:]
-    places = step * np.arange(count)[:, None] + np.arange(length)
-    nothing = jnp.zeros((*pieces.shape[:-2], step * (count - 1) + length), pieces.dtype)
-    return nothing.at[..., places].add(pieces)
+def _overlap_add(segments: Any, step: int) -> Any:
+    """The sum of (…, segments, length), each of which begins a step after the one before."""
+    count, length = segments.shape[-2:]
+    indices = step * np.arange(count)[:, None] + np.arange(length)
+    zeros = jnp.zeros((*segments.shape[:-2], step * (count - 1) + length), segments.dtype)
+    return zeros.at[..., indices].add(segments)
 
 
 _export_all(globals())

@@ -1,7 +1,7 @@
-"""`minijax.scipy.special`: functions of probability and information, exact where logs are not.
+"""`minijax.scipy.special`: functions of probability and information theory, Bessel functions.
 
 Stands on `nn`, `gamma`, `integrals`, `hypergeometric`.  Chapter 20, *Precision*; chapter 10 for
-the rules of their own.
+their own derivative rules.
 In JAX: `jax/_src/scipy/special.py`.
 """
 
@@ -19,7 +19,8 @@ from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import ArrayLike, Axes, Inexact, Real, public, weak_if_scalar
 from minijax.numpy.windows import i0_of_floats
-from minijax.scipy.arguments import of_floats as of_floats, strong_float, with_slopes
+from minijax.scipy.arguments import (promote_to_float as promote_to_float, strong_float,
+                                     with_derivatives)
 from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
                                  gammainc, gammaincc, gammaln, gammasgn, loggamma, multigammaln,
                                  poch, polygamma, zeta)
@@ -85,7 +86,7 @@ def expit(x: Inexact) -> Array:
     return lax.logistic(x)
 
 
-@with_slopes(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
+@with_derivatives(lambda t, out, x: t / (x * (1 - x)))  # simpler than that of the quotient
 def logit(x: ArrayLike) -> Array:
     """The inverse of the logistic function: ``log(x / (1 - x))``.
 
@@ -99,11 +100,11 @@ def logit(x: ArrayLike) -> Array:
 # ── x log y and relatives, where zero times infinity is zero ─────────────────────────────────
 
 def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
-    is_zero = (x == 0) & (y == y)  # nan stays
+    is_zero = (x == 0) & (y == y)  # but nan for nan
     return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
-@with_slopes(lambda t, out, x, y: t * jnp.log(y), lambda t, out, x, y: t * (x / y))
+@with_derivatives(lambda t, out, x, y: t * jnp.log(y), lambda t, out, x, y: t * (x / y))
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """``x log(y)``, and 0 where x is 0.
 
@@ -113,7 +114,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return _zero_where_zero(x, y, x * jnp.log(y))
 
 
-@with_slopes(lambda t, out, x, y: t * jnp.log1p(y), lambda t, out, x, y: t * (x / (1 + y)))
+@with_derivatives(lambda t, out, x, y: t * jnp.log1p(y), lambda t, out, x, y: t * (x / (1 + y)))
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """``x log(1 + y)``, and 0 where x is 0.
 
@@ -123,7 +124,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _zero_where_zero(x, y, x * jnp.log1p(y))
 
 
-@with_slopes(lambda t, out, x: t * (jnp.log(x) + 1))
+@with_derivatives(lambda t, out, x: t * (jnp.log(x) + 1))
 def _xlogx(x: Any) -> Any:
     return _zero_where_zero(x, x, x * jnp.log(x))
 
@@ -234,7 +235,7 @@ def ndtr(x: ArrayLike) -> Array:
     >>> ndtr(0.)
     Array(0.5, dtype=float32)
     """
-    # JAX: one of three formulas, by the size of x; erfc is exact everywhere here.
+    # JAX: one of three formulas by the size of x; our erfc is accurate everywhere.
     return .5 * lax.erfc(strong_float(x) * -math.sqrt(.5))
 
 
@@ -280,7 +281,7 @@ def _ndtri(p: Any) -> Any:
     return jnp.where(jnp.abs(q) <= .425, middle, jnp.where(q < 0, -tail, tail))
 
 
-# One over the density there.
+# The reciprocal of the density.
 _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.square(x))))
 
 
@@ -309,7 +310,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise ValueError("series_order must be <= 30.")
     low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
     middle = jnp.log(ndtr(jnp.maximum(x, low)))
-    lower = _log_of_tail(jnp.minimum(x, low), series_order)
+    lower = _log_ndtr_lower(jnp.minimum(x, low), series_order)
     return jnp.where(x > high, -ndtr(-x), jnp.where(x > low, middle, lower))
 
 
@@ -318,18 +319,18 @@ def _log_ndtr_jvp(series_order: int, primals: tuple, tangents: tuple) -> tuple:
     [x], [t] = primals, tangents
     out = log_ndtr(x, series_order)
     density = -(.5 * jnp.square(x) + .5 * math.log(2 * math.pi))
-    low = jnp.minimum(x, -100.)  # where both are large and their difference is not
-    slope = jnp.where(x < -100, -low / _tail(low, series_order), jnp.exp(density - out))
+    low = jnp.minimum(x, -100.)  # where both logarithms are large and their difference is small
+    slope = jnp.where(x < -100, -low / _tail_series(low, series_order), jnp.exp(density - out))
     return out, t * slope
 
 
-def _log_of_tail(x: Any, series_order: int) -> Any:
-    """``-x²/2 - log(-x) - log(2 pi)/2``, and what the tail has more."""
+def _log_ndtr_lower(x: Any, series_order: int) -> Any:
+    """``-x²/2 - log(-x) - log(2 pi)/2``, plus the logarithm of the series."""
     scale = jnp.log(-x) + .5 * math.log(2 * math.pi)
-    return jnp.log(_tail(x, series_order)) - (.5 * jnp.square(x) + scale)
+    return jnp.log(_tail_series(x, series_order)) - (.5 * jnp.square(x) + scale)
 
 
-def _tail(x: Any, series_order: int) -> Any:
+def _tail_series(x: Any, series_order: int) -> Any:
     """``1 - 1/x² + 3/x⁴ - 15/x⁶ …``."""
     square: Any = jnp.square(x)
     total: Any = jnp.ones_like(x)

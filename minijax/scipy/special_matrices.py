@@ -14,9 +14,10 @@ from minijax import dtypes, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, promote_dtypes,
                                      promote_dtypes_inexact)
+from minijax.primitives.axes import refuse
 
 
-# ── From the numbers of their first rows and columns ─────────────────────────────────────────
+# ── Matrices by their first rows and columns ─────────────────────────────────────────────────
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix whose diagonals are constant, with this first column and row.
@@ -76,8 +77,8 @@ def circulant(c: ArrayLike) -> Array:
            [3, 2, 1]], dtype=int32)
     """
     column = jnp.atleast_1d(as_array("circulant", c))
-    places = np.arange(column.shape[-1])
-    return column[..., (places[:, None] - places) % max(1, len(places))]
+    indices = np.arange(column.shape[-1])
+    return column[..., (indices[:, None] - indices) % max(1, len(indices))]
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
@@ -129,7 +130,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     return jnp.concatenate(rows, 0)
 
 
-# ── Of populations and polynomials ───────────────────────────────────────────────────────────
+# ── Matrices of populations and polynomials ──────────────────────────────────────────────────
 
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """The matrix of a population's growth: births in the first row, survivors below the diagonal.
@@ -143,19 +144,17 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
       ValueError: where `f` has fewer than two numbers, or `s` not one fewer than `f`.
     """
     births, survivors = map(jnp.atleast_1d, promote_dtypes(*as_arrays("leslie", f, s)))
-    if births.shape[-1] < 2:
-        raise ValueError("The length of f along the last axis must be at least 2; "
-                         f"got shape {births.shape}.")
-    if survivors.shape[-1] != births.shape[-1] - 1:
-        raise ValueError(
-            "Incorrect lengths for f and s. The length of s along the last axis must be one less "
-            f"than the length of f; got f shape {births.shape} and s shape {survivors.shape}.")
-    return _under(births, survivors)
+    refuse((births.shape[-1] < 2, "The length of f along the last axis must be at least 2; got "
+            f"shape {births.shape}."),
+           (survivors.shape[-1] != births.shape[-1] - 1, "Incorrect lengths for f and s. The "
+            "length of s along the last axis must be one less than the length of f; got f shape "
+            f"{births.shape} and s shape {survivors.shape}."), error=ValueError)
+    return _row_and_subdiagonal(births, survivors)
 
 
 @functools.partial(jnp.vectorize, signature="(n),(m)->(n,n)")
-def _under(row: Any, below: Any) -> Any:
-    """A row above numbers below the diagonal."""
+def _row_and_subdiagonal(row: Any, below: Any) -> Any:
+    """The square matrix with this first row and this subdiagonal."""
     return jnp.diag(below, -1).at[0].set(row)
 
 
@@ -176,7 +175,7 @@ def companion(a: ArrayLike) -> Array:
     if x.shape[-1] < 2:
         raise ValueError("The length of `a` along the last axis must be at least 2; "
                          f"got shape {x.shape}.")
-    return _under(-x[..., 1:] / x[..., :1], jnp.ones(x.shape[-1] - 2, x.dtype))
+    return _row_and_subdiagonal(-x[..., 1:] / x[..., :1], jnp.ones(x.shape[-1] - 2, x.dtype))
 
 
 def fiedler(a: ArrayLike) -> Array:
@@ -207,7 +206,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     if n < 0:
         raise ValueError("fiedler_companion requires the last axis of 'a' to have nonzero length, "
                          f"but got an array of shape {x.shape}.")
-    # each row of two repeats itself, shifted: [.., -a[i], 0, -a[i+1], 1], [.., 1, 0, 0, 0]
+    # each pair of rows is the one before, shifted: [.., -a[i], 0, -a[i+1], 1], [.., 1, 0, 0, 0]
     rows, columns = np.indices((n, n))
     even, gap = rows % 2 == 0, columns - rows
     ones = np.where(even, gap == 2, gap == -2) | ((rows == 1) & (columns == 0))
@@ -220,14 +219,15 @@ def fiedler_companion(a: ArrayLike) -> Array:
 # ── Constant matrices ────────────────────────────────────────────────────────────────────────
 
 def _constant(x: Any) -> Array:
-    """Exact numbers as floats."""
+    """Exact numbers as an array of floats."""
     return jnp.asarray(np.array(x, np.float64), dtypes.canonicalize_dtype(np.float64))
 
 
-def _checked_kind(kind: str | None) -> str:
-    if kind not in (None, *(valid := ["symmetric", "lower", "upper"])):
-        raise ValueError(f"Expected kind to be on of: {valid}; got {kind}")
-    return kind or "symmetric"
+def _of_kind(kind: str | None, lower: Any, symmetric: Any) -> Any:
+    valid = {"symmetric": symmetric, "lower": lower, "upper": lower.T}
+    if kind not in (None, *valid):
+        raise ValueError(f"Expected kind to be on of: {list(valid)}; got {kind}")
+    return valid[kind or "symmetric"]
 
 
 def _binomials(n: int) -> np.ndarray:
@@ -274,8 +274,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       ValueError: for another kind.
     """
     lower = _binomials(int(n))
-    whole = {"lower": lower, "upper": lower.T, "symmetric": lower @ lower.T}
-    return jnp.asarray(whole[_checked_kind(kind)].astype(np.float32))
+    return jnp.asarray(_of_kind(kind, lower, lower @ lower.T).astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
@@ -291,8 +290,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     """
     rows, columns = np.indices((int(n), int(n)))
     lower = _binomials(int(n)) * (1 - 2 * ((rows - columns) % 2))
-    whole = {"lower": lower, "upper": lower.T, "symmetric": lower.T @ lower}
-    return _constant(whole[_checked_kind(kind)])
+    return _constant(_of_kind(kind, lower, lower.T @ lower))
 
 
 def helmert(n: int, full: bool = False) -> Array:
@@ -353,6 +351,6 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         raise ValueError(f"dtype must be a complex floating-point type; got {dtype}.")
     n = int(n)
-    turns = np.outer(np.arange(n), np.arange(n)) % max(1, n) / max(1, n)
-    return jnp.asarray(np.exp(-2j * np.pi * turns)
+    phases = np.outer(np.arange(n), np.arange(n)) % max(1, n) / max(1, n)
+    return jnp.asarray(np.exp(-2j * np.pi * phases)
                        / {None: 1, "sqrtn": math.sqrt(n), "n": max(1, n)}[scale], dtype)

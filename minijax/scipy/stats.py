@@ -1,6 +1,6 @@
 """`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
-A distribution is a block of formulas; functions that follow from these are made.
+A distribution is a class of formulas, from which other functions are derived.
 Stands on `special`; `kernels` and `ranks` have the statistics of samples.
 In JAX: `jax/_src/scipy/stats/`, a file each.
 """
@@ -21,10 +21,10 @@ from minijax.scipy.kernels import gaussian_kde
 from minijax.scipy.ranks import mode, rankdata, sem
 from minijax.util.tracebacks import export_all
 
-__test__: dict[str, Any] = {}  # where doctest looks for the examples
+__test__: dict[str, Any] = {}  # the examples, for doctest
 
 
-# ── How a block of formulas becomes a distribution ───────────────────────────────────────────
+# ── From a class of formulas to a module ─────────────────────────────────────────────────────
 
 _SUMMARIES = {
     "logpdf": "The logarithm of the density at x.", "pdf": "The density at x.",
@@ -37,11 +37,11 @@ _SUMMARIES = {
 }
 
 
-def distribution(block: type, prepare: Callable = special.of_floats) -> Any:
-    """A block of formulas as a module, which is found under its name as any other.
+def distribution(block: type, prepare: Callable = special.promote_to_float) -> Any:
+    """A class of formulas as a module that can be imported by its name.
 
-    Its arguments are brought to one floating dtype first; `pdf`, `pmf` and `sf` that a block does
-    not have are made of their logarithms.
+    Arguments are promoted to one floating dtype; a missing `pdf`, `pmf` or `sf` is the exponential
+    of its logarithm.
     """
     formulas: dict[str, Callable] = {
         name: f for name, f in vars(block).items() if inspect.isfunction(f)}
@@ -61,7 +61,7 @@ def distribution(block: type, prepare: Callable = special.of_floats) -> Any:
 
 
 def _exp_of(logarithm: Callable) -> Callable:
-    @functools.wraps(logarithm, assigned=())  # its docstring says what the logarithm is
+    @functools.wraps(logarithm, assigned=())  # but not the docstring
     def exp(*args: Any) -> Array:
         return jnp.exp(logarithm(*args))
     return exp
@@ -127,7 +127,7 @@ class truncnorm:
 
 
 def _log_normal_between(a: Any, b: Any) -> Any:
-    """The logarithm of the probability of a normal number between; exact in both tails."""
+    """The logarithm of the normal probability of the interval; accurate in both tails."""
     low, high = jnp.where(a > 0, -b, a), jnp.where(a > 0, -a, b)
     larger, smaller = special.log_ndtr(high), special.log_ndtr(low)
     in_tail = larger + jnp.log1p(-jnp.exp(smaller - larger))
@@ -246,7 +246,7 @@ class t:
         return special.gammaln(half + .5) - special.gammaln(half) - size - tail
 
 
-# ── Distributions that begin or end somewhere ────────────────────────────────────────────────
+# ── Distributions with bounded support ───────────────────────────────────────────────────────
 
 @distribution
 class uniform:
@@ -285,8 +285,8 @@ class expon:
         (q < 0) | (q > 1) | (scale <= 0), jnp.nan, loc - jnp.log1p(-q) * scale)
 
 
-def _above(x: Array, a: Array, loc: Array, scale: Array) -> list[Array]:
-    """The arguments of the incomplete gamma functions, of one shape; zero below `loc`."""
+def _igamma_arguments(x: Array, a: Array, loc: Array, scale: Array) -> list[Array]:
+    """The arguments of the incomplete gamma functions, broadcast; x is clamped at `loc`."""
     return jnp.broadcast_arrays(a, jnp.maximum((x - loc) / scale, 0))
 
 
@@ -412,9 +412,9 @@ class gamma:
         value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
         return jnp.where(x >= loc, value, -jnp.inf)
 
-    cdf = lambda x, a, loc=0, scale=1: lax.igamma(*_above(x, a, loc, scale))
+    cdf = lambda x, a, loc=0, scale=1: lax.igamma(*_igamma_arguments(x, a, loc, scale))
     logcdf = lambda x, a, loc=0, scale=1: jnp.log(gamma.cdf(x, a, loc, scale))
-    sf = lambda x, a, loc=0, scale=1: lax.igammac(*_above(x, a, loc, scale))
+    sf = lambda x, a, loc=0, scale=1: lax.igammac(*_igamma_arguments(x, a, loc, scale))
     logsf = lambda x, a, loc=0, scale=1: jnp.log(gamma.sf(x, a, loc, scale))
 
 
@@ -460,7 +460,7 @@ class beta:
     logsf = lambda x, a, b, loc=0, scale=1: jnp.log(beta.sf(x, a, b, loc, scale))
 
 
-# ── Whole numbers ────────────────────────────────────────────────────────────────────────────
+# ── Discrete distributions ───────────────────────────────────────────────────────────────────
 
 @distribution
 class bernoulli:
@@ -475,21 +475,21 @@ class bernoulli:
     def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
         x = k - loc
         value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
-        return _strong(jnp.where((x == 0) | (x == 1), value, -jnp.inf), k)
+        return _not_weak(jnp.where((x == 0) | (x == 1), value, -jnp.inf), k)
 
     def cdf(k: ArrayLike, p: ArrayLike) -> Array:
         outside = jnp.isnan(k) | (jnp.isnan(p) | ((p < 0) | (p > 1)))
         value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-        return _strong(jnp.where(outside, jnp.nan, value), k)
+        return _not_weak(jnp.where(outside, jnp.nan, value), k)
 
     def ppf(q: ArrayLike, p: ArrayLike) -> Array:
         """The least k whose `cdf` is at least q; nan outside [0, 1]."""
         outside = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-        return _strong(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)), q)
+        return _not_weak(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)), q)
 
 
-def _strong(x: Array, k: Array) -> Array:
-    """A result strong by its formula's constants, which are weak where `k` is a weak scalar."""
+def _not_weak(x: Array, k: Array) -> Array:
+    """The result without a weak type, unless `k` is a weak scalar."""
     return x if k.weak_type and not k.ndim else lax.convert_element_type(x, x.dtype)
 
 
@@ -523,7 +523,7 @@ class poisson:
         value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
         return jnp.where((x < 0) | (jnp.round(k) != k), -jnp.inf, value)
 
-    cdf = lambda k, mu, loc=0: _strong(jnp.where(k < loc, 0, lax.igammac(*jnp.broadcast_arrays(
+    cdf = lambda k, mu, loc=0: _not_weak(jnp.where(k < loc, 0, lax.igammac(*jnp.broadcast_arrays(
         jnp.maximum(jnp.floor(k - loc) + 1, 1), mu + 0 * k))), k)
 
     def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -547,7 +547,7 @@ class geom:
     def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
         x = k - loc
         value = special.xlog1py(x - 1, -p) + jnp.log(p)
-        return _strong(jnp.where(x <= 0, -jnp.inf, value), k)
+        return _not_weak(jnp.where(x <= 0, -jnp.inf, value), k)
 
 
 @distribution
@@ -562,7 +562,7 @@ class nbinom:
         y = k - loc
         ways = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
         value = ways + special.xlogy(n, p) + special.xlogy(y, 1 - p)
-        return _strong(jnp.where(y < 0, -jnp.inf, value), k)
+        return _not_weak(jnp.where(y < 0, -jnp.inf, value), k)
 
 
 @distribution
@@ -581,10 +581,10 @@ class betabinom:
         value = (special.betaln(y + a, n - y + b) - special.betaln(a, b)
                  - jnp.log(n + 1) - special.betaln(n - y + 1, y + 1))
         value = jnp.where((y >= 0) & (y <= n), value, -jnp.inf)
-        return _strong(jnp.where((n < 0) | (a <= 0) | (b <= 0), jnp.nan, value), k)
+        return _not_weak(jnp.where((n < 0) | (a <= 0) | (b <= 0), jnp.nan, value), k)
 
 
-# ── Several numbers at once ──────────────────────────────────────────────────────────────────
+# ── Multivariate distributions ───────────────────────────────────────────────────────────────
 
 @functools.partial(distribution, prepare=lambda formula: formula)
 class multinomial:

@@ -48,13 +48,13 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
     first, last = map(int, select_range) if select == "i" and select_range else (0, d.size - 1)
     if last < first and d.size:
         raise ValueError("Got empty index range in select_range.")
-    beside = abs(e) if jnp.iscomplexobj(e) else e
-    values = _bisected(first, last + 1, tol, jnp.real(d), beside)
-    return values if eigvals_only else (values, _vectors(jnp.real(d), e)[:, first:last + 1])
+    off_diagonal = abs(e) if jnp.iscomplexobj(e) else e
+    values = _bisected(first, last + 1, tol, jnp.real(d), off_diagonal)
+    return values if eigvals_only else (values, _eigenvectors(jnp.real(d), e)[:, first:last + 1])
 
 
-def _vectors(d: Any, e: Any) -> Any:
-    # JAX: by inverse iteration from a random start, which needs no whole matrix.
+def _eigenvectors(d: Any, e: Any) -> Any:
+    # JAX: by inverse iteration from a random start, which needs no dense matrix.
     whole = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
     return jnp.linalg.eigh(whole).eigenvectors
 
@@ -62,7 +62,7 @@ def _vectors(d: Any, e: Any) -> Any:
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2))
 @functools.partial(jit, static_argnums=(0, 1), inline=True)
 def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
-    """Each interval is halved until it is short: how many values lie below its middle is counted.
+    """Bisection of intervals by the number of eigenvalues below the midpoint.
 
     Source: Kahan, *Accurate eigenvalues of a symmetric tri-diagonal matrix* (1966).
     """
@@ -81,7 +81,7 @@ def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     def halve(bounds: Any) -> Any:
         low, high = bounds
         middle = (low + high) / 2
-        is_below = _values_below(d, squares, smallest, middle) <= index
+        is_below = _count_below(d, squares, smallest, middle) <= index
         return jnp.where(is_below, middle, low), jnp.where(is_below, high, middle)
     low, high = (jnp.full(index.shape, x) for x in (low - margin, high + margin))
     low, high = lax.while_loop(lambda bounds: jnp.max(bounds[1] - bounds[0]) > enough, halve,
@@ -89,8 +89,8 @@ def _bisected(first: int, stop: int, tol: float | None, d: Any, e: Any) -> Any:
     return (low + high) / 2
 
 
-def _values_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
-    """How many eigenvalues lie below each x: as many as the matrix less x has negative pivots."""
+def _count_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
+    """The number of eigenvalues below each x: that of the negative pivots of the matrix minus x."""
     def pivots(state: Any, row: Any) -> tuple[Any, None]:
         before, count = state
         pivot = row[0] - x - row[1] / before
@@ -103,8 +103,8 @@ def _values_below(d: Any, squares: Any, smallest: Any, x: Any) -> Any:
 @_bisected.defjvp
 def _bisected_jvp(first: int, stop: int, tol: float | None, primals: tuple, tangents: tuple
                   ) -> tuple:
-    """The derivative of each value by its vector v: ``vᵀ dA v``."""
+    """``vᵀ dA v``, by the eigenvector v of each eigenvalue."""
     (d, e), (d_dot, e_dot) = primals, tangents
-    v = _vectors(d, e)[:, first:stop]
+    v = _eigenvectors(d, e)[:, first:stop]
     slopes = d_dot @ v**2 + 2 * e_dot @ (v[1:] * v[:-1])
     return _bisected(first, stop, tol, d, e), slopes

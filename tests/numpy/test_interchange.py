@@ -103,7 +103,7 @@ def test_the_owner_lives_as_long_as_what_reads_its_memory(gpu):
     assert gpu.processor.held == held + X.nbytes
     del y
     gc.collect()
-    assert gpu.processor.held == held and not interchange._handed_over
+    assert gpu.processor.held == held and not interchange._exported
 
 
 def test_a_capsule_that_nobody_reads_gives_its_memory_back(gpu):
@@ -112,10 +112,10 @@ def test_a_capsule_that_nobody_reads_gives_its_memory_back(gpu):
     for version in (None, (1, 0)):
         capsule = x.__dlpack__(max_version=version)
         interchange.forget_unread()
-        assert interchange._handed_over
+        assert interchange._exported
         del capsule
         interchange.forget_unread()
-        assert not interchange._handed_over and gpu.processor.held == held
+        assert not interchange._exported and gpu.processor.held == held
 
 
 def test_a_capsule_is_read_once(gpu):
@@ -296,7 +296,7 @@ def test_memory_of_others_is_not_given_back_twice(cuda):
     gc.collect()
     assert len(freed) == 1
     np.testing.assert_array_equal(z, X + 1)
-    interchange._handed_over.pop(freed[0])
+    interchange._exported.pop(freed[0])
     assert ctypes.sizeof(interchange.Managed) == 64 and ctypes.sizeof(interchange.Versioned) == 80
 
 

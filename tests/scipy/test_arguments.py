@@ -4,24 +4,25 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.scipy.arguments import of_floats, of_reals, with_slopes
+from minijax.scipy.arguments import promote_to_float, promote_to_real, with_derivatives
 
 jnp = minijax.numpy
 
 
 def test_arguments_are_floats_of_one_dtype():
-    assert of_floats(lambda x, y=1: (x.dtype, y.dtype))(np.arange(3)) == ("float32", "float32")
+    dtypes_of = promote_to_float(lambda x, y=1: (x.dtype, y.dtype))
+    assert dtypes_of(np.arange(3)) == ("float32", "float32")
 
 
 def test_slopes_are_the_derivatives():
-    halved = with_slopes(lambda t, out, x: t / 2)(lambda x: x * x)
+    halved = with_derivatives(lambda t, out, x: t / 2)(lambda x: x * x)
     assert (float(halved(3.)), float(minijax.grad(halved)(3.))) == (9, .5)
 
 
 def test_of_reals_half_precision_is_left_meanwhile():
     seen = []
 
-    @of_reals(lambda t, out, x: t * out)
+    @promote_to_real(lambda t, out, x: t * out)
     def huge(x):
         seen.append(x.dtype.name)
         return jnp.exp(x) * 1e6, x
@@ -33,7 +34,7 @@ def test_of_reals_half_precision_is_left_meanwhile():
 
 def test_of_reals_refuses_complex_numbers():
     with pytest.raises(ValueError, match="g does not support complex-valued inputs"):
-        @of_reals(None)
+        @promote_to_real(None)
         def g(x):
             return x
         g(1j)

@@ -43,7 +43,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
       ValueError: for a matrix that is not square, and `x0` that is not like `b`.
       TypeError: when A or M is neither a matrix nor a function.
     """
-    return _solved(_cg, A, b, x0, tol, atol, maxiter, M, can_be_symmetric=True), None
+    return _isolve(_cg, A, b, x0, tol, atol, maxiter, M, can_be_symmetric=True), None
 
 
 def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
@@ -53,7 +53,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float =
     >>> bicgstab(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 4.]))[0].round(3)
     Array([1., 1.], dtype=float32)
     """
-    return _solved(_bicgstab, A, b, x0, tol, atol, maxiter, M), None
+    return _isolve(_bicgstab, A, b, x0, tol, atol, maxiter, M), None
 
 
 def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
@@ -78,24 +78,24 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
       ValueError: as `cg`, and for another method.
       TypeError: as `cg`.
     """
-    # JAX: "incremental" looks after each step of a round whether that is enough.
+    # JAX: "incremental" tests for convergence after each step of a round.
     if solve_method not in ("incremental", "batched"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or "
                          "'batched'")
     size = sum(jnp.size(x) for x in tree_util.tree_leaves(b))
     method = functools.partial(_gmres, restart=min(restart, size))
-    x = _solved(method, A, b, x0, tol, atol, maxiter, M)
+    x = _isolve(method, A, b, x0, tol, atol, maxiter, M)
     is_nan = functools.reduce(operator.or_, (
         jnp.any(jnp.isnan(leaf)) for leaf in tree_util.tree_leaves(x)))
     return x, jnp.where(is_nan, -1, 0)
 
 
-def _solved(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,
+def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,
             maxiter: int | None, M: Any, can_be_symmetric: bool = False) -> Any:
-    """The solution by a method of flat vectors."""
+    """The solution by a method for flat vectors."""
     b = tree_util.tree_map(jnp.asarray, b)
     x0 = tree_util.tree_map(jnp.zeros_like if x0 is None else jnp.asarray, b if x0 is None else x0)
-    apply, near_inverse = _as_function(A), (lambda x: x) if M is None else _as_function(M)
+    apply, near_inverse = _normalize_matvec(A), (lambda x: x) if M is None else _normalize_matvec(M)
     trees = tree_util.tree_structure(x0), tree_util.tree_structure(b)
     if trees[0] != trees[1]:
         raise ValueError(f"x0 and b must have matching tree structure: {trees[0]} vs {trees[1]}")
@@ -108,7 +108,7 @@ def _solved(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, a
 
     def solve(apply: Callable, b: Any) -> Any:
         flat, unravel = ravel_pytree(b)
-        limit = jnp.maximum(tol * _length(flat), atol)
+        limit = jnp.maximum(tol * _norm(flat), atol)
 
         def of_flat(f: Callable) -> Operator:
             return lambda x: ravel_pytree(f(unravel(x)))[0]
@@ -118,7 +118,7 @@ def _solved(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, a
     return lax.custom_linear_solve(apply, b, solve, solve, symmetric=symmetric)
 
 
-def _as_function(f: Any) -> Callable:
+def _normalize_matvec(f: Any) -> Callable:
     if callable(f):
         return f
     if not hasattr(f, "__matmul__"):
@@ -130,56 +130,53 @@ def _as_function(f: Any) -> Callable:
     return functools.partial(operator.matmul, f)
 
 
-def _dot(x: Any, y: Any) -> Any:
+def _vdot(x: Any, y: Any) -> Any:
     return jnp.vdot(x, y, precision=lax.Precision.HIGHEST)
 
 
-def _length(x: Any) -> Any:
-    return jnp.sqrt(jnp.real(_dot(x, x)))
+def _norm(x: Any) -> Any:
+    return jnp.sqrt(jnp.real(_vdot(x, x)))
 
 
 # ── The methods ──────────────────────────────────────────────────────────────────────────────
 
+def _is_unconverged(limit: Any, maxiter: int) -> Callable[[tuple], Any]:
+    """Of a state (x, residual, …, step): whether to go on."""
+    return lambda state: (_norm(state[1]) > limit) & (state[-1] < maxiter)
+
+
 def _cg(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator) -> Any:
     """Hestenes and Stiefel: each direction is conjugate to those before."""
-    def goes_on(state: tuple) -> Any:
-        _, r, _, _, k = state
-        return (_length(r) > limit) & (k < maxiter)
-
     def step(state: tuple) -> tuple:
         x, r, size, p, k = state
         image = A(p)
-        alpha = size / jnp.real(_dot(p, image)).astype(b.dtype)
+        alpha = size / jnp.real(_vdot(p, image)).astype(b.dtype)
         r = r - alpha * image
         z = M(r)
-        after = jnp.real(_dot(r, z)).astype(b.dtype)
+        after = jnp.real(_vdot(r, z)).astype(b.dtype)
         return x + alpha * p, r, after, z + after / size * p, k + 1
     r = b - A(x)
     z = M(r)
-    start = x, r, jnp.real(_dot(r, z)).astype(b.dtype), z, 0
-    return lax.while_loop(goes_on, step, start)[0]
+    start = x, r, jnp.real(_vdot(r, z)).astype(b.dtype), z, 0
+    return lax.while_loop(_is_unconverged(limit, maxiter), step, start)[0]
 
 
 def _bicgstab(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator) -> Any:
-    """Van der Vorst: half a step of biconjugate gradients, and one that shortens the residual."""
-    shadow = b - A(x)
-
-    def goes_on(state: tuple) -> Any:
-        _, r, *_, broken, k = state
-        return (_length(r) > limit) & (k < maxiter) & ~broken
+    """Van der Vorst: half a step of biconjugate gradients, and one that minimises the residual."""
+    shadow, is_unconverged = b - A(x), _is_unconverged(limit, maxiter)
 
     def step(state: tuple) -> tuple:
         x, r, alpha, omega, rho, p, q, _, k = state
-        rho, before = _dot(shadow, r), rho
+        rho, before = _vdot(shadow, r), rho
         p = r + rho / before * alpha / omega * (p - omega * q)
         direction = M(p)
         q = A(direction)
-        alpha = rho / _dot(shadow, q)
+        alpha = rho / _vdot(shadow, q)
         s = r - alpha * q
         other = M(s)
         t = A(other)
-        omega = _dot(t, s) / _dot(t, t)
-        is_enough = _length(s) < limit  # then t may be 0, and omega nan
+        omega = _vdot(t, s) / _vdot(t, t)
+        is_enough = _norm(s) < limit  # then t may be 0, and omega nan
         half = x + alpha * direction
         x = jnp.where(is_enough, half, half + omega * other)
         r = jnp.where(is_enough, s, s - omega * t)
@@ -187,56 +184,53 @@ def _bicgstab(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator
         return x, r, alpha, omega, rho, p, q, broken, k + 1
     one = jnp.ones((), b.dtype)
     start = x, shadow, one, one, one, shadow, shadow, jnp.array(False), 0
-    return lax.while_loop(goes_on, step, start)[0]
+    return lax.while_loop(lambda state: is_unconverged(state) & ~state[-2], step, start)[0]
 
 
 def _gmres(A: Operator, b: Any, x: Any, limit: Any, maxiter: int, M: Operator, restart: int) -> Any:
-    """Saad and Schultz: rounds, each of which adds to the solution the best of a space."""
-    def goes_on(state: tuple) -> Any:
-        _, r, k = state
-        return (_length(r) > limit) & (k < maxiter)
-
-    def around(state: tuple) -> tuple:
+    """Saad and Schultz: each round minimises the residual over a Krylov space."""
+    def restart_step(state: tuple) -> tuple:
         x, r, k = state
         basis, images = _arnoldi(lambda v: M(A(v)), r, restart)
-        residual = jnp.zeros(restart + 1, b.dtype).at[0].set(_length(r).astype(b.dtype))
+        residual = jnp.zeros(restart + 1, b.dtype).at[0].set(_norm(r).astype(b.dtype))
         square = jnp.conj(images) @ images.T
         weights = jnp.linalg.solve(square, jnp.conj(images) @ residual)
         x = x + jnp.dot(weights, basis[:-1], precision=lax.Precision.HIGHEST)
         return x, M(b - A(x)), k + 1
-    return lax.while_loop(goes_on, around, (x, M(b - A(x)), 0))[0]
+    start = x, M(b - A(x)), 0
+    return lax.while_loop(_is_unconverged(limit, maxiter), restart_step, start)[0]
 
 
 def _arnoldi(A: Operator, start: Any, count: int) -> tuple[Any, Any]:
-    """Orthonormal rows that span the Krylov space; and of the image of each its coordinates.
+    """An orthonormal basis of the Krylov space, in rows, and the coordinates of their images.
 
-    Where the space ends, the rows after are 0, and the coordinates those of the unit matrix.
+    Beyond the dimension of the space, rows are 0, and coordinates those of the unit matrix.
     """
-    def goes_on(state: tuple) -> Any:
+    def cond_fun(state: tuple) -> Any:
         _, _, has_ended, k = state
         return (k < count) & ~has_ended
 
     def grow(state: tuple) -> tuple:
         basis, images, _, k = state
         v = A(basis[k])
-        smallest = jnp.finfo(v.dtype).eps * _length(v)
+        smallest = jnp.finfo(v.dtype).eps * _norm(v)
         coordinates = jnp.zeros(count + 1, v.dtype)
         for _ in range(2):  # twice is enough, by Kahan and Parlett
             part = jnp.dot(jnp.conj(basis), v, precision=lax.Precision.HIGHEST)
             v = v - jnp.dot(part, basis, precision=lax.Precision.HIGHEST)
             coordinates = coordinates + part
-        unit, size = _unit(v, smallest)
+        unit, size = _safe_normalize(v, smallest)
         coordinates = coordinates.at[k + 1].set(size.astype(v.dtype))
         return basis.at[k + 1].set(unit), images.at[k].set(coordinates), size == 0, k + 1
-    first = _unit(start, jnp.finfo(start.dtype).eps)[0]
+    first = _safe_normalize(start, jnp.finfo(start.dtype).eps)[0]
     basis = jnp.zeros((count + 1, start.size), start.dtype).at[0].set(first)
     state = basis, jnp.eye(count, count + 1, dtype=start.dtype), jnp.array(False), 0
-    return lax.while_loop(goes_on, grow, state)[:2]
+    return lax.while_loop(cond_fun, grow, state)[:2]
 
 
-def _unit(v: Any, smallest: Any) -> tuple[Any, Any]:
-    """A vector of the length one, and the length it had; both 0 where that was too small."""
-    size = _length(v)
+def _safe_normalize(v: Any, smallest: Any) -> tuple[Any, Any]:
+    """A vector divided by its norm, and the norm; both 0 where the norm is too small."""
+    size = _norm(v)
     is_some = size > smallest
     return jnp.where(is_some, v / size.astype(v.dtype), 0), jnp.where(is_some, size, 0)
 
