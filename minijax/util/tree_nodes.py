@@ -225,6 +225,7 @@ class Partial(functools.partial):
     """A ``functools.partial`` that is a tree: the arguments are children, the function is static.
 
     >>> import operator
+    >>> from minijax.tree_util import tree_map
     >>> tree_map(lambda x: x * 10, Partial(operator.add, 1))(2)
     12
     """
