@@ -13,7 +13,7 @@ from minijax import core, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────
@@ -73,7 +73,7 @@ def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: 
         if bucket_size is not None:
             shape = (-(-ids.size // bucket_size), *shape)
             place = (np.arange(ids.size) // bucket_size, ids)
-        empty = {"add": 0, "mul": 1}.get(method, extremum_of_nothing(method, data.dtype))
+        empty = {"add": 0, "mul": 1}.get(method, extremum_identity(method, data.dtype))
         none: Any = jnp.full(shape, empty, data.dtype)
         out = getattr(none.at[place], method)(
             data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 from .arithmetic import Arithmetic, Part, Scope
 from .function_splitting import split_loop
@@ -397,6 +397,6 @@ class Builder(Arithmetic):
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """The identity element of an operation."""
-        value = (extremum_of_nothing(op, dtype) if op in ("min", "max")
+        value = (extremum_identity(op, dtype) if op in ("min", "max")
                  else {"mul": 1, "and": -1}.get(op, 0))
         return self.const(value, dtype)

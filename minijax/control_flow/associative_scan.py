@@ -15,7 +15,7 @@ from minijax.core import Array, Primitive
 from minijax.control_flow.cond_scan_while import scan
 from minijax.control_flow.reducers import named
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import move_axis, reshaped, spread
+from minijax.primitives.ad_util import move_axis, reshaped, broadcast_at
 from minijax.primitives.joining import concatenate
 from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
 from minijax.primitives.shape import expand_dims, rev, squeeze
@@ -103,7 +103,7 @@ def _cumulated(combined: Callable[[list, list], list], rows: list) -> list:
     def onward(before: list, block: list) -> tuple[list, list]:
         """A block after the last result before it."""
         within = _one_by_one(combined, block)
-        after = combined([spread(x, range(x.ndim), (len(b), *x.shape[1:]))
+        after = combined([broadcast_at(x, range(x.ndim), (len(b), *x.shape[1:]))
                           for x, b in zip(before, block, strict=True)], within)
         return [slice_in_dim(x, len(x) - 1, len(x)) for x in after], after
     parts = [_one_by_one(combined, [slice_in_dim(x, 0, size) for x in rows])]

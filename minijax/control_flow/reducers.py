@@ -21,11 +21,11 @@ from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
 from minijax.primitives.axes import Outs, as_dims, refuse, without
 from minijax.primitives.convert import converted
-from minijax.primitives.slots import extremum_of_nothing
-from minijax.primitives.windowed_reductions import (in_windows, padtype_to_pads,
+from minijax.primitives.slots import extremum_identity
+from minijax.primitives.windowed_reductions import (windows_of, padtype_to_pads,
                                                     reduce_window_max_p, reduce_window_min_p,
                                                     reduce_window_shape_tuple, reduce_window_sum_p,
-                                                    spanned)
+                                                    dilate_dim)
 from minijax.core.tracing import FlatFunction, is_tracer, stage
 
 
@@ -52,7 +52,7 @@ def _joined(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJaxpr) -
                                [0] * 2 * len(row))
         return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
-    outs, _ = scan(step, [ad_util.spread(x, (), (size,)) for x in inits],
+    outs, _ = scan(step, [ad_util.broadcast_at(x, (), (size,)) for x in inits],
                    [ad_util.reshaped(x, (x.shape[0], size)) for x in rows])
     return [ad_util.reshaped(x, shape) for x in outs]
 
@@ -75,7 +75,7 @@ def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computat
 def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
     rows, rank = [], args[0].ndim
     for x, init in zip(*_halves(args), strict=True):
-        found = in_windows(x, init, **sizes)
+        found = windows_of(x, init, **sizes)
         turned = ad_util.transpose_p.bind(found, permutation=(*range(rank, 2 * rank), *range(rank)))
         rows.append(ad_util.reshaped(turned, (math.prod(turned.shape[:rank]),
                                               *turned.shape[rank:])))
@@ -136,7 +136,7 @@ def _joining(name: str, program: Callable[..., list[Array]], types: Callable[...
         operands, inits = _halves(args)
         if any(d is not None for d in _halves(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
-        moved = [ad_util.batched_in_front(x, d, axis.size)
+        moved = [ad_util.batch_to_front(x, d, axis.size)
                  for x, d in zip(operands, dims, strict=False)]
         return p.bind(*moved, *inits, **params | in_a_batch(params)), [0] * len(moved)
 
@@ -199,7 +199,7 @@ class _Join:
         dtype, name = self.operands[0].dtype, named(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
-            same = start == infinite or start == extremum_of_nothing(name, dtype)
+            same = start == infinite or start == extremum_identity(name, dtype)
         else:
             nothing = {"add": 0, "mul": 1, "or": 0, "xor": 0,
                        "and": True if dtype.kind == "b" else -1}
@@ -282,8 +282,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
     around = padding
     if isinstance(padding, str):
         around = padtype_to_pads(
-            list(map(spanned, shape, sizes["base_dilation"])),
-            list(map(spanned, sizes["window_dimensions"], sizes["window_dilation"])),
+            list(map(dilate_dim, shape, sizes["base_dilation"])),
+            list(map(dilate_dim, sizes["window_dimensions"], sizes["window_dilation"])),
             sizes["window_strides"], padding)
     pads: Any = tuple(map(as_dims, around))
     windowed_reductions.check_windows(len(shape), {"padding": pads})

@@ -209,7 +209,7 @@ def _wide(formula: Callable[..., Array]) -> Callable[..., Array]:
     def computed(*args: Array) -> Array:
         shape, dtype = np.broadcast_shapes(*(x.shape for x in args)), args[0].dtype
         wide = np.promote_types(dtype, np.float32)
-        found = formula(*(converted(ad_util.stretched(x, shape), wide) for x in args))
+        found = formula(*(converted(ad_util.broadcast_to(x, shape), wide) for x in args))
         return converted(found, dtype, all_weak([x.aval for x in args]))
     return computed
 
@@ -402,7 +402,7 @@ def _alike(name: str, *args: Any) -> list[Array]:
     arrays = [core.as_value(x) for x in args]
     check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
     shape = broadcast_shapes(name, [x.shape for x in arrays])
-    return [ad_util.stretched(x, shape) for x in arrays]
+    return [ad_util.broadcast_to(x, shape) for x in arrays]
 
 
 @custom_jvp

@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import replaced
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
@@ -42,9 +42,9 @@ _KINDS = {
     "sum": _Kind(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
     "prod": _Kind(lax.reduce_prod, lax.mul, lambda dtype: 1),
     "max": _Kind(lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-                 lax.max, lambda dtype: extremum_of_nothing("max", dtype), lax.pmax),
+                 lax.max, lambda dtype: extremum_identity("max", dtype), lax.pmax),
     "min": _Kind(lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-                 lax.min, lambda dtype: extremum_of_nothing("min", dtype), lax.pmin),
+                 lax.min, lambda dtype: extremum_identity("min", dtype), lax.pmin),
     "all": _Kind(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
     "any": _Kind(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }
@@ -445,7 +445,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
             arguments["where"] = _not_nan(a, arguments.get("where"))
         is_nan = isnan(a)
         filler = (convert(instead, a.dtype) if np.isfinite(instead) else
-                  extremum_of_nothing("max" if instead < 0 else "min", a.dtype))
+                  extremum_identity("max" if instead < 0 else "min", a.dtype))
         out = function(choose(is_nan, filler, a), **arguments)
         if nothing is None or arguments.get("initial") is not None:
             return out

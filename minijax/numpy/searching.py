@@ -25,8 +25,8 @@ from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_places
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
+from minijax.primitives import gather
 from minijax.primitives.axes import replaced
-from minijax.primitives.gather import taken_along
 
 _INT = np.dtype("int32")
 
@@ -377,7 +377,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     places = signed_places(Entry("array", places, axis, x.shape[axis]), wrap)
     x, places = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
                  for each in (x, places))
-    return taken_along(x, places, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
+    return gather.take_along_axis(x, places, axis, GatherScatterMode.from_any(mode or "fill"),
+                                  fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,

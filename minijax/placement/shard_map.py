@@ -21,7 +21,7 @@ from minijax.placement.resharding import given
 from minijax.placement.named_sharding import NamedSharding, PlacedArray
 from minijax.core.vmap import vmap_flat
 from minijax.primitives.ad_util import batch_to
-from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
 

@@ -1,6 +1,6 @@
 """What rules and interpreters emit: five linear operations, zeros, sums, moved and new axes.
 
-Stands on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04 and 23.
+Builds on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04 and 23.
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
@@ -14,11 +14,11 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, Shape
                           Zero)
 from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below, check_sizes,
-                                     inverse, keeping, with_item, without)
+                                     expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
-from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, at_each,
-                                      broadcast_shapes, check_reducible, computed_in,
-                                      extremum_of_nothing, in_numpy, widened)
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
+                                      check_reducible, computed_in, extremum_identity, in_numpy,
+                                      pointwise, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -47,7 +47,7 @@ def coefficient(value: Any, x: Array) -> Array:
 def repeated(value: Any, aval: ShapedArray) -> Array:
     """An array of one number, of the given type."""
     scalar = ArrayImpl(np.array(value, aval.dtype), aval.update(shape=()), is_literal=True)
-    return spread(scalar, (), aval.shape) if aval.shape else scalar
+    return broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
 
 
 def instantiate(x: Any) -> Array:
@@ -83,7 +83,7 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
 
 def broadcast_batch(x: Array, dim: int, size: int) -> Array:
     """`x`, repeated along a new axis at `dim`."""
-    return spread(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
+    return broadcast_at(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
 
 
 def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
@@ -91,11 +91,11 @@ def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
     return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
 
 
-def batched_in_front(x: Array, dim: Dim, size: int) -> Array:
+def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
     return batch_to(x, dim, 0, size)
 
 
-def spread(x: Array, dims: Sequence[int], shape: Shape) -> Array:
+def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
     """`x` with its axes at `dims` of a result of this shape."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
 
@@ -104,16 +104,16 @@ def reshaped(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
 
 
-def stretched(x: Array, shape: Shape) -> Array:
+def broadcast_to(x: Array, shape: Shape) -> Array:
     """`x` repeated to the shape of an elementwise result it takes part in."""
     if x.shape == shape:
         return x
     kept = tuple(d for d in range(x.ndim) if x.shape[d] == shape[d])
-    return spread(reshaped(x, tuple(shape[d] for d in kept)), kept, shape)
+    return broadcast_at(reshaped(x, tuple(shape[d] for d in kept)), kept, shape)
 
 
-def unstretched(ct: Array, shape: Shape) -> Array:
-    """The sum of a cotangent over what `stretched` repeated."""
+def unbroadcast(ct: Array, shape: Shape) -> Array:
+    """The sum of a cotangent over what `broadcast_to` repeated."""
     if ct.shape == shape:
         return ct
     axes = [d for d in range(ct.ndim) if not shape or shape[d] != ct.shape[d]]
@@ -149,7 +149,7 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
                 rule = rules[i] if i < len(rules) else None
                 if rule is None:
                     raise NotImplementedError(f"the operation is not linear in argument {i}")
-                found[i] = unstretched(rule(ct, *args, **params), x.aval.shape)
+                found[i] = unbroadcast(rule(ct, *args, **params), x.aval.shape)
         return found
     return transpose
 
@@ -172,7 +172,7 @@ def _aligned(x: Array, dim: Dim, rank: int) -> Array:
     if dim is None:
         return broadcast_batch(x, 0, 1) if x.ndim else x
     x = move_axis(x, dim, 0)
-    return x if x.ndim == rank else spread(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
+    return x if x.ndim == rank else broadcast_at(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
 
 
 def batch_along(name: str, removed: bool = False) -> Any:
@@ -195,7 +195,7 @@ def batch_in_front(name: str = "") -> Any:
     """Batches an operation with every batch axis in front; the axis in parameter `name` shifts."""
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
-        args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        args = [batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         if name:
             params[name] += 1
         outs = p.bind_list(*args, **params)
@@ -247,7 +247,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
-                         lambda *inner: widened(s, x(keeping(index, axes, inner))),
+                         lambda *inner: widened(s, x(expand_index(index, axes, inner))),
                          lambda total: s.const(of_nothing(x), x.dtype) if has_none(x, axes)
                          else s.convert(total, x.dtype))
 
@@ -255,7 +255,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
         return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)
 
     def of_nothing(x: Any) -> Any:
-        return extremum_of_nothing(op, x.dtype)  # not infinite where x could not be
+        return extremum_identity(op, x.dtype)  # not infinite where x could not be
 
     joined = in_numpy(lambda x, axes: impl(x, axes))
 
@@ -348,7 +348,7 @@ def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dime
     kept = without(broadcast_dimensions, ones)
     summed = without(range(len(shape)), kept)
     total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
-    return spread(total, without(range(x.ndim), ones), x.shape) if ones else total
+    return broadcast_at(total, without(range(x.ndim), ones), x.shape) if ones else total
 
 
 def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
@@ -364,7 +364,7 @@ broadcast_in_dim_p = rearrangement(
     shape=_broadcast_shape,
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
-        [spread(move_axis(args[0], dims[0], 0), (0, *above(broadcast_dimensions, 0)),
+        [broadcast_at(move_axis(args[0], dims[0], 0), (0, *above(broadcast_dimensions, 0)),
                 (axis.size, *shape))], [0]),
     source=_broadcast_element,
     examples=table(
@@ -405,7 +405,7 @@ reduce_sum_p = reduction(
     impl=summation.total,
     jvp=linear(0),
     transpose=transposed(
-        lambda ct, x, axes: spread(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
+        lambda ct, x, axes: broadcast_at(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
 
 
 def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
@@ -416,8 +416,8 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
     def jvp(p: Primitive, primals: list, tangents: list) -> Outs:
         out, (t, u) = p.bind(*primals), tangents
         if isinstance(u, Zero):
-            return [out], [stretched(t, out.shape)]
-        return [out], [stretched(second(u), out.shape) if isinstance(t, Zero) else p.bind(t, u)]
+            return [out], [broadcast_to(t, out.shape)]
+        return [out], [broadcast_to(second(u), out.shape) if isinstance(t, Zero) else p.bind(t, u)]
     return jvp
 
 
@@ -431,5 +431,5 @@ add_any_p = Primitive(
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
-    element=at_each(lambda s, x, y: s.add(x, y)),
+    element=pointwise(lambda s, x, y: s.add(x, y)),
     examples=points((-2., 2.), (-2., 2.)))

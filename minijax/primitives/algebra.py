@@ -1,6 +1,6 @@
 """Sums, products, extrema, roots, whole powers and parts of complex numbers, place by place.
 
-Stands on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
+Builds on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -16,8 +16,7 @@ from minijax.core import Array, Example, Primitive, ShapedArray, as_value
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
-from minijax.primitives.examples import (anything, each_with, integers, points,
-                                         points_and_integers)
+from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
@@ -262,7 +261,7 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def product_of_equals(x: Any, count: int) -> Any:
+def power_by_squaring(x: Any, count: int) -> Any:
     """x to a positive power by squaring, in XLA's order of multiplications."""
     result = None
     while count:
@@ -274,7 +273,7 @@ def product_of_equals(x: Any, count: int) -> Any:
 
 
 def _integer_power(x: Any, y: int) -> Any:
-    power = product_of_equals(x, builtins.abs(y)) if y else x.const(1)
+    power = power_by_squaring(x, builtins.abs(y)) if y else x.const(1)
     return power if y >= 0 else 1. / power
 
 
@@ -288,7 +287,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
 
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
-    power = product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
+    power = power_by_squaring(x, builtins.abs(y)) if y else np.ones_like(x)
     return [power if y >= 0 else quotient(x.dtype.type(1), power)]
 
 
@@ -344,7 +343,7 @@ def _complex_examples(count: int) -> list[Example]:
     return found
 
 
-def no_part(x: Array) -> Array:
+def strong_zero(x: Array) -> Array:
     """A strong zero, of the dtype of `x`: what was no complex number before is not weak either."""
     return repeated(0, ShapedArray((), x.dtype))
 
@@ -353,14 +352,14 @@ real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
     impl=np.real, result=real_dtype,
     derivative=lambda t, z, x: real(t),
-    transpose=transposed(lambda ct, x: complex(ct, no_part(ct))),
+    transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
     impl=np.imag, result=real_dtype,
     derivative=lambda t, z, x: imag(t),
-    transpose=transposed(lambda ct, x: complex(no_part(ct), neg(ct))),
+    transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(

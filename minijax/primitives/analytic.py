@@ -1,6 +1,6 @@
 """Exponentials, logarithms, powers, circular and hyperbolic functions, and the error function.
 
-Stands on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how they are
+Builds on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how they are
 computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 """
 
@@ -15,11 +15,11 @@ from minijax.primitives.algebra import (add, div, in_parts, integer_pow, mul, ne
                                         square, sub)
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import coefficient, constant, filled, stretched
+from minijax.primitives.ad_util import coefficient, constant, filled, broadcast_to
 from minijax.primitives.examples import points
 from minijax.primitives.families import FormulaPrimitive, binary, elementwise, unary
-from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,
-                                      broadcast_shapes, check_dtypes, in_numpy)
+from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
+                                      check_dtypes, in_numpy)
 
 
 def one(x: Array) -> Array:
@@ -91,7 +91,7 @@ def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
     none = eq(y, constant(0, y))
     exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
     slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
-    none = stretched(none, slope.shape)
+    none = broadcast_to(none, slope.shape)
     return mul(t, select(none, filled(0, slope), slope))
 
 

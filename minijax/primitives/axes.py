@@ -1,6 +1,6 @@
 """Axes, shapes and places as numbers: checked, counted from the front, put in and taken out.
 
-Stands on `core`; the arrays that have these axes come above, in `ad_util`.
+Builds on `core`; the arrays that have these axes come above, in `ad_util`.
 In JAX: `jax/_src/lax/utils.py`, `jax/_src/util.py`.
 """
 
@@ -117,7 +117,7 @@ def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-def keeping(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
+def expand_index(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
     """An index of the operand, from one of the result and one of the removed axes."""
     outer, removed = iter(index), dict(zip(axes, inner, strict=True))
     rank = len(index) + len(axes)

@@ -1,6 +1,6 @@
 """Modified Bessel functions of the first kind, of orders 0 and 1, divided by ``exp(|x|)``.
 
-Stands on `families`.  Chapter 25, *exp from scratch*, has what these are made of.
+Builds on `families`.  Chapter 25, *exp from scratch*, has what these are made of.
 In JAX: `jax/_src/lax/special.py`.
 """
 

@@ -1,6 +1,6 @@
 """Generators whose key carries their place in the stream: `lax.rng_bit_generator`.
 
-Stands on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
+Builds on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
 XLA's; here they are programs over the block functions of Threefry and Philox.
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
@@ -44,7 +44,7 @@ def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
     """The sum of numbers and one long number in words, carried from word to word."""
     sums = []
     for word in words:
-        total = algebra.add(ad_util.spread(word, (), number.shape), number)
+        total = algebra.add(ad_util.broadcast_at(word, (), number.shape), number)
         number = convert.converted(comparison.lt(total, number), np.dtype(np.uint32), False)
         sums.append(total)
     return sums
@@ -115,7 +115,7 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
 
 def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
     """As in JAX, the first key draws for all, and alone goes on."""
-    [keys] = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    [keys] = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     shape = (axis.size, *shape)
     if not axis.size:  # JAX: there is no first one, so it fails
         return [keys, convert.full(shape, 0, params["dtype"])], [0, 0]

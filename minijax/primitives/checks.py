@@ -1,6 +1,6 @@
 """Primitive check: every element must lie within bounds; others are reported, at run time.
 
-Stands on `families`; `sharp_bits` and `experimental/checkify.py` know what is to be checked, and
+Builds on `families`; `sharp_bits` and `experimental/checkify.py` know what is to be checked, and
 what is said of it.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
 """
 
@@ -45,7 +45,7 @@ def outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
     return beyond if finite else s.and_(beyond, s.lt(s.abs(x), np.inf))
 
 
-def tell(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: Any) -> list:
+def report_outside(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: Any) -> list:
     """Report an element that is outside, if there is one, with its facts.
 
     Of every element there are some: the leading axes of facts are those of `x`.
@@ -64,12 +64,12 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: R
         return
     found = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
     with b.when(found):
-        b.host_call(functools.partial(tell, report=report, **bounds), operands)
+        b.host_call(functools.partial(report_outside, report=report, **bounds), operands)
 
 
 check_p = Primitive(
     "check",
-    impl=tell,
+    impl=report_outside,
     abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),

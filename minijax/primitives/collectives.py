@@ -1,6 +1,6 @@
 """Operations along a named axis: its index, sums and extremes over it, and moves along it.
 
-Stands on `core`, `shape`, `index`, `index_take`.  Chapter 11, *Named axes*.
+Builds on `core`, `shape`, `index`, `index_take`.  Chapter 11, *Named axes*.
 In JAX: `jax/_src/lax/parallel.py`.
 """
 
@@ -18,7 +18,7 @@ from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, U
 from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
-from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes

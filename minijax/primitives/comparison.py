@@ -1,6 +1,6 @@
 """Comparisons, logic, shifts and counts of bits; and the choices made with comparisons.
 
-Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot; chapter
+Builds on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot; chapter
 16, *Random numbers*, is made of bits.
 In JAX: `jax/_src/lax/lax.py`.
 """
@@ -15,12 +15,12 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import Outs, refuse
-from minijax.primitives.ad_util import batched_in_front, filled, linear, spread, stretched
+from minijax.primitives.ad_util import batch_to_front, filled, linear, broadcast_at, broadcast_to
 from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, elementwise, per_argument, unary
 from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
-                                      at_each, by_formula, check_dtypes, check_same_dtypes)
+                                      by_formula, check_dtypes, check_same_dtypes, pointwise)
 
 Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
@@ -172,10 +172,10 @@ def _batch_whole(*may_be_scalar: int) -> Any:
         stays = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
         if len({(x.ndim, d) for x, d, s in zip(args, dims, stays, strict=True) if not s}) == 1:
             return [p.bind(*args)], [dims[1]]
-        found = [x if s else batched_in_front(x, d, axis.size)
+        found = [x if s else batch_to_front(x, d, axis.size)
                  for x, d, s in zip(args, dims, stays, strict=True)]
         shape = max((x.shape for x in found), key=len)
-        return [p.bind(*(x if x.ndim in (0, len(shape)) else spread(x, [0], shape)
+        return [p.bind(*(x if x.ndim in (0, len(shape)) else broadcast_at(x, [0], shape)
                          for x in found))], [0]
     return batch
 
@@ -198,7 +198,7 @@ select_n_p = Primitive(
     jvp=linear(but=[0]),
     transpose=_select_transpose,
     batch=_batch_whole(0),
-    element=at_each(_chosen),
+    element=pointwise(_chosen),
     examples=_select_examples)
 
 
@@ -253,7 +253,7 @@ def _clamped(s: Any, low: Any, x: Any, high: Any) -> Any:
 
 
 def _within(t: Array, x: Array, chosen: Array) -> Array:
-    return select(chosen, stretched(t, x.shape), filled(0, x))
+    return select(chosen, broadcast_to(t, x.shape), filled(0, x))
 
 
 def _clamp_examples() -> list[Example]:
@@ -277,7 +277,7 @@ clamp_p = Primitive(
         lambda t, z, low, x, high: _within(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
     batch=_batch_whole(0, 2),
-    element=at_each(_clamped),
+    element=pointwise(_clamped),
     examples=_clamp_examples)
 
 

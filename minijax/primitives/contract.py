@@ -1,6 +1,6 @@
 """Products of arrays: sums over paired axes, with batch axes carried along.
 
-Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
+Builds on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
 In JAX: `jax/_src/lax/lax.py` (`dot_general`).
 """
 

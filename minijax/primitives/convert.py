@@ -1,6 +1,6 @@
 """Conversions of dtype, constants, and copies that differentiation sees apart.
 
-Stands on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/ad_util.py`.
 """
 

@@ -1,6 +1,6 @@
 """Families: functions that make primitives which differ in little.
 
-Stands on `slots` and `ad_util`.  Chapters 02 to 04 show the columns of what is made here.
+Builds on `slots` and `ad_util`.  Chapters 02 to 04 show the columns of what is made here.
 In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
@@ -13,15 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import core
-from minijax.core import (Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray,
-                          Zero)
+from minijax.core import Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray, Zero
 from minijax.util.lazily import importing
 from minijax.primitives.axes import Outs
-from minijax.primitives.ad_util import add_any_p, batch_elementwise, stretched
+from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
-from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
-                                      elementary, elementwise_type, in_numpy, kind_name)
+from minijax.primitives.slots import (Formula, INEXACT, NOT_LINEAR, NUMBER, by_formula, elementary,
+                                      elementwise_type, in_numpy, kind_name, pointwise)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -36,7 +35,7 @@ def per_argument(*rules: Callable | None) -> Any:
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         outs = p.listed(p.bind(*primals, **params))
-        terms = [stretched(rule(t, outs[0], *primals, **params), outs[0].shape)
+        terms = [broadcast_to(rule(t, outs[0], *primals, **params), outs[0].shape)
                  for rule, t in zip(rules, tangents, strict=bool(rules))
                  if rule is not None and not isinstance(t, Zero)]
         return outs, [sum_of(terms)] if terms else [Zero(x.aval.to_tangent_aval()) for x in outs]
@@ -86,7 +85,7 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
     return made(name, impl=impl or by_formula(element),
                 abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                 jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                batch=batch_elementwise, element=at_each(element), examples=examples)
+                batch=batch_elementwise, element=pointwise(element), examples=examples)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,

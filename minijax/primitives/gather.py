@@ -1,6 +1,6 @@
 """Primitives gather and the scatters: windows read and written at computed places.
 
-Stands on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
+Builds on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
@@ -16,7 +16,7 @@ from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedAr
 from minijax.primitives.algebra import div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
-from minijax.primitives.ad_util import (batched_in_front, filled, instantiate, linear, move_axis,
+from minijax.primitives.ad_util import (batch_to_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -142,13 +142,12 @@ gather_p = Primitive(
     examples=_gather_examples)
 
 
-def taken_along(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
+def take_along_axis(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
                 fill_value: Any = None) -> Array:
     """What stands at places along an axis; the other axes of the places go with those of `x`.
 
-    >>> taken_along(core.as_value(np.eye(2, dtype=np.float32)), core.as_value(np.array([1, 0])), 0)
-    Array([[0., 1.],
-           [1., 0.]], dtype=float32)
+    >>> take_along_axis(core.as_value(np.arange(3)), core.as_value(np.array([2, 0])), 0)
+    Array([2, 0], dtype=int32)
     """
     paired = without(range(places.ndim), (axis,))
     window = tuple(range(places.ndim, x.ndim))
@@ -182,7 +181,7 @@ def _impl(write: Write) -> Callable[..., list]:
 @ForPrimitive
 def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
                    dimension_numbers: Numbers, **params: Any) -> Outs:
-    x, updates = (batched_in_front(args[k], dims[k], axis.size) for k in (0, 2))
+    x, updates = (batch_to_front(args[k], dims[k], axis.size) for k in (0, 2))
     indices = args[1] if dims[1] is None else move_axis(args[1], dims[1], 0)
     dnums = batched_numbers(dimension_numbers, True, dims[1] is not None)
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]
@@ -296,15 +295,15 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
 # ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
 
-def read_back(of: Array, x: Any, indices: Array, updates: Any, *, dimension_numbers: Numbers,
-              mode: GatherScatterMode, **params: Any) -> Array:
-    """What stands in `of` where a scatter into `x` would write; zero where it writes nothing."""
+def gather_at_updates(source: Array, x: Any, indices: Array, updates: Any, *,
+                      dimension_numbers: Numbers, mode: GatherScatterMode, **params: Any) -> Array:
+    """The elements of `source` where a scatter into `x` would write; zero where it drops one."""
     shape = updates.aval.shape
-    if 0 in of.shape:  # no gather has a window there
-        return zeros(ShapedArray(shape, of.dtype))
-    return gather_p.bind(of, indices, **gather_params(
-        of, GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        window_sizes(dimension_numbers, of.shape, shape),
+    if 0 in source.shape:  # no gather has a window there
+        return zeros(ShapedArray(shape, source.dtype))
+    return gather_p.bind(source, indices, **gather_params(
+        source, GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        window_sizes(dimension_numbers, source.shape, shape),
         CLIP if mode is CLIP else FILL_OR_DROP, 0, **params))
 
 
@@ -314,17 +313,17 @@ def _masked(keep: Array, x: Array) -> Array:
 
 def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
                            ) -> Array:
-    """An update gets what stands where it was written, if no later one overwrote it.
+    """An update gets the cotangent of the place where it was written, unless a later overwrote it.
 
     JAX: differentiates by numbering the updates in the forward pass already.
     """
-    read = read_back(ct, x, indices, updates, **params)
+    read = gather_at_updates(ct, x, indices, updates, **params)
     if params["unique_indices"]:
         return read
-    order = reshape(iota(np.int32, read.size), read.shape)
-    nobody = zeros(ShapedArray(ct.shape, np.int32))
-    last = read_back(scatter_p.bind(nobody, indices, order, **params), x, indices, order, **params)
-    return _masked(comparison.eq_p.bind(order, last), read)
+    numbers = reshape(iota(np.int32, read.size), read.shape)
+    written = scatter_p.bind(zeros(ShapedArray(ct.shape, np.int32)), indices, numbers, **params)
+    last = gather_at_updates(written, x, indices, numbers, **params)
+    return _masked(comparison.eq_p.bind(numbers, last), read)
 
 
 def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -348,7 +347,7 @@ def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Arr
 def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
                            ) -> Array:
     _check_unique(params)
-    return read_back(mul_p.bind(ct, x), x, indices, updates, **params)
+    return gather_at_updates(mul_p.bind(ct, x), x, indices, updates, **params)
 
 
 @ForPrimitive
@@ -357,7 +356,7 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
     kept = comparison.eq_p.bind(x, out)
-    won = comparison.eq_p.bind(updates, read_back(out, *primals, **params))
+    won = comparison.eq_p.bind(updates, gather_at_updates(out, *primals, **params))
     count = scatter_add_p.bind(convert.converted(kept, x.dtype, False), indices,
                                convert.converted(won, x.dtype, False), **params)
     total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,
@@ -386,14 +385,14 @@ scatter_p = scatter_family(
 scatter_add_p = scatter_family(
     "add",
     write=np.add.at,
-    transpose=transposed(lambda ct, *_, **__: ct, None, read_back))
+    transpose=transposed(lambda ct, *_, **__: ct, None, gather_at_updates))
 
 scatter_sub_p = scatter_family(
     "sub",
     write=np.subtract.at,
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
-        lambda ct, *args, **params: neg_p.bind(read_back(ct, *args, **params))))
+        lambda ct, *args, **params: neg_p.bind(gather_at_updates(ct, *args, **params))))
 
 scatter_mul_p = scatter_family(
     "mul",

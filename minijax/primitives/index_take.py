@@ -1,6 +1,6 @@
 """Windows taken and changed by what other functions say: `index_take`, `scatter_apply`.
 
-Stands on `gather`.  Chapter 14, *Out-of-bounds indexing*.
+Builds on `gather`.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/slicing.py`.
 """
 

@@ -1,6 +1,6 @@
 """Formulas in infix: `x * y + 1.0` writes operations with a builder, or runs them on arrays.
 
-Stands on nothing.  Chapter 25, *exp from scratch*, is written in it.
+Builds on nothing.  Chapter 25, *exp from scratch*, is written in it.
 In JAX: the operators of MLIR's Python bindings.
 """
 

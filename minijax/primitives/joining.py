@@ -1,6 +1,6 @@
 """Primitives that join arrays, and cut them into all their pieces: concatenate, stack, tile, split.
 
-Stands on `slicing`.  Chapter 23, *An array is a function of an index*.
+Builds on `slicing`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 

@@ -1,6 +1,6 @@
 """Random keys: making, splitting and spending them, each a program over Threefry's words.
 
-Stands on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
+Builds on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 """
 
@@ -15,7 +15,7 @@ from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
 from minijax.primitives import algebra, comparison, convert, families, reduce
 from minijax.primitives.axes import Shape, check_sizes, refuse
-from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, spread
+from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, broadcast_at
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -91,7 +91,7 @@ def paired(first: Array, second: Array) -> Array:
 
 def spread_keys(word: Array, shape: Shape) -> Array:
     """Words of keys, each repeated over new trailing axes."""
-    return spread(word, range(word.ndim), word.shape + shape)
+    return broadcast_at(word, range(word.ndim), word.shape + shape)
 
 
 def as_words(x: Array, bit_width: int) -> Array:

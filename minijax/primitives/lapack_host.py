@@ -1,6 +1,6 @@
 """Primitives eig, schur, hessenberg, tridiagonal, column_order, by SciPy's LAPACK on the host.
 
-Stands on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
+Builds on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -18,9 +18,9 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import batch_in_front, filled
 from minijax.primitives.examples import Examples
 from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import taken_along
-from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, flipped,
-                                       product, spread_out, symmetric)
+from minijax.primitives.gather import take_along_axis
+from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices,
+                                       matrix_transpose, nonsingular, product, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
 from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, row
@@ -144,7 +144,7 @@ eig_p = on_host(
     jvp=_eig_jvp,
     examples=lambda: examples_of_matrices(
         "left right varies",
-        [(spread_out(3, 3), False, False, False), (spread_out(2, 2, 2), True, True, True)],
+        [(nonsingular(3, 3), False, False, False), (nonsingular(2, 2, 2), True, True, True)],
         [(np.zeros((0, 0)), False, True, True), (np.full((2, 2), np.nan), False, False, False)]))
 
 
@@ -190,7 +190,7 @@ schur_p = on_host(
     iterates=True,
     jvp=_no_derivative("schur"),
     examples=lambda: examples_of_matrices(
-        "vectors", [(spread_out(3, 3), True), (spread_out(2, 4, 4), False)],
+        "vectors", [(nonsingular(3, 3), True), (nonsingular(2, 4, 4), False)],
         [(np.zeros((0, 0)), True), (np.full((2, 2), np.nan), True)]))
 
 
@@ -225,7 +225,7 @@ column_order_p = on_host(
     square=False,
     jvp=constant_in_all,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3)[:, ::-1].copy(),), (spread_out(2, 2, 4),), (spread_out(4, 2),)],
+        "", [(nonsingular(3, 3)[:, ::-1].copy(),), (nonsingular(2, 2, 4),), (nonsingular(4, 2),)],
         [(np.zeros((0, 2)),), (np.zeros((2, 0)),), (np.full((2, 2), np.nan),)]))
 
 
@@ -253,7 +253,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
         return tuple(qr_p.bind(x, full_matrices=full_matrices))
     # JAX: one factorisation; here the second, of columns in order, is the one with a derivative.
     [order] = column_order_p.bind(x)
-    ordered = flipped(taken_along(flipped(x), order, x.ndim - 2))
+    ordered = matrix_transpose(take_along_axis(matrix_transpose(x), order, x.ndim - 2))
     return (*qr_p.bind(ordered, full_matrices=full_matrices), order)
 
 
@@ -270,7 +270,7 @@ hessenberg_p = on_host(
     lambda m, n, dtype: [((n, n), dtype), ((max(n - 1, 0),), dtype)],
     jvp=_no_derivative("hessenberg"),
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3),), (spread_out(2, 4, 4),)], [(spread_out(1, 1),)]))
+        "", [(nonsingular(3, 3),), (nonsingular(2, 4, 4),)], [(nonsingular(1, 1),)]))
 
 
 def hessenberg(a: Any) -> list[Array]:

@@ -1,6 +1,6 @@
 """Stacks of matrices: the family of their factorisations, cholesky, and triangular_solve.
 
-Stands on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter 24, *Loops and
+Builds on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter 24, *Loops and
 Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -16,12 +16,11 @@ from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedA
 from minijax.primitives import comparison, contract
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import (add_cotangents, batch_in_front, filled, move_axis, spread,
-                                        transposed)
+from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
+                                        move_axis, transposed)
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import (INEXACT, check_dtypes, check_same_dtypes, is_narrow,
-                                      nest)
+from minijax.primitives.slots import INEXACT, check_dtypes, check_same_dtypes, is_narrow, nest
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
@@ -45,14 +44,14 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
 
 # ── Algebra ──────────────────────────────────────────────────────────────────────────────────
 
-def flipped(x: Array) -> Array:
+def matrix_transpose(x: Array) -> Array:
     """Every matrix transposed."""
     return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
-    turned = flipped(x)
+    turned = matrix_transpose(x)
     return conj(turned) if is_complex(x) else turned
 
 
@@ -75,14 +74,14 @@ def upper_part(x: Array, offset: int = 0) -> Array:
 def masked(x: Array, test: Callable[[Any, Any], Any]) -> Array:
     """Every matrix with zeros where the test of row and column says no."""
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
-    mask = spread(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
+    mask = broadcast_at(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
     return comparison.select(mask, x, filled(0, x))
 
 
 def identity_like(x: Array) -> Array:
     """For each matrix the identity of its dtype and shape."""
     one = as_value(np.eye(x.shape[-2], x.shape[-1], dtype=x.dtype))
-    return spread(one, (x.ndim - 2, x.ndim - 1), x.shape)
+    return broadcast_at(one, (x.ndim - 2, x.ndim - 1), x.shape)
 
 
 # ── The family ───────────────────────────────────────────────────────────────────────────────
@@ -172,14 +171,14 @@ def fill_with_identities(b: Any, outputs: Sequence) -> None:
             b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
 
 
-def turn_back(b: Any, matrix: Any, out: Any) -> None:
+def store_transposed(b: Any, matrix: Any, out: Any) -> None:
     with nest(b, out.shape) as (i, j):
         out.store((i, j), b.load(matrix, (j, i)))
 
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────
 
-def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+def nonsingular(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Matrices without symmetries whose diagonals keep them far from singular."""
     x = np.cos(1.3 * np.arange(np.prod(shape, dtype=int)) ** 1.1).reshape(shape)
     return (x + 3 * np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
@@ -187,7 +186,7 @@ def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Symmetric positive definite matrices whose eigenvalues lie apart."""
-    x = spread_out(*shape)
+    x = nonsingular(*shape)
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
 
@@ -337,7 +336,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
     a = conj(a) if conjugate_a else a
-    a = flipped(a) if transpose_a else a
+    a = matrix_transpose(a) if transpose_a else a
     return product(a, x) if left_side else product(x, a)
 
 
@@ -381,15 +380,16 @@ def _solve_examples() -> list[Example]:
 
     def case(a: np.ndarray, b: np.ndarray, flags: str = "", dtype: Any = np.float64) -> tuple:
         return a.astype(dtype), b.astype(dtype), *(name in flags.split() for name in names.split())
-    a, single = spread_out(3, 3), np.float32
-    sides = [(spread_out(2, 3), ""), (spread_out(3, 2), "left_side"),
-             (spread_out(3, 1), "left_side")]
+    a, single = nonsingular(3, 3), np.float32
+    sides = [(nonsingular(2, 3), ""), (nonsingular(3, 2), "left_side"),
+             (nonsingular(3, 1), "left_side")]
     return table(
         names, *(case(a, b, f"{side} {flags}") for b, side in sides for flags in (
             "", "lower", "transpose_a", "lower transpose_a", "lower unit_diagonal")),
-        case(a, spread_out(3, 2), "left_side lower", single), case(a, spread_out(2, 3), "", single),
-        case(spread_out(2, 3, 3), spread_out(2, 3, 4), "left_side"),
-        case(spread_out(2, 3, 3), spread_out(2, 4, 3), "lower transpose_a"),
+        case(a, nonsingular(3, 2), "left_side lower", single),
+        case(a, nonsingular(2, 3), "", single),
+        case(nonsingular(2, 3, 3), nonsingular(2, 3, 4), "left_side"),
+        case(nonsingular(2, 3, 3), nonsingular(2, 4, 3), "lower transpose_a"),
         case(np.zeros((0, 0)), np.zeros((0, 2)), "left_side", single),
         case(a, np.zeros((3, 0)), "left_side lower", single))()
 

@@ -1,6 +1,6 @@
 """Primitives lu and solve: elimination with row exchanges, and systems of equations by it.
 
-Stands on `linalg`.  Chapter 24, *Loops and Numba*.
+Builds on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `lu`.
 """
 
@@ -14,9 +14,9 @@ from minijax.core import Array, Primitive, ShapedArray, Zero, cannot
 from minijax.primitives import ad_util, families, gather, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
-                                       factorization, flipped, identity_like, lower_part, masked,
-                                       of_each_matrix, product, spread_out, triangular_solve,
-                                       turn_back, upper_part)
+                                       factorization, identity_like, lower_part, masked,
+                                       matrix_transpose, nonsingular, of_each_matrix, product,
+                                       store_transposed, triangular_solve, upper_part)
 from minijax.primitives.slicing import pad, zero_of
 
 INT32 = np.dtype("int32")
@@ -52,7 +52,7 @@ def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
     """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
     factors, pivots, permutation = outs
     lower, upper = _square_factors(factors)
-    rows = gather.taken_along(t, permutation, t.ndim - 2)
+    rows = gather.take_along_axis(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
     slope = product(lower, lower_part(inside, -1)) + product(upper_part(inside), upper)
@@ -77,7 +77,7 @@ def _factor_lu(b: Any, lapack: Callable, matrix: Any, factors: Any, pivots: Any)
     b.store(exchanges, (1,), 0)
     with b.threads_of_ours(m * n > 64**2):
         lapack("getrf", m, n, matrix, m, exchanges)
-    turn_back(b, matrix, factors)
+    store_transposed(b, matrix, factors)
     # It counts from 1, so that a zero can only be the upper half of a library's longer integer.
     width = b.select(b.eq(b.load(exchanges, (1,)), 0), b.index(2), 1)
     with b.loop(min(m, n)) as k:
@@ -97,9 +97,9 @@ lu_p = factorization(
     jvp=factored(_lu_slopes),
     library=_lu_library,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(*shape)[..., ::-1, :].copy(),)
+        "", [(nonsingular(*shape)[..., ::-1, :].copy(),)
              for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
-        [(spread_out(80, 80),), (spread_out(90, 70),), (spread_out(40, 100),),
+        [(nonsingular(80, 80),), (nonsingular(90, 70),), (nonsingular(40, 100),),
          (np.zeros((2, 2)),), (np.zeros((0, 0)),), (np.zeros((2, 0)),)]))
 
 
@@ -184,7 +184,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 def _solve_program(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(a)
-    rows = gather.taken_along(b, permutation, b.ndim - 2)
+    rows = gather.take_along_axis(b, permutation, b.ndim - 2)
     inside = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, inside, left_side=True)
 
@@ -202,13 +202,13 @@ solve_p = equations(
     "solve",
     impl=_solve_impl,
     applied=product,
-    transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
+    transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(matrix_transpose(a), ct)),
     program=_solve_program,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),
-             (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1))],
-        [(np.zeros((0, 0)), np.zeros((0, 2))), (spread_out(3, 3), np.zeros((3, 0))),
-         (spread_out(70, 70), spread_out(70, 3))]))
+        "", [(nonsingular(3, 3)[::-1].copy(), nonsingular(3, 2)),
+             (nonsingular(2, 3, 3)[:, ::-1].copy(), nonsingular(2, 3, 1))],
+        [(np.zeros((0, 0)), np.zeros((0, 2))), (nonsingular(3, 3), np.zeros((3, 0))),
+         (nonsingular(70, 70), nonsingular(70, 3))]))
 
 
 def solve(a: Array, b: Array) -> Array:

@@ -1,6 +1,6 @@
 """How exact an operation is asked to be: products by algorithm, functions by tolerance.
 
-Stands on nothing but dtypes.  Here the CPU has one precision, and it is the highest.
+Builds on nothing but dtypes.  Here the CPU has one precision, and it is the highest.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/other.py`.
 """
 

@@ -1,6 +1,6 @@
 """Products of a row of groups of different sizes with a matrix each: `ragged_dot`.
 
-Stands on `contract`.  Each group's part of the left is masked out; one product does the rest.
+Builds on `contract`.  Each group's part of the left is masked out; one product does the rest.
 In JAX: `jax/_src/lax/lax.py` (`ragged_dot_general`).
 """
 
@@ -115,9 +115,9 @@ def _parts(x: Array, sizes: Array, axis: int) -> Array:
     shape = (sizes.shape[0], *x.shape)
     ends = reduce.cumsum(sizes)
     place = broadcasted_iota(sizes.dtype, shape, axis + 1)
-    start, end = (ad_util.spread(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
+    start, end = (ad_util.broadcast_at(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
     inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
-    copies = ad_util.spread(x, range(1, len(shape)), shape)
+    copies = ad_util.broadcast_at(x, range(1, len(shape)), shape)
     weak = x.weak_type and sizes.weak_type
     nothing = ad_util.repeated(0, copies.aval.update(weak_type=weak))
     return comparison.select(inside, copies, nothing)

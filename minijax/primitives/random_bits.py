@@ -1,6 +1,6 @@
 """Where random bits come from: Threefry-2x32, Philox-4x32, and the one-rounding `x*y + z`.
 
-Stands on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
+Builds on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 

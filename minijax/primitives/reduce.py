@@ -1,6 +1,6 @@
 """Many elements to one: reductions along some axes, and running totals along one of them.
 
-Stands on `ad_util`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
+Builds on `ad_util`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
 an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -25,7 +25,7 @@ from minijax.primitives.families import by_program, constant_in_all, kernel, per
 from minijax.primitives.joining import concatenate_p
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
-                                      computed_in, extremum_of_nothing, in_numpy, nest, widened)
+                                      computed_in, extremum_identity, in_numpy, nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -86,7 +86,7 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    start = extremum_of_nothing(op, x.dtype)
+    start = extremum_identity(op, x.dtype)
     return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 
 
@@ -290,7 +290,7 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
 def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
-    start = np.full(replaced(x.shape, axis, 1), extremum_of_nothing(op, x.dtype))
+    start = np.full(replaced(x.shape, axis, 1), extremum_identity(op, x.dtype))
     found = extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
                      np.concatenate([start, x], axis))
     return np.delete(found, 0, axis)

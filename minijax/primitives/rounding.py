@@ -1,6 +1,6 @@
 """Sign and size, whole numbers near a float, what is left over, and the floats nearby.
 
-Stands on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
+Builds on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
 In JAX: `jax/_src/lax/lax.py`.
 """
 

@@ -1,6 +1,6 @@
 """Products of numbers in blocks, each block with a scale: `scaled_dot`.
 
-Stands on `contract`.  Each scale is spread over its block; one product does the rest.
+Builds on `contract`.  Each scale is spread over its block; one product does the rest.
 In JAX: `jax/_src/lax/scaled_dot.py`.
 """
 
@@ -108,5 +108,5 @@ def _scaled(x: Array, scale: Any) -> Array:
         return x
     sizes = [size for n, m in zip(x.shape, scale.shape, strict=True)
              for size in (m, n // m if m else 1)]
-    spread = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
-    return mul(x, convert_element_type(reshape(spread, x.shape), dtypes.bfloat16))
+    blocks = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
+    return mul(x, convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))

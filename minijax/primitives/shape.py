@@ -1,6 +1,6 @@
 """The functions that move elements: broadcast, reshape, transpose; squeeze, reverse; and iota.
 
-Stands on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
+Builds on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
 index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, inverse, keeping, refuse, without)
+                                     check_sizes, expand_index, inverse, refuse, without)
 from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
@@ -157,7 +157,7 @@ squeeze_p = rearrangement(
     shape=_squeeze_shape,
     transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
     batch=batch_along("dimensions", removed=True),
-    source=lambda s, index, x, dimensions: x(keeping(
+    source=lambda s, index, x, dimensions: x(expand_index(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
     examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
                    (grid(0, 1, dtype=np.int32), (1,))))

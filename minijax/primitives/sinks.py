@@ -1,6 +1,6 @@
 """Primitive dce_sink: a use of a value, for the sake of which its equations are kept.
 
-Stands on `core`.  Chapter 06, *Programs as data*, reads programs.
+Builds on `core`.  Chapter 06, *Programs as data*, reads programs.
 In JAX: `jax/_src/lax/lax.py` (`dce_sink`).
 """
 

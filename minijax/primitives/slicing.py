@@ -1,6 +1,6 @@
 """Primitives that cut at places known beforehand, and put a margin around: slice, pad.
 
-Stands on `shape`.  Chapter 23, *An array is a function of an index*.
+Builds on `shape`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives import algebra, comparison, ad_util
-from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes,
-                                     refuse, replaced, with_item)
+from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes, refuse, replaced,
+                                     with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -203,12 +203,12 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
-    x = ad_util.batched_in_front(x, dims[0], axis.size)
+    x = ad_util.batch_to_front(x, dims[0], axis.size)
     config = ((0, 0, 0), *padding_config)
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
-    values = ad_util.spread(value, (0,), padded.shape)
+    values = ad_util.broadcast_at(value, (0,), padded.shape)
     return [comparison.select_n_p.bind(inside, values, padded)], [0]
 
 

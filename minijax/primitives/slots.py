@@ -1,6 +1,6 @@
 """What fills the slots of a block, and names no primitive: meanings, types, elements.
 
-Stands on `core`.  Chapters 02 to 04 show the columns of what is made of it.
+Builds on `core`.  Chapters 02 to 04 show the columns of what is made of it.
 In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 """
 
@@ -84,7 +84,7 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
         yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
-def extremum_of_nothing(op: str, dtype: Any) -> Any:
+def extremum_identity(op: str, dtype: Any) -> Any:
     """What no element is beyond: for a maximum -inf, the least number where there is no infinity,
     or False.
     """
@@ -262,7 +262,7 @@ def falling_bits(s: Any, x: Any) -> Any:
 
 # ── element ──────────────────────────────────────────────────────────────────────────────────
 
-def at_each(f: Formula) -> Callable[..., Any]:
+def pointwise(f: Formula) -> Callable[..., Any]:
     """One element of the result from the operands' elements at the same place."""
     def element(s: Any, index: tuple, *operands: Any, **params: Any) -> Any:
         return f(s, *(x(place(s, index, x.shape)) for x in operands), **params)

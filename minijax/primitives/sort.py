@@ -1,6 +1,6 @@
 """Order: sort, of several arrays at once, what is made of it, and where the extremum is.
 
-Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of an index*.
+Builds on `gather`, for its derivative.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -61,7 +61,7 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
     places = broadcasted_iota(np.int32, primals[0].shape, dimension)
     *outs, order = sort_p.bind(*primals, places, dimension=dimension, is_stable=is_stable,
                                num_keys=num_keys)
-    return outs, [t if isinstance(t, Zero) else gather.taken_along(t, order, dimension)
+    return outs, [t if isinstance(t, Zero) else gather.take_along_axis(t, order, dimension)
                   for t in tangents]
 
 
@@ -106,7 +106,7 @@ def _top_k_impl(x: np.ndarray, k: int, axis: int) -> list[np.ndarray]:
 def _top_k_jvp(primals: list, tangents: list, *, k: int, axis: int) -> tuple[list, list]:
     [x], [t] = primals, tangents
     values, places = top_k_p.bind(x, k=k, axis=axis)
-    return [values, places], [gather.taken_along(t, places, axis),
+    return [values, places], [gather.take_along_axis(t, places, axis),
                               Zero(places.aval.to_tangent_aval())]
 
 
@@ -292,7 +292,7 @@ def _approx_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, lis
     [x], [t] = primals, tangents
     values, places = approx_top_k_p.bind(x, **params)
     axis = canonical_axis(params["reduction_dimension"], x.ndim)
-    return [values, places], [gather.taken_along(t, places, axis),
+    return [values, places], [gather.take_along_axis(t, places, axis),
                               Zero(places.aval.to_tangent_aval())]
 
 

@@ -1,6 +1,6 @@
 """Primitives qr, eigh and svd, by LAPACK.
 
-Stands on `linalg`, `lu`.  Chapter 24, *Loops and Numba*.
+Builds on `linalg`, `lu`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -17,7 +17,8 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked,
-                                       of_each_matrix, product, spread_out, symmetric, turn_back)
+                                       nonsingular, of_each_matrix, product, store_transposed,
+                                       symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slots import nest
@@ -103,7 +104,7 @@ def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_ma
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
         lapack("orgqr", m, width, size, turned, m, scales, work, floats)
-    turn_back(b, turned, q)
+    store_transposed(b, turned, q)
 
 
 qr_p = factorization(
@@ -113,10 +114,10 @@ qr_p = factorization(
     jvp=factored(_qr_slopes),
     library=of_each_matrix(_factor_qr),
     examples=lambda: examples_of_matrices(
-        "full_matrices", [(spread_out(3, 3), True), (spread_out(2, 4, 2), False),
-                          (spread_out(2, 3), False), (spread_out(2, 3), True),
-                          (spread_out(1, 1), False), (spread_out(4, 2), True)],
-        [(spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
+        "full_matrices", [(nonsingular(3, 3), True), (nonsingular(2, 4, 2), False),
+                          (nonsingular(2, 3), False), (nonsingular(2, 3), True),
+                          (nonsingular(1, 1), False), (nonsingular(4, 2), True)],
+        [(nonsingular(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
 
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +146,7 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
     work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
     lapack("syevd", ord("V"), ord("L" if lower else "U"), n, matrix, n, b.address(values), work,
            floats, iwork, integers)
-    turn_back(b, matrix, vectors)
+    store_transposed(b, matrix, vectors)
 
 
 eigh_p = factorization(
@@ -258,7 +259,7 @@ def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: An
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
     lapack("gesdd", job, m, n, matrix, m, b.address(values), u, m, vt, right, work, floats, iwork)
     for found, out in zip((u, vt), vectors, strict=False):
-        turn_back(b, found, out)
+        store_transposed(b, found, out)
 
 
 svd_p = factorization(
@@ -268,8 +269,8 @@ svd_p = factorization(
     library=of_each_matrix(_factor_svd),
     examples=lambda: examples_of_matrices(
         "full_matrices compute_uv",
-        [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
-         (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)],
+        [(nonsingular(3, 3), True, True), (nonsingular(2, 4, 2), False, True),
+         (nonsingular(2, 3), False, True), (nonsingular(2, 3), False, False)],
         [(np.zeros((0, 0)), True, True), (np.zeros((2, 0)), False, True),
          (np.zeros((0, 2)), False, False)]))
 

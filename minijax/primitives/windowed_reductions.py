@@ -1,6 +1,6 @@
 """Windows that slide over an array, and what is joined in them: pooling, and its way back.
 
-Stands on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
+Builds on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/windowed_reductions.py`.
 """
 
@@ -18,21 +18,21 @@ from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
-                                      computed_in, extremum_of_nothing)
+                                      computed_in, extremum_identity)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
 
-def spanned(size: int, dilation: int) -> int:
+def dilate_dim(size: int, dilation: int) -> int:
     """How many places a number of elements take when those between are left out."""
     return (size - 1) * dilation + 1 if size else 0
 
 
-def windows_that_fit(n: int, size: int, stride: int, dilation: int = 1) -> int:
+def stride_dim(n: int, size: int, stride: int, dilation: int = 1) -> int:
     """How many windows there are in n places."""
-    return max((n - spanned(size, dilation)) // stride + 1, 0)
+    return max((n - dilate_dim(size, dilation)) // stride + 1, 0)
 
 
 def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
@@ -76,7 +76,7 @@ def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, wi
     """
     ones = (1,) * len(operand_shape)
     return tuple(
-        windows_that_fit(spanned(n, base) + sum(around), size, stride, dilation)
+        stride_dim(dilate_dim(n, base) + sum(around), size, stride, dilation)
         for n, size, stride, around, base, dilation in zip(
             operand_shape, window_dimensions, window_strides, padding, base_dilation or ones,
             window_dilation or ones, strict=True))
@@ -86,13 +86,13 @@ def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, wi
 
 def _windows_shape(x: ShapedArray, window_dimensions: Shape, window_strides: Shape,
                    window_dilation: Shape) -> Shape:
-    return tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
+    return tuple(map(stride_dim, x.shape, window_dimensions, window_strides,
                      window_dilation)) + window_dimensions
 
 
 def windows_impl(x: np.ndarray, window_dimensions: Shape, window_strides: Shape,
                   window_dilation: Shape) -> np.ndarray:
-    counts = tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
+    counts = tuple(map(stride_dim, x.shape, window_dimensions, window_strides,
                        window_dilation))
     places = [np.arange(count)[:, None] * stride + np.arange(size) * dilation
               for count, size, stride, dilation in zip(
@@ -145,7 +145,7 @@ def _overlap_impl(x: np.ndarray, shape: Shape, window_dimensions: Shape, window_
     rank = len(shape)
     out = np.zeros(shape, computed_in(x.dtype))
     for offset in np.ndindex(window_dimensions):
-        there = tuple(np.s_[k * dilation:k * dilation + spanned(count, stride):stride]
+        there = tuple(np.s_[k * dilation:k * dilation + dilate_dim(count, stride):stride]
                       for k, dilation, count, stride in zip(
                           offset, window_dilation, x.shape[:rank], window_strides, strict=True))
         last: Any = (..., *offset)
@@ -196,7 +196,7 @@ overlap_p = Primitive(
     examples=_overlap_examples)
 
 
-def in_windows(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
+def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
                ) -> Array:
     """Every window of an array with a value around it and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
@@ -229,20 +229,20 @@ def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
 
 @ForPrimitive
 def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-    args = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    args = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     more = {name: ((0, 0) if name == "padding" else 1, *sizes) if isinstance(sizes, tuple)
             else sizes for name, sizes in params.items()}
     return [p.bind(*args, **more)], [0]
 
 
-def surrounded(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
+def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
     """A value around an array and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     [out] = pad_p.impl(x, np.asarray(value, x.dtype), config)
     return out
 
 
-def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
+def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
               padding: Padding, base_dilation: Shape, window_dilation: Shape
               ) -> tuple[Any, list]:
     """The place that an element of a window has in the array, and whether it has one."""
@@ -254,7 +254,7 @@ def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides:
         if before > 0:
             inside = s.and_(inside, s.ge(place, 0))
         if after > 0:
-            inside = s.and_(inside, s.lt(place, spanned(n, base)))
+            inside = s.and_(inside, s.lt(place, dilate_dim(n, base)))
         if base != 1:
             inside = s.and_(inside, s.eq(s.rem(place, base), 0))
             place = s.div(place, base)
@@ -276,7 +276,7 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
     """
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
-        found = windows_impl(surrounded(
+        found = windows_impl(pad_array(
             x.astype(wide), identity(x.dtype), padding, base_dilation), **params)
         return [join(found, _inner(x.ndim)).astype(x.dtype)]
 
@@ -285,7 +285,7 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
         wide = computed_in(x.dtype)
 
         def term(*offset: Any) -> Any:
-            inside, places = places_in(s, index, offset, x.shape, window_strides, padding,
+            inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
                                        base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
                             lambda: s.const(identity(x.dtype), wide))
@@ -309,9 +309,9 @@ def _spread_back(ct: Array, x: Any, *, window_dimensions: Shape, window_strides:
     for n, count, size, stride, (before, _), base, dilation in zip(
             x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
             window_dilation, strict=True):
-        reach = spanned(size, dilation) - 1
+        reach = dilate_dim(size, dilation) - 1
         first = reach - before
-        around.append((first, spanned(n, base) + reach - spanned(count, stride) - first))
+        around.append((first, dilate_dim(n, base) + reach - dilate_dim(count, stride) - first))
     return reduce_window_sum_p.bind(
         ct, window_dimensions=window_dimensions, window_strides=base_dilation,
         padding=tuple(around), base_dilation=window_strides, window_dilation=window_dilation)
@@ -323,7 +323,7 @@ reduce_window_sum_p = _pooling(
     kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
 
 
-lowest, highest = (functools.partial(extremum_of_nothing, op) for op in ("max", "min"))
+lowest, highest = (functools.partial(extremum_identity, op) for op in ("max", "min"))
 
 
 # ── Where the extremum of a window stands, and what stands there in another array ────────────
@@ -333,19 +333,19 @@ def _first(operand: Array, select_prim: Primitive, padding: Padding, base_dilati
     """For every element of every window whether it is the first extremum."""
     name, outside = (("argmax", lowest) if select_prim is comparison.ge_p else ("argmin", highest))
     rank = operand.ndim
-    found = in_windows(operand, outside(operand.dtype), padding=padding,
+    found = windows_of(operand, outside(operand.dtype), padding=padding,
                        base_dilation=base_dilation, **params)
     flat = ad_util.reshaped(found, (*found.shape[:rank], math.prod(found.shape[rank:])))
     place = getattr(sort, f"{name}_p").bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
     every = broadcasted_iota(np.int32, flat.shape, rank)
-    same = comparison.eq(every, ad_util.spread(place, range(rank), flat.shape))
+    same = comparison.eq(every, ad_util.broadcast_at(place, range(rank), flat.shape))
     return ad_util.reshaped(same, found.shape)
 
 
 def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
                     base_dilation: Shape, **params: Shape) -> Array:
     inside = _first(operand, select_prim, padding, base_dilation, **params)
-    values = in_windows(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
+    values = windows_of(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
     kept = comparison.select(inside, values, ad_util.filled(0, values))
     return ad_util.reduce_sum_p.bind(kept, axes=_inner(operand.ndim))
 
@@ -355,7 +355,7 @@ def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, p
     ones = (1,) * operand.ndim
     params = {**params, "window_dilation": ones}
     inside = _first(operand, select_prim, padding, ones, **params)
-    values = ad_util.spread(source, range(source.ndim), inside.shape)
+    values = ad_util.broadcast_at(source, range(source.ndim), inside.shape)
     kept = comparison.select(inside, values, ad_util.filled(0, values))
     whole = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
     back = overlap_p.bind(kept, shape=whole, **params)
@@ -366,7 +366,7 @@ def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, p
 def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilation: Shape,
            **params: Shape) -> np.ndarray:
     rank, is_max = x.ndim, select_prim is comparison.ge_p
-    found = windows_impl(surrounded(
+    found = windows_impl(pad_array(
         x.astype(computed_in(x.dtype)), (lowest if is_max else highest)(x.dtype), padding,
         base_dilation), **params)
     flat = found.reshape(*found.shape[:rank], math.prod(found.shape[rank:]))
@@ -376,7 +376,7 @@ def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilatio
 
 def _gather_impl(t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
                  base_dilation: Shape, **params: Shape) -> list[np.ndarray]:
-    values = windows_impl(surrounded(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
+    values = windows_impl(pad_array(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
                           **params)
     inside = _which(x, select_prim, padding, base_dilation, **params)
     return [np.where(inside, values, 0).sum(_inner(x.ndim), dtype=values.dtype).astype(t.dtype)]
@@ -391,7 +391,7 @@ def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, 
     [back] = _overlap_impl(kept, tuple(
         n + sum(around) for n, around in zip(x.shape, padding, strict=True)), **params)
     inverse = tuple((-before, -after) for before, after in padding)
-    return [surrounded(back, 0, inverse, (1,) * x.ndim)]
+    return [pad_array(back, 0, inverse, (1,) * x.ndim)]
 
 
 def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **sizes: Any

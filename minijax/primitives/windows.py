@@ -1,6 +1,6 @@
 """Windows at computed places: which axes mean what, what is done outside, where places are.
 
-Stands on `axes`; `gather` reads through windows, `scatter` writes.  Chapter 14, *Out-of-bounds
+Builds on `axes`; `gather` reads through windows, `scatter` writes.  Chapter 14, *Out-of-bounds
 indexing*.  In JAX: `jax/_src/lax/slicing.py`.
 """
 

@@ -1,6 +1,6 @@
 """Complex numbers as pairs of real ones: what each operation on them does to their parts.
 
-Stands on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
+Builds on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
 Chapter 22.  In XLA: the elemental emitter of complex operations.
 """
 
@@ -67,7 +67,7 @@ class Pair:
         return Pair(filled(x.real, self.re), filled(x.imag, self.re))
 
 
-def each_of(z: Any, f: Callable[[Any], Any]) -> Any:
+def map_parts(z: Any, f: Callable[[Any], Any]) -> Any:
     """What f makes of both parts, or of what is real."""
     return Pair(f(z.re), f(z.im)) if isinstance(z, Pair) else f(z)
 
@@ -99,13 +99,13 @@ def is_infinite(z: Any) -> Any:
 
 def infinities(z: Pair) -> Pair:
     """1 for an infinite part, 0 for another, with its sign."""
-    return each_of(z, lambda x: copysign(where(is_infinite(x), 1, filled(0, x)), x))
+    return map_parts(z, lambda x: copysign(where(is_infinite(x), 1, filled(0, x)), x))
 
 
 def finite(z: Pair) -> Pair:
     """A large number for an infinite one: it has the same angle."""
     most = np.finfo(z.re.dtype).max / 4
-    return where(is_infinite(z), each_of(infinities(z), lambda x: x * most), z)
+    return where(is_infinite(z), map_parts(infinities(z), lambda x: x * most), z)
 
 
 def quotient(z: Pair, w: Pair) -> Pair:
@@ -130,7 +130,7 @@ def quotient(z: Pair, w: Pair) -> Pair:
 
 # ── Sizes and powers ─────────────────────────────────────────────────────────────────────────
 
-def moderating(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
+def scaling(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
                ) -> Callable[[int], Any]:
     """Powers of two, of the 6th by which x and y are multiplied their squares stay in range; of
     the -6th what was multiplied comes back, of the -3rd its root.  `of` may give their logarithm.
@@ -142,19 +142,19 @@ def moderating(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
 
 def size(z: Pair) -> Any:
     """The absolute value; nan where a part is."""
-    power = moderating(z.re, z.im)
+    power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
     return algebra.sqrt(x * x + y * y) * power(-6)
 
 
 def sign(z: Pair) -> Pair:
     length = size(z)
-    return where((z.re == 0) & (z.im == 0), z, each_of(z, lambda x: x / length))
+    return where((z.re == 0) & (z.im == 0), z, map_parts(z, lambda x: x / length))
 
 
 def root(z: Pair) -> Pair:
     """The square root in the right half-plane; the imaginary part keeps its sign."""
-    power = moderating(z.re, z.im)
+    power = scaling(z.re, z.im)
     x, y = abs(z.re) * power(6), abs(z.im) * power(6)
     large = algebra.sqrt((algebra.sqrt(x * x + y * y) + x) * .5)
     small = where((y == large) & (large + large == large), y, y / (large + large))
@@ -169,7 +169,7 @@ def sqrt(z: Pair) -> Pair:
 
 
 def integer_pow(z: Pair, y: int) -> Pair:
-    found = algebra.product_of_equals(z, abs(y)) if y else z.like(1)
+    found = algebra.power_by_squaring(z, abs(y)) if y else z.like(1)
     return found if y >= 0 else z.like(1) / found
 
 
@@ -197,7 +197,7 @@ def exp(z: Pair) -> Pair:
     large = z.re > k
     grown = analytic.exp(where(large, z.re - k, z.re))
     rest = where(large, math.exp(k), filled(1, z.re))
-    return each_of(at_angle(grown, grown, z.im), lambda x: x * rest)
+    return map_parts(at_angle(grown, grown, z.im), lambda x: x * rest)
 
 
 def expm1(z: Pair) -> Pair:
@@ -207,9 +207,9 @@ def expm1(z: Pair) -> Pair:
 
 def log_of(z: Pair, near: Any, more: Any) -> Pair:
     """The logarithm; near one that of the size is small, and comes from its square less one."""
-    power = moderating(z.re, z.im)
+    power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
-    back = moderating(z.re, z.im, lambda n: n * math.log(2))(-6)
+    back = scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
     far = analytic.log(x * x + y * y) * .5 + back
     return Pair(where(near, analytic.log1p(more) * .5, far), analytic.atan2(z.im, z.re))
 
@@ -289,12 +289,12 @@ def smaller(z: Pair, w: Pair) -> Pair:
 def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     if new_dtype.kind != "c":
         return converted(z.re, new_dtype, weak_type)
-    return each_of(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
+    return map_parts(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
 
 
 def dot_general(z: Any, w: Any, *, preferred_element_type: Any, **params: Any) -> Pair:
     dtype = preferred_element_type and real_dtype(preferred_element_type)
-    found = each_of(z, lambda x: each_of(w, lambda y: dot_general_p.bind(
+    found = map_parts(z, lambda x: map_parts(w, lambda y: dot_general_p.bind(
         x, y, preferred_element_type=dtype, **params)))
     return found.re + found.im.times_i() if isinstance(found.re, Pair) else found
 
@@ -348,7 +348,7 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
 
     def last(z: Pair, axis: int, shape: tuple[int, ...]) -> Pair:
         found, n = steps(z, axis), z.re.shape[axis]
-        return each_of(found, lambda x: reshaped(part(x, n, n + 1, axis), shape))
+        return map_parts(found, lambda x: reshaped(part(x, n, n + 1, axis), shape))
 
     def reduced(z: Pair, *, axes: tuple[int, ...]) -> Pair:
         """Many first in so many parts side by side."""
@@ -365,7 +365,7 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
     def running(z: Pair, *, axis: int, reverse: bool) -> Pair:
         def turned(x: Array) -> Array:
             return rev(x, (axis,)) if reverse else x
-        return each_of(steps(each_of(z, turned), axis),
+        return map_parts(steps(map_parts(z, turned), axis),
                        lambda x: turned(part(x, 1, x.shape[axis], axis)))
 
     def scattered(z: Pair, indices: Array, w: Pair, **params: Any) -> Pair:
@@ -398,7 +398,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "sqrt": sqrt,
     "rsqrt": lambda z: z.like(1) / sqrt(z),
     "exp": exp,
-    "exp2": lambda z: exp(each_of(z, lambda x: x * math.log(2))),
+    "exp2": lambda z: exp(map_parts(z, lambda x: x * math.log(2))),
     "expm1": expm1,
     "log": log,
     "log1p": log1p,

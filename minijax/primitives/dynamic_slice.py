@@ -1,6 +1,6 @@
 """Windows at places that may be traced: dynamic_slice and dynamic_update_slice.
 
-Stands on `shape`; batches become gathers and scatters.  Chapter 14, *Out-of-bounds indexing*.
+Builds on `shape`; batches become gathers and scatters.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
@@ -17,7 +17,8 @@ from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
 from minijax.primitives.comparison import lt_p, select_n_p
-from minijax.primitives.ad_util import batched_in_front, linear, repeated, spread, transposed, zeros
+from minijax.primitives.ad_util import (batch_to_front, broadcast_at, linear, repeated, transposed,
+                                        zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
@@ -131,7 +132,7 @@ def one_window(numbers: type, rank: int) -> dict[str, Any]:
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
     """Scalar start indices, some of them batched, as one index vector for each example."""
-    columns = [spread(i, () if d is None else (0,), (axis.size, 1))
+    columns = [broadcast_at(i, () if d is None else (0,), (axis.size, 1))
                for i, d in zip(starts, dims, strict=True)]
     return concatenate(columns, 1)
 
@@ -241,7 +242,7 @@ def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list
 
 def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
-    x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
+    x, update = (batch_to_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     return scatter_p.rule("batch")(
