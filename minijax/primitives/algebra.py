@@ -38,7 +38,6 @@ neg_p, neg = unary(
 
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
-    impl=np.add,
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
@@ -256,7 +255,6 @@ rsqrt_p, rsqrt = unary(
 
 cbrt_p, cbrt = unary(
     "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.", accurate=True,
-    impl=np.cbrt,
     derivative=lambda t, z, x: mul(t, mul(coefficient(1 / 3, x), integer_pow(z, -2))),
     examples=points((.5, 2.)))
 
@@ -350,14 +348,14 @@ def strong_zero(x: Array) -> Array:
 
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
-    impl=np.real, result=real_dtype,
+    result=real_dtype,
     derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
-    impl=np.imag, result=real_dtype,
+    result=real_dtype,
     derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))

@@ -30,29 +30,24 @@ def one(x: Array) -> Array:
 
 exp_p, exp = unary(
     "exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
-    impl=np.exp,
     derivative=lambda t, y, x: mul(t, y))
 
 exp2_p, exp2 = unary(
     "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
-    impl=np.exp2,
     derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = unary(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
-    impl=np.log,
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
 log1p_p, log1p = unary(
     "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=np.log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
 expm1_p, expm1 = unary(
     "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=np.expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
@@ -161,35 +156,29 @@ def pow(x: Any, y: Any) -> Any:
 
 sin_p, sin = unary(
     "sin", "The sine.", shows="0.0 -> 0.", accurate=True,
-    impl=np.sin,
     derivative=lambda t, y, x: mul(t, cos(x)))
 
 cos_p, cos = unary(
     "cos", "The cosine.", shows="0.0 -> 1.", accurate=True,
-    impl=np.cos,
     derivative=lambda t, y, x: neg(mul(t, sin(x))))
 
 tan_p, tan = unary(
     "tan", "The tangent.", shows="0.0 -> 0.", accurate=True,
-    impl=np.tan,
     derivative=lambda t, y, x: mul(t, add(coefficient(1, x), square(y))),
     examples=points((-1., 1.)))
 
 asin_p, asin = unary(
     "asin", "The angle in [-pi/2, pi/2] whose sine is x.", shows="0.0 -> 0.",
-    impl=np.arcsin,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(coefficient(1, x), square(x)))),
     examples=points((-.9, .9)))
 
 acos_p, acos = unary(
     "acos", "The angle in [0, pi] whose cosine is x.", shows="1.0 -> 0.",
-    impl=np.arccos,
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
 atan_p, atan = unary(
     "atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
-    impl=np.arctan,
     derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
@@ -217,33 +206,27 @@ atan2_p, atan2 = binary(
 
 sinh_p, sinh = unary(
     "sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
-    impl=np.sinh,
     derivative=lambda t, y, x: mul(t, cosh(x)))
 
 cosh_p, cosh = unary(
     "cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
-    impl=np.cosh,
     derivative=lambda t, y, x: mul(t, sinh(x)))
 
 tanh_p, tanh = unary(
     "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
-    impl=np.tanh,
     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
 asinh_p, asinh = unary(
     "asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
-    impl=np.arcsinh,
     derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
 acosh_p, acosh = unary(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",
-    impl=np.arccosh,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(square(x), one(x)))),
     examples=points((1.5, 3.)))
 
 atanh_p, atanh = unary(
     "atanh", "The number whose hyperbolic tangent is x.", shows="0.0 -> 0.",
-    impl=np.arctanh,
     derivative=lambda t, y, x: mul(integer_pow(add(one(x), x), -1), div(t, sub(one(x), x))),
     examples=points((-.9, .9)))
 

@@ -100,7 +100,7 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
       derivative: ``(tangent, result, x) -> tangent``; None: the result does not vary.
       shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
       accurate: whether users may say how exact it has to be; it always is as exact as it can be.
-      slots: others of `elementwise`; `impl` is a NumPy function.
+      slots: others of `elementwise`; `impl` is a NumPy function, by default the one of that name.
     """
     p = _of_numpy(name, [accepts], derivatives=[derivative], examples=examples, **slots)
 
@@ -132,6 +132,8 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
               **slots: Any) -> Primitive:
+    if impl is None and "element" not in slots:
+        impl = getattr(np, name, None)
     return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
 
 

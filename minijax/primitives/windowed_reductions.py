@@ -1,4 +1,4 @@
-"""Windows that slide over an array, and what is joined in them: pooling, and its way back.
+"""Windows that slide over an array, and reductions in them: pooling, and its transpose.
 
 Builds on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/windowed_reductions.py`.
@@ -13,8 +13,9 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
 from minijax.primitives import comparison, ad_util, sort
-from minijax.primitives.axes import Index, Outs, Shape, refuse, with_item
+from minijax.primitives.axes import Axes, Index, Outs, Shape, refuse, with_item
 from minijax.primitives.examples import grid, table
+from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
@@ -26,22 +27,22 @@ Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
 
 def dilate_dim(size: int, dilation: int) -> int:
-    """How many places a number of elements take when those between are left out."""
+    """The size of an axis whose elements are set `dilation` places apart."""
     return (size - 1) * dilation + 1 if size else 0
 
 
 def stride_dim(n: int, size: int, stride: int, dilation: int = 1) -> int:
-    """How many windows there are in n places."""
+    """How many windows fit into an axis of size n."""
     return max((n - dilate_dim(size, dilation)) // stride + 1, 0)
 
 
 def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
                     window_strides: Sequence[int], padding: Any) -> list[tuple[int, int]]:
-    """How much to add before and after each axis: "SAME" gives as many windows as strides.
+    """The padding before and after each axis; with "SAME" one window begins at every stride.
 
     Args:
       in_shape, window_shape, window_strides: a number for each axis.
-      padding: "VALID", "SAME" or "SAME_LOWER"; of an odd number the last has one more before.
+      padding: "VALID", "SAME" or "SAME_LOWER", which puts the odd element before the axis.
 
     >>> padtype_to_pads((5, 5), (2, 3), (1, 1), "SAME")
     [(0, 1), (1, 1)]
@@ -58,12 +59,12 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
     if kind not in ("SAME", "SAME_LOWER"):
         raise RuntimeError("Unrecognized padding type: expected 'VALID', 'SAME', or "
                            f"'SAME_LOWER', got {padding}.")
-    found = []
+    pads = []
     for n, size, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        whole = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
-        less, more = whole // 2, whole - whole // 2
-        found.append((less, more) if kind == "SAME" else (more, less))
-    return found
+        total = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if kind == "SAME" else (more, less))
+    return pads
 
 
 def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, window_strides: Shape,
@@ -110,7 +111,7 @@ def _windows_element(s: Any, index: Index, x: Any, window_dimensions: Shape, win
 
 
 def _batch_windows(axis: Axis, args: list, dims: list, **params: Shape) -> Outs:
-    """The batch axis has windows of one element, whose axis is taken away."""
+    """The windows have one element along the batch axis; its window axis is squeezed out."""
     [x], [dim] = args, dims
     out = windows_p.bind(x, **{name: with_item(sizes, dim, 1) for name, sizes in params.items()})
     return [squeeze_p.bind(out, dimensions=(x.ndim + dim,))], [dim]
@@ -131,12 +132,12 @@ windows_p = ad_util.rearrangement(
     examples=_WINDOWS)
 
 
-# ── The way back: elements of windows that lie over each other are added up ──────────────────
+# ── The transpose: overlapping elements of windows are added up ──────────────────────────────
 
 def _overlap_type(x: ShapedArray, shape: Shape, **params: Shape) -> list[ShapedArray]:
     whole = x.update(shape=shape)
     refuse((x.shape != _windows_shape(whole, **params),
-            f"windows of shape {x.shape} do not lie over an array of shape {shape}"))
+            f"windows of shape {x.shape} do not cover an array of shape {shape}"))
     return [whole]
 
 
@@ -198,7 +199,7 @@ overlap_p = Primitive(
 
 def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
                ) -> Array:
-    """Every window of an array with a value around it and between its elements."""
+    """Every window of an array that is padded with a value around and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     if any(map(any, config)):
         value = value if isinstance(value, Array) else ad_util.constant(value, x)
@@ -209,12 +210,13 @@ def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, 
 # ── Sums and extrema in windows ──────────────────────────────────────────────────────────────
 
 def check_windows(rank: int, sizes: dict[str, Any]) -> None:
-    for name, given in sizes.items():
-        refuse((len(given) != rank, f"reduce_window {name} must have one entry for each of the "
-                                    f"{rank} axes of the operand, got {given}."), error=ValueError)
-        refuse((name != "padding" and any(n < 1 for n in given),
+    for name, entries in sizes.items():
+        refuse((len(entries) != rank,
+                f"reduce_window {name} must have one entry for each of the {rank} axes of the "
+                f"operand, got {entries}."), error=ValueError)
+        refuse((name != "padding" and any(n < 1 for n in entries),
                 f"reduce_window {name} must have every element be strictly positive, got "
-                f"{given}."))
+                f"{entries}."))
 
 
 def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
@@ -236,7 +238,7 @@ def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: An
 
 
 def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
-    """A value around an array and between its elements."""
+    """An array padded with a value around and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     [out] = pad_p.impl(x, np.asarray(value, x.dtype), config)
     return out
@@ -245,7 +247,7 @@ def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape)
 def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
               padding: Padding, base_dilation: Shape, window_dilation: Shape
               ) -> tuple[Any, list]:
-    """The place that an element of a window has in the array, and whether it has one."""
+    """The array's index of an element of a window, and whether it lies inside the array."""
     inside, places = s.const(True, np.bool_), []
     for i, k, n, stride, (before, after), base, dilation in zip(
             index, offset, shape, window_strides, padding, base_dilation, window_dilation,
@@ -262,23 +264,22 @@ def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_st
     return inside, places
 
 
-def _inner(rank: int) -> tuple[int, ...]:
+def _window_axes(rank: int) -> Axes:
     return tuple(range(rank, 2 * rank))
 
 
-def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, accepts: tuple,
+def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *, accepts: tuple,
              jvp: Any, transpose: Any, kinds: Sequence[Any], dilated: Sequence[Any]) -> Primitive:
-    """A primitive that joins the elements of each window; what lies outside changes nothing.
+    """A primitive that reduces each window; padding is the identity of the operation.
 
     Args:
-      op, join: the operation by its name, and NumPy's.
-      identity: what changes nothing in a dtype.
+      op, reduce: the scalar operation by its name, and NumPy's reduction.
+      identity: the identity of the operation in a dtype.
     """
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
-        found = windows_impl(pad_array(
-            x.astype(wide), identity(x.dtype), padding, base_dilation), **params)
-        return [join(found, _inner(x.ndim)).astype(x.dtype)]
+        padded = pad_array(x.astype(wide), identity(x.dtype), padding, base_dilation)
+        return [reduce(windows_impl(padded, **params), _window_axes(x.ndim)).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
@@ -289,7 +290,7 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
                                        base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
                             lambda: s.const(identity(x.dtype), wide))
-        return Reduction(op, wide, window_dimensions, term, lambda found: s.convert(found, x.dtype))
+        return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
 
     examples = table(
         "window_dimensions window_strides padding base_dilation window_dilation",
@@ -302,104 +303,74 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
                      transpose=transpose, batch=_batch_pooled, element=element, examples=examples)
 
 
-def _spread_back(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
+def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                  padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
-    """What the elements of a window had in its sum: sums of cotangents, in windows again."""
-    around = []
+    """The sum of the cotangents of all windows that hold an element: a windowed sum again."""
+    pads = []
     for n, count, size, stride, (before, _), base, dilation in zip(
             x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
             window_dilation, strict=True):
         reach = dilate_dim(size, dilation) - 1
         first = reach - before
-        around.append((first, dilate_dim(n, base) + reach - dilate_dim(count, stride) - first))
+        pads.append((first, dilate_dim(n, base) + reach - dilate_dim(count, stride) - first))
     return reduce_window_sum_p.bind(
         ct, window_dimensions=window_dimensions, window_strides=base_dilation,
-        padding=tuple(around), base_dilation=window_strides, window_dilation=window_dilation)
+        padding=tuple(pads), base_dilation=window_strides, window_dilation=window_dilation)
 
 
 reduce_window_sum_p = _pooling(
     "reduce_window_sum", "add", np.sum, lambda dtype: 0, accepts=NUMBER, jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_spread_back),
+    transpose=ad_util.transposed(_window_sum_cotangent),
     kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
 
 
 lowest, highest = (functools.partial(extremum_identity, op) for op in ("max", "min"))
 
 
-# ── Where the extremum of a window stands, and what stands there in another array ────────────
+# ── The position of each window's extremum, and the elements of another array there ──────────
 
-def _first(operand: Array, select_prim: Primitive, padding: Padding, base_dilation: Shape,
-           **params: Shape) -> Array:
+def _is_first_extremum(operand: Array, select_prim: Primitive, padding: Padding,
+                       base_dilation: Shape, **params: Shape) -> Array:
     """For every element of every window whether it is the first extremum."""
-    name, outside = (("argmax", lowest) if select_prim is comparison.ge_p else ("argmin", highest))
+    arg_p, identity = ((sort.argmax_p, lowest) if select_prim is comparison.ge_p else
+                       (sort.argmin_p, highest))
     rank = operand.ndim
-    found = windows_of(operand, outside(operand.dtype), padding=padding,
-                       base_dilation=base_dilation, **params)
-    flat = ad_util.reshaped(found, (*found.shape[:rank], math.prod(found.shape[rank:])))
-    place = getattr(sort, f"{name}_p").bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
-    every = broadcasted_iota(np.int32, flat.shape, rank)
-    same = comparison.eq(every, ad_util.broadcast_at(place, range(rank), flat.shape))
-    return ad_util.reshaped(same, found.shape)
+    windows = windows_of(operand, identity(operand.dtype), padding=padding,
+                         base_dilation=base_dilation, **params)
+    flat = ad_util.reshaped(windows, (*windows.shape[:rank], math.prod(windows.shape[rank:])))
+    first = arg_p.bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
+    is_first = comparison.eq(broadcasted_iota(np.int32, flat.shape, rank),
+                             ad_util.broadcast_at(first, range(rank), flat.shape))
+    return ad_util.reshaped(is_first, windows.shape)
 
 
 def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
                     base_dilation: Shape, **params: Shape) -> Array:
-    inside = _first(operand, select_prim, padding, base_dilation, **params)
+    is_first = _is_first_extremum(operand, select_prim, padding, base_dilation, **params)
     values = windows_of(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
-    kept = comparison.select(inside, values, ad_util.filled(0, values))
-    return ad_util.reduce_sum_p.bind(kept, axes=_inner(operand.ndim))
+    selected = comparison.select(is_first, values, ad_util.filled(0, values))
+    return ad_util.reduce_sum_p.bind(selected, axes=_window_axes(operand.ndim))
 
 
 def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
                      **params: Shape) -> Array:
     ones = (1,) * operand.ndim
     params = {**params, "window_dilation": ones}
-    inside = _first(operand, select_prim, padding, ones, **params)
-    values = ad_util.broadcast_at(source, range(source.ndim), inside.shape)
-    kept = comparison.select(inside, values, ad_util.filled(0, values))
-    whole = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
-    back = overlap_p.bind(kept, shape=whole, **params)
-    return pad_p.bind(back, ad_util.constant(0, back), padding_config=tuple(
+    is_first = _is_first_extremum(operand, select_prim, padding, ones, **params)
+    values = ad_util.broadcast_at(source, range(source.ndim), is_first.shape)
+    selected = comparison.select(is_first, values, ad_util.filled(0, values))
+    shape = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
+    padded = overlap_p.bind(selected, shape=shape, **params)
+    return pad_p.bind(padded, ad_util.constant(0, padded), padding_config=tuple(
         (-before, -after, 0) for before, after in padding))
-
-
-def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilation: Shape,
-           **params: Shape) -> np.ndarray:
-    rank, is_max = x.ndim, select_prim is comparison.ge_p
-    found = windows_impl(pad_array(
-        x.astype(computed_in(x.dtype)), (lowest if is_max else highest)(x.dtype), padding,
-        base_dilation), **params)
-    flat = found.reshape(*found.shape[:rank], math.prod(found.shape[rank:]))
-    place = (np.argmax if is_max else np.argmin)(flat, rank)
-    return (np.arange(flat.shape[-1]) == place[..., None]).reshape(found.shape)
-
-
-def _gather_impl(t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
-                 base_dilation: Shape, **params: Shape) -> list[np.ndarray]:
-    values = windows_impl(pad_array(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
-                          **params)
-    inside = _which(x, select_prim, padding, base_dilation, **params)
-    return [np.where(inside, values, 0).sum(_inner(x.ndim), dtype=values.dtype).astype(t.dtype)]
-
-
-def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
-                  **params: Shape) -> list[np.ndarray]:
-    ones = (1,) * x.ndim
-    params = {**params, "window_dilation": ones}
-    inside = _which(x, select_prim, padding, ones, **params)
-    kept = np.where(inside, np.expand_dims(source, _inner(x.ndim)), source.dtype.type(0))
-    [back] = _overlap_impl(kept, tuple(
-        n + sum(around) for n, around in zip(x.shape, padding, strict=True)), **params)
-    inverse = tuple((-before, -after) for before, after in padding)
-    return [pad_array(back, 0, inverse, (1,) * x.ndim)]
 
 
 def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **sizes: Any
                   ) -> list[ShapedArray]:
     check_dtypes(select_prim.name, [x], [ORDERED])
-    wanted = reduce_window_shape_tuple(x.shape, **sizes)
-    refuse((source.shape != wanted, "select_and_scatter_add takes one element for each window, "
-                                    f"{wanted}, but the source has shape {source.shape}"))
+    shape = reduce_window_shape_tuple(x.shape, **sizes)
+    refuse((source.shape != shape, "select_and_scatter_add takes one element for each window, "
+                                   f"{shape}, but the source has shape {source.shape}"))
     return [source.update(shape=x.shape, weak_type=source.weak_type and x.weak_type)]
 
 
@@ -418,22 +389,22 @@ def _scatter_cotangent(ct: Array, source: Any, x: Array, **params: Any) -> Array
 
 
 def _selected_examples(scatter: bool) -> list[Example]:
-    found = []
+    cases = []
     for prim in (comparison.ge_p, comparison.le_p):
         for size, stride, around in [((2, 3), (2, 1), ((0, 0), (1, 1))),
                                      ((2, 2), (2, 2), ((0, 1), (1, 0)))]:
             x = np.sin(7 * np.arange(20, dtype=np.float32)).reshape(4, 5)
             source = grid(*reduce_window_shape_tuple(x.shape, size, stride, around))
             ones = {} if scatter else {"base_dilation": (1, 1), "window_dilation": (1, 1)}
-            found.append(Example((source if scatter else grid(4, 5), x), {
+            cases.append(Example((source if scatter else grid(4, 5), x), {
                 "select_prim": prim, "window_dimensions": size, "window_strides": stride,
                 "padding": around, **ones}))
-    return found
+    return cases
 
 
 select_and_gather_add_p = Primitive(
     "select_and_gather_add",
-    impl=_gather_impl,
+    impl=by_program(_gather_program),
     abstract_eval=_pooled_type("select_and_gather_add", ORDERED),
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_gather_cotangent),
@@ -443,7 +414,7 @@ select_and_gather_add_p = Primitive(
 
 select_and_scatter_add_p = Primitive(
     "select_and_scatter_add",
-    impl=_scatter_impl,
+    impl=by_program(_scatter_program),
     abstract_eval=_scatter_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_scatter_cotangent),
