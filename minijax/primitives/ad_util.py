@@ -1,6 +1,6 @@
 """What rules and interpreters emit: five linear operations, zeros, sums, moved and new axes.
 
-Builds on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04 and 23.
+Builds on `axes` and `slots`; all other primitives build on it.  Chapters 03, 04 and 23.
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
@@ -13,8 +13,8 @@ from minijax import dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
                           Zero)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below, check_sizes,
-                                     expand_index, inverse, with_item, without)
+from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_without, batched_axes,
+                                     check_sizes, expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
@@ -23,7 +23,7 @@ from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broad
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
 def zeros(aval: ShapedArray) -> Array:
-    """An array of zeros of the given type, as a program makes it: one scalar, broadcast."""
+    """An array of zeros of this type, as a program makes it: one scalar, broadcast."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, bool), aval)
     return repeated(0, aval)
@@ -40,12 +40,12 @@ def constant(value: Any, x: Array) -> Array:
 
 
 def coefficient(value: Any, x: Array) -> Array:
-    """The same in a derivative; weak where `x` is a weak scalar, not a weak array."""
+    """A constant of a derivative: weak only where `x` is a weak scalar."""
     return repeated(value, x.aval.update(shape=(), weak_type=x.weak_type and not x.shape))
 
 
 def repeated(value: Any, aval: ShapedArray) -> Array:
-    """An array of one number, of the given type."""
+    """An array of this type, filled with one number."""
     scalar = ArrayImpl(np.array(value, aval.dtype), aval.update(shape=()), is_literal=True)
     return broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
 
@@ -71,7 +71,7 @@ def add_cotangents(x: Any, y: Any) -> Any:
     return add_any_p.bind(x, y)
 
 
-# ── Axes: moved, new, stretched ──────────────────────────────────────────────────────────────
+# ── Axes: moved, new, broadcast ──────────────────────────────────────────────────────────────
 
 def move_axis(x: Array, source: int, destination: int) -> Array:
     source, destination = source % x.ndim, destination % x.ndim
@@ -82,13 +82,13 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
 
 
 def broadcast_batch(x: Array, dim: int, size: int) -> Array:
-    """`x`, repeated along a new axis at `dim`."""
+    """`x`, broadcast along a new axis at `dim`."""
     return broadcast_at(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
 
 
-def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
-    """`x` with its batch axis at `wanted`; repeated along a new one if it had none."""
-    return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
+def batch_to(x: Array, dim: Dim, destination: int, size: int) -> Array:
+    """`x` with its batch axis moved there; broadcast along a new one if it has none."""
+    return broadcast_batch(x, destination, size) if dim is None else move_axis(x, dim, destination)
 
 
 def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
@@ -96,7 +96,7 @@ def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
 
 
 def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
-    """`x` with its axes at `dims` of a result of this shape."""
+    """`x` broadcast to a shape, of which its own axes are at `dims`."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
 
 
@@ -105,7 +105,7 @@ def reshaped(x: Array, shape: Shape) -> Array:
 
 
 def broadcast_to(x: Array, shape: Shape) -> Array:
-    """`x` repeated to the shape of an elementwise result it takes part in."""
+    """An operand of an elementwise operation, broadcast to the shape of the result."""
     if x.shape == shape:
         return x
     kept = tuple(d for d in range(x.ndim) if x.shape[d] == shape[d])
@@ -113,7 +113,7 @@ def broadcast_to(x: Array, shape: Shape) -> Array:
 
 
 def unbroadcast(ct: Array, shape: Shape) -> Array:
-    """The sum of a cotangent over what `broadcast_to` repeated."""
+    """The cotangent of an operand: the sum over the axes that `broadcast_to` repeated."""
     if ct.shape == shape:
         return ct
     axes = [d for d in range(ct.ndim) if not shape or shape[d] != ct.shape[d]]
@@ -123,9 +123,9 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
 # ── Rules of what is linear ──────────────────────────────────────────────────────────────────
 
 def linear(*places: int, but: Sequence[int] = ()) -> Any:
-    """The derivative of what is linear in these arguments together: itself, of their tangents.
+    """The derivative of an operation that is linear in these arguments jointly.
 
-    Without places, in all arguments but some.
+    Without places, it is linear in all arguments but some.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
@@ -137,20 +137,20 @@ def linear(*places: int, but: Sequence[int] = ()) -> Any:
 
 
 def transposed(*rules: Callable | None) -> Callable[..., list]:
-    """A transpose rule from one rule for each argument it may be linear in.
+    """A transpose rule from one rule for each argument in which the operation may be linear.
 
     A rule is ``(cotangent, *arguments, **params) -> cotangent``; None: never linear in it.
     """
     def transpose(cotangents: list, *args: Any, **params: Any) -> list:
         [ct] = cotangents
-        found: list[Any] = [None] * len(args)
+        arg_cotangents: list[Any] = [None] * len(args)
         for i, x in enumerate(args):
             if isinstance(x, Undefined):
                 rule = rules[i] if i < len(rules) else None
                 if rule is None:
                     raise NotImplementedError(f"the operation is not linear in argument {i}")
-                found[i] = unbroadcast(rule(ct, *args, **params), x.aval.shape)
-        return found
+                arg_cotangents[i] = unbroadcast(rule(ct, *args, **params), x.aval.shape)
+        return arg_cotangents
     return transpose
 
 
@@ -158,7 +158,7 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
 
 @ForPrimitive
 def batch_elementwise(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-    """Operands stretch: align the batch axes, add axes of one."""
+    """Operands broadcast: align the batch axes, and add axes of size one."""
     ranked = [(x.shape, d) for x, d in zip(args, dims, strict=True) if x.ndim]
     if ranked.count(ranked[0]) == len(ranked):
         return [p.bind(*args, **params)], [ranked[0][1]]
@@ -185,9 +185,9 @@ def batch_along(name: str, removed: bool = False) -> Any:
         [x], [dim] = args, dims
         axes = params[name]
         is_one = isinstance(axes, int)
-        axes = above((axes,) if is_one else axes, dim)
+        axes = batched_axes((axes,) if is_one else axes, dim)
         outs = p.bind_list(x, **params | {name: axes[0] if is_one else axes})
-        return outs, [below(axes, dim) if removed else dim] * len(outs)
+        return outs, [batch_dim_without(axes, dim) if removed else dim] * len(outs)
     return batch
 
 
@@ -203,12 +203,12 @@ def batch_in_front(name: str = "") -> Any:
     return batch
 
 
-# ── The families of what moves elements, and of what adds them up ────────────────────────────
+# ── The families of rearrangements and of reductions ─────────────────────────────────────────
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
                   examples: Examples) -> Primitive:
-    """A primitive that moves the elements of one array.
+    """A primitive that rearranges the elements of one array.
 
     Args:
       name: as a jaxpr prints it.
@@ -232,7 +232,7 @@ def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable
 
 def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = NUMBER, jvp: Any,
               transpose: Any = NOT_LINEAR) -> Primitive:
-    """A primitive that joins all elements along `axes` by one associative operation.
+    """A primitive that reduces along `axes` by an associative operation.
 
     Args:
       name: as a jaxpr prints it.
@@ -248,20 +248,20 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
                          lambda *inner: widened(s, x(expand_index(index, axes, inner))),
-                         lambda total: s.const(of_nothing(x), x.dtype) if has_none(x, axes)
+                         lambda total: s.const(identity(x), x.dtype) if has_none(x, axes)
                          else s.convert(total, x.dtype))
 
     def has_none(x: Any, axes: Axes) -> bool:
         return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)
 
-    def of_nothing(x: Any) -> Any:
+    def identity(x: Any) -> Any:
         return extremum_identity(op, x.dtype)  # not infinite where x could not be
 
     joined = in_numpy(lambda x, axes: impl(x, axes))
 
     def meaning(x: np.ndarray, axes: Axes) -> list:
         if has_none(x, axes):
-            return [np.full(without(x.shape, axes), of_nothing(x))]
+            return [np.full(without(x.shape, axes), identity(x))]
         return joined(x, axes=axes)
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
@@ -270,7 +270,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
 
 def check_axes(x: ShapedArray, axes: Axes) -> None:
-    """Refuse axes that `x` does not have, or has once.
+    """Refuse axes that `x` does not have, and repeated ones.
 
     Raises:
       ValueError: naming the axes.
@@ -297,7 +297,7 @@ transpose_p = rearrangement(
     shape=_transpose_shape,
     transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
     batch=lambda axis, args, dims, permutation: (
-        [transpose_p.bind(*args, permutation=(*dims, *above(permutation, *dims)))], [0]),
+        [transpose_p.bind(*args, permutation=(*dims, *batched_axes(permutation, *dims)))], [0]),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
     examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
                    (grid(0, 3, dtype=np.int32), (1, 0))))
@@ -364,7 +364,7 @@ broadcast_in_dim_p = rearrangement(
     shape=_broadcast_shape,
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
-        [broadcast_at(move_axis(args[0], dims[0], 0), (0, *above(broadcast_dimensions, 0)),
+        [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
                 (axis.size, *shape))], [0]),
     source=_broadcast_element,
     examples=table(
@@ -409,8 +409,9 @@ reduce_sum_p = reduction(
 
 
 def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
-    """The derivative of a sum: of both terms as one equation; where the first is constant,
-    `second` is what the other adds.
+    """The derivative of a sum: one equation for both terms.
+
+    Where the first term is constant, `second` takes the tangent of the other to the result's.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list) -> Outs:
@@ -421,8 +422,8 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
     return jvp
 
 
-# What interpreters add cotangents and tangents with; users write `add`.  A sum is as weak as what
-# it began with.
+# Interpreters add tangents and cotangents with it; users write `add`.  Its weak type is that of the
+# first operand.
 add_any_p = Primitive(
     "add_any",
     impl=in_numpy(np.add),

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
 from minijax.primitives import convert, ad_util, families, summation
-from minijax.primitives.axes import Axes, above, as_dims, refuse, without
+from minijax.primitives.axes import Axes, batched_axes, as_dims, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.slots import Reduction, all_weak, computed_in, real_dtype
@@ -165,7 +165,7 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
 
 def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensions,
                **params: Any) -> tuple[list, list]:
-    contract, batch = ([axes if d is None else above(axes, d)
+    contract, batch = ([axes if d is None else batched_axes(axes, d)
                         for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)
     if None not in dims:  # one more batch axis, the first; otherwise a free axis of one side
         batch = [(d, *axes) for d, axes in zip(dims, batch, strict=True)]

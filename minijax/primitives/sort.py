@@ -299,7 +299,7 @@ def _approx_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, lis
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
     [x], [dim] = args, dims
     axis = canonical_axis(params["reduction_dimension"], x.ndim - 1)
-    shifted = params | {"reduction_dimension": ad_util.above((axis,), dim)[0]}
+    shifted = params | {"reduction_dimension": ad_util.batched_axes((axis,), dim)[0]}
     return approx_top_k_p.bind(x, **shifted), [dim, dim]
 
 

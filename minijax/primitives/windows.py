@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import ShapedArray
-from minijax.primitives.axes import Index, Shape, above, as_int64, refuse, without
+from minijax.primitives.axes import Index, Shape, batched_axes, as_int64, refuse, without
 from minijax.primitives.slots import check_same_dtypes, numpy_scalars
 
 
@@ -68,7 +68,7 @@ def batched_numbers(dnums: Numbers, operand_too: bool, indices_too: bool) -> Num
     the batch is one more axis of the indices.
     """
     window, hidden, components, batching, paired = (
-        above(dims, 0) if too else tuple(dims) for dims, too in zip(
+        batched_axes(dims, 0) if too else tuple(dims) for dims, too in zip(
             dnums, (True, operand_too, operand_too, operand_too, indices_too), strict=True))
     if operand_too and indices_too:
         batching, paired = (0, *batching), (0, *paired)
