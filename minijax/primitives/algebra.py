@@ -1,4 +1,4 @@
-"""Sums, products, extrema, roots, whole powers and parts of complex numbers, place by place.
+"""Elementwise sums, products, extrema, roots and integer powers; parts of complex numbers.
 
 Builds on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
 In JAX: `jax/_src/lax/lax.py`.
@@ -51,7 +51,7 @@ sub_p, sub = binary(
 
 
 def _product(x: np.ndarray, y: np.ndarray) -> Any:
-    """NumPy's; complex numbers that are not finite as compiled code rounds and overflows."""
+    """NumPy's product; of complex numbers that are not finite, the compiled formula's."""
     z = np.multiply(x, y)
     if z.dtype.kind != "c" or np.isfinite(z).all():
         return z
@@ -90,7 +90,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
 
 
 def _upper_half(x: Any, y: Any) -> Any:
-    """The upper half of a product, from the products of halves of the factors."""
+    """The upper half of a product, from the products of the factors' halves."""
     half = 4 * x.dtype.itemsize
     low = x.const((1 << half) - 1)
     x_low, x_high, y_low, y_high = x & low, x >> half, y & low, y >> half
@@ -123,22 +123,21 @@ def in_parts(real: Any, imag: Any) -> Any:
 
 
 def _complex_quotient(x: Any, y: Any) -> Any:
-    """NumPy's, but infinite where only x is or y is zero, and zero where only y is infinite.
-
-    NumPy gives nan + nan j there; C's annex G has these numbers.
+    """NumPy's quotient; C's annex G where NumPy gives nan: infinite where only x is or y is zero,
+    and zero where only y is infinite.
     """
-    found = np.divide(x, y)
-    lost = np.isnan(found.real) & np.isnan(found.imag) | (y == 0)
-    if not lost.any():
-        return found
-    ways = (  # where, and a size and the direction of the quotient there
+    out = np.divide(x, y)
+    is_nan = np.isnan(out.real) & np.isnan(out.imag) | (y == 0)
+    if not is_nan.any():
+        return out
+    cases = (  # a mask, then the length and the direction of the quotient there
         (np.isinf(x) & np.isfinite(y), np.inf, _infinities(x) * np.conj(y)),
         (np.isfinite(x) & np.isinf(y), 0., x * np.conj(_infinities(y))),
         ((y == 0) & ~(np.isnan(x.real) & np.isnan(x.imag)), np.copysign(np.inf, y.real), x))
-    for case, size, z in ways:
-        there = in_parts(size * z.real, size * z.imag).astype(found.dtype)
-        found = np.where(lost & case, there, found)
-    return found
+    for mask, length, z in cases:
+        limit = in_parts(length * z.real, length * z.imag).astype(out.dtype)
+        out = np.where(is_nan & mask, limit, out)
+    return out
 
 
 def _infinities(z: Any) -> Any:
@@ -156,7 +155,7 @@ div_p, div = binary(
     shows="-7, 2 -> -3")
 
 
-# ── The larger, the smaller ──────────────────────────────────────────────────────────────────
+# ── Maximum and minimum ──────────────────────────────────────────────────────────────────────
 
 def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
     """The part of a tangent that reaches the extremum z; halves where x and y are equal."""
@@ -165,28 +164,27 @@ def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 
 def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
-    """What ``run(ufunc, *arrays)`` gives for the larger of two numbers, or the smaller.
+    """``run(ufunc, *arrays)`` for a ufunc that takes the larger of two numbers, or the smaller.
 
-    NumPy's ufunc takes -0 and +0 for equal; here -0 is below, as in the compiled form.  Of complex
-    numbers it chooses as we do, but where parts are nan or zero.
+    To NumPy's ufunc -0 and +0 are equal; here -0 is smaller, as in the compiled form.  Of complex
+    numbers NumPy's choice differs where parts are nan or zero.
 
     Args:
       op: "max" or "min".
       run: calls a method of the ufunc: `reduce`, `accumulate`, `at`.
-      arrays: what it takes; a scalar is where it starts.
+      arrays: its arguments; a scalar is an initial value.
     """
     if is_complex(arrays[0]) and not all(
             np.all((x == x) & (x.real != 0) & (x.imag != 0)) for x in arrays if x.ndim):
         ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
-        found = run(ufunc, *(x.astype(object) for x in arrays))
-        return np.asarray(found, arrays[0].dtype)
-    found = run(np.maximum if op == "max" else np.minimum, *arrays)
-    if not dtypes.issubdtype(found.dtype, np.floating) or not np.any(found == 0):
-        return found
-    wins = np.positive if op == "max" else np.negative
-    won = run(np.logical_or, *((x == 0) & ~np.signbit(wins(x)) for x in arrays))
-    zero = wins(np.where(won, found.dtype.type(0), -found.dtype.type(0)))
-    return np.where(found == 0, zero, found)
+        return np.asarray(run(ufunc, *(x.astype(object) for x in arrays)), arrays[0].dtype)
+    out = run(np.maximum if op == "max" else np.minimum, *arrays)
+    if not dtypes.issubdtype(out.dtype, np.floating) or not np.any(out == 0):
+        return out
+    preferred = np.positive if op == "max" else np.negative
+    has_preferred = run(np.logical_or, *((x == 0) & ~np.signbit(preferred(x)) for x in arrays))
+    zero = preferred(np.where(has_preferred, out.dtype.type(0), -out.dtype.type(0)))
+    return np.where(out == 0, zero, out)
 
 
 def _beyond(op: str, x: Any, y: Any) -> Any:
@@ -197,7 +195,7 @@ def _beyond(op: str, x: Any, y: Any) -> Any:
 
 
 def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primitive, Callable]:
-    """NumPy's, but it orders -0 below +0, as the compiled form does."""
+    """NumPy's extremum, but -0 is smaller than +0, as in the compiled form."""
     def impl(x: Any, y: Any) -> Any:
         if is_complex(x):
             return np.where(_beyond(op, x, y), x, y)
@@ -216,7 +214,8 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
 
 def _square(x: Any) -> Any:
-    """NumPy's, and of complex numbers by factors, whose difference does not overflow."""
+    """NumPy's square; of complex numbers a product of factors, whose difference does not overflow.
+    """
     if not is_complex(x):
         return np.square(x)
     a, b = x.real, x.imag
@@ -232,7 +231,7 @@ square_p, square = unary(
     examples=points_and_integers((-2., 2.)))
 
 def _square_root(x: Any) -> Any:
-    """NumPy's, but that of a real number has no sign of an imaginary zero."""
+    """NumPy's root; that of a real number has no sign of an imaginary zero."""
     root = np.sqrt(x)
     if not is_complex(x):
         return root
@@ -260,7 +259,7 @@ cbrt_p, cbrt = unary(
 
 
 def power_by_squaring(x: Any, count: int) -> Any:
-    """x to a positive power by squaring, in XLA's order of multiplications."""
+    """x to a positive power, in XLA's order of multiplications."""
     result = None
     while count:
         if count & 1:
@@ -325,24 +324,24 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-# ── Complex numbers: made of parts, and their parts ──────────────────────────────────────────
+# ── Complex numbers and their parts ──────────────────────────────────────────────────────────
 
 PARTS = (np.float32, np.float64)
 
 
 def _complex_examples(count: int) -> list[Example]:
     """Complex arguments, or `count` real ones."""
-    found = []
+    examples = []
     for dtype in (np.complex64, np.complex128):
         z: Any = np.array([[1 + 2j, -3j], [4, 0]], dtype)
         parts = (z, z.real.copy(), z.imag.copy())[min(count, 1):][:max(count, 1)]
-        found += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
-                                             tuple(x[:0] for x in parts))]
-    return found
+        examples += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
+                                                tuple(x[:0] for x in parts))]
+    return examples
 
 
 def strong_zero(x: Array) -> Array:
-    """A strong zero, of the dtype of `x`: what was no complex number before is not weak either."""
+    """A zero of the dtype of `x` that is not weak."""
     return repeated(0, ShapedArray((), x.dtype))
 
 

@@ -38,7 +38,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-# ── The stream: a key is two words, then the counter of its next block, the lowest word first ──
+# ── The stream: a key is two words, then the counter of its next block, the lowest word first 
 
 def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
     """The sum of numbers and one long number in words, carried from word to word."""

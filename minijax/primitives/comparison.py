@@ -76,8 +76,8 @@ not_p, bitwise_not = unary(
                                     ("xor", "^", np.bitwise_xor, 5)))
 
 shift_left_p, shift_left = binary(
-    "shift_left", "Elementwise ``x << y``; 0 where y is not below the number of bits.", shows="1, 4 -> 16",
-    accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
+    "shift_left", "Elementwise ``x << y``; 0 where y is not below the number of bits.",
+    shows="1, 4 -> 16", accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
 shift_right_logical_p, shift_right_logical = binary(
     "shift_right_logical", "Elementwise ``x >> y``, filled with zeros.", shows="-1, 28 -> 15",
     accepts=INTEGER, element=lambda s, x, y: s.shr_logical(x, y), examples=integers(2))
@@ -113,18 +113,18 @@ def _leading_zeros(x: Any) -> Any:
 
 
 population_count_p, population_count = unary(
-    "population_count", "The number of set bits of each integer.", accepts=INTEGER, shows="255 -> 8",
+    "population_count", "The number of set bits.", accepts=INTEGER, shows="255 -> 8",
     element=infix(_ones),
     examples=integers(1))
 
 clz_p, clz = unary(
-    "clz", "The number of leading zero bits of each integer.", accepts=INTEGER,
+    "clz", "The number of leading zero bits.", accepts=INTEGER,
     element=infix(_leading_zeros),
     examples=integers(1),
     shows="255 -> 24")
 
 
-# ── Selection ─────────────────────────────────────────────────────────────────────────────────
+# ── Selection ────────────────────────────────────────────────────────────────────────────────
 
 def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     shapes = [case.shape for case in cases]

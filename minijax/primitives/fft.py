@@ -154,7 +154,7 @@ to_real_p = _of_parts(  # the inverse, times the length
 
 
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
-    """The transform along an axis; the inverse is that of the parts exchanged."""
+    """The transform along an axis; the inverse exchanges the real and imaginary parts."""
     last, n = z.re.ndim - 1, z.re.shape[axis]
     if inverse and n:
         z = map_parts(z, lambda x: x * (1 / n))
@@ -166,7 +166,7 @@ def _along(z: Pair, axis: int, inverse: bool) -> Pair:
 
 
 def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
-    """One axis after the other; the last first of what is real, and last of what becomes so."""
+    """One axis after the other: a real input begins with the last one, a real output ends there."""
     [out] = _type(x.aval, fft_type=fft_type, fft_lengths=fft_lengths)
     if not math.prod(out.shape) or not x.size:
         return ad_util.zeros(out)
@@ -190,7 +190,7 @@ def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any
 
 
 def _whole(z: Pair, n: int) -> Pair:
-    """A spectrum of a real signal from its first half."""
+    """The spectrum of a real signal from its first half."""
     axis = z.re.ndim - 1
     mirrored = map_parts(z.conj(), lambda x: rev(part(x, 1, (n + 1) // 2, axis), (axis,)))
     first = map_parts(z, lambda x: part(x, 0, n // 2 + 1, axis))
@@ -198,7 +198,7 @@ def _whole(z: Pair, n: int) -> Pair:
                   for x, y in zip(first.parts, mirrored.parts, strict=True)))
 
 
-# ── The block ──────────────────────────────────────────────────────────────────────────────────
+# ── The block ────────────────────────────────────────────────────────────────────────────────
 
 def _examples() -> list[Example]:
     def z(*shape: int) -> np.ndarray:

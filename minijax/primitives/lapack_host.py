@@ -33,13 +33,13 @@ Types = list[tuple[tuple[int, ...], Any]]
 def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Callable[..., Types],
             *, square: bool = True, iterates: bool = False, jvp: Any, examples: Examples
             ) -> Primitive:
-    """A primitive that takes stacks of matrices to what a Python function makes of each.
+    """A primitive that applies a Python function to every matrix of a stack.
 
     Args:
       compute: ``(matrix, **params)``, in NumPy.
       types: ``(m, n, dtype, **params)``: the shape and dtype of each result of one m×n matrix.
-      iterates: whether it may fail to converge; all its results are then nan, and so they are
-        where a number is not finite.
+      iterates: whether it may fail to converge; its results are then nan, as they are for a
+        matrix with an element that is not finite.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -58,11 +58,11 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
             if iterates and not np.isfinite(x[place]).all():
                 continue
             try:
-                found = compute(x[place], **params)
+                results = compute(x[place], **params)
             except np.linalg.LinAlgError:
                 continue
-            for out, each in zip(outs, found, strict=True):
-                out[place] = each
+            for out, result in zip(outs, results, strict=True):
+                out[place] = result
         return outs
 
     return Primitive(
@@ -74,7 +74,7 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
 
 
 def _lapack(routine: str, x: np.ndarray, **options: Any) -> Sequence[np.ndarray]:
-    """What a LAPACK routine gives, less the number that tells of failure."""
+    """The results of a LAPACK routine, without its error code."""
     from scipy.linalg import lapack
     return lapack.get_lapack_funcs(routine, (x,))(x, **options)[:-1]
 
@@ -97,8 +97,8 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
     import scipy.linalg
     if not x.size:
         return [np.zeros(0), *[x] * (left + right)]
-    found = scipy.linalg.eig(x, left=left, right=right, check_finite=False)
-    return list(found) if left or right else [found]
+    results = scipy.linalg.eig(x, left=left, right=right, check_finite=False)
+    return list(results) if left or right else [results]
 
 
 def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: bool) -> Types:
@@ -108,7 +108,7 @@ def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: b
 
 def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
              ) -> tuple[list, list]:
-    """Each value by what the change does to its vector."""
+    """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     if (left or right) and not varies:
         raise NotImplementedError(
             "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the "
@@ -123,10 +123,7 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
 
 
 def _eig_slopes(slope: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
-    """Vectors keep their length, and their largest number stays real, as LAPACK has it.
-
-    Source: M. Giles, *Collected matrix derivative results* (2008), section 3.1.
-    """
+    """The tangents of values and vectors, whose length stays 1 and largest element real."""
     inside = solve(vectors, product(slope, vectors))
     turn: Any = product(vectors, inverse_gaps(values, vectors.dtype) * inside)
     sizes: Any = abs(vectors)
@@ -156,10 +153,10 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
 
     Args:
       x: floats or complex numbers, of shape (…, n, n).
-      compute_left_eigenvectors: whether the vectors u with ``uᴴ x = w uᴴ`` are wanted.
-      compute_right_eigenvectors: whether the vectors v with ``x v = w v`` are wanted.
+      compute_left_eigenvectors: whether to return the vectors u with ``uᴴ x = w uᴴ``.
+      compute_right_eigenvectors: whether to return the vectors v with ``x v = w v``.
       enable_eigvec_derivs: whether vectors have a derivative, which is right where the values
-        differ from each other, and the numbers of a vector in size.
+        differ from each other, and the elements of a vector in size.
       implementation: LAPACK, or None.
 
     >>> eig(np.array([[0., 1.], [-1., 0.]]))[0]
@@ -179,8 +176,8 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
 
 def _schur(x: np.ndarray, *, vectors: bool) -> Sequence[np.ndarray]:
     import scipy.linalg
-    found = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
-    return found[:1 + vectors]
+    factors = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
+    return factors[:1 + vectors]
 
 
 schur_p = on_host(
@@ -200,8 +197,8 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
 
     Args:
       x: floats or complex numbers, of shape (…, n, n).
-      compute_schur_vectors: whether Z is wanted.
-      sort_eig_vals, select_callable: taken for JAX's sake; the eigenvalues are in LAPACK's order.
+      compute_schur_vectors: whether to return Z.
+      sort_eig_vals, select_callable: accepted for JAX's sake; eigenvalues are in LAPACK's order.
 
     >>> schur(np.array([[1., 2.], [0., 3.]]))[0]
     Array([[1., 2.],
