@@ -52,7 +52,7 @@ expm1_p, expm1 = unary(
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    """With exponentials of what is negative, which do not overflow."""
+    """The exponents are not positive, so that nothing overflows."""
     one = x.dtype.type(1)
     if x.dtype.kind == "c":
         return quotient(one, one + np.exp(-x))
@@ -84,7 +84,7 @@ def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
     if not integral:
         return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
     none = eq(y, constant(0, y))
-    exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
+    exponent = select(none, filled(1, y), y)  # avoids 0 * x**-1
     slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
     none = broadcast_to(none, slope.shape)
     return mul(t, select(none, filled(0, slope), slope))
@@ -120,12 +120,12 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     if x.dtype.kind == "c":
         return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag),
                                        (y.real, y.imag)))
-    found = np.power(x, y)
+    powers = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
-        return found
-    # NumPy takes some powers of 1/2 for roots, and others not: of -0 and -inf they differ
+        return powers
+    # NumPy computes some powers of 1/2 as roots, which differ for -0 and -inf
     root = (y == .5) & ((x == 0) | (x == -np.inf))
-    return np.where(root, np.abs(x), found)
+    return np.where(root, np.abs(x), powers)
 
 
 pow_p = elementwise(
@@ -187,7 +187,7 @@ def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
 
 
 def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's, and for complex numbers the formula that it comes from."""
+    """NumPy's angle; for complex numbers its formula as a logarithm."""
     if x.dtype.kind != "c":
         return np.arctan2(x, y)
     return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))

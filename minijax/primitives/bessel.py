@@ -1,6 +1,6 @@
 """Modified Bessel functions of the first kind, of orders 0 and 1, divided by ``exp(|x|)``.
 
-Builds on `families`.  Chapter 25, *exp from scratch*, has what these are made of.
+Builds on `families`.  Chapter 25, *exp from scratch*, shows how such functions are computed.
 In JAX: `jax/_src/lax/special.py`.
 """
 
@@ -49,7 +49,7 @@ _I1_LARGE = [0.38928811750914, -0.009761097491361469, -0.00011058893876270949,
 
 
 def _clenshaw(t: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of Chebyshev polynomials in t, with these coefficients."""
+    """A Chebyshev series in t."""
     one, two = t.const(0.), t.const(0.)
     for coefficient in reversed(coefficients[1:]):
         one, two = t * 2. * one - two + coefficient, one
@@ -62,9 +62,9 @@ def _scaled(x: Any, *, order: int) -> Any:
     is_small = size <= 8.
     near = _clenshaw(select(is_small, size, 8.) / 4. - 1., small)
     far = select(is_small, 8., size)
-    found = select(is_small, near * x if order else near,
+    value = select(is_small, near * x if order else near,
                    _clenshaw(16. / far - 1., large) / sqrt(far))
-    return select(is_small | (x > 0.), found, -found) if order else found
+    return select(is_small | (x > 0.), value, -value) if order else value
 
 
 def _i0e_slope(t: Array, y: Array, x: Array) -> Array:
@@ -72,7 +72,7 @@ def _i0e_slope(t: Array, y: Array, x: Array) -> Array:
 
 
 def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
-    """At zero, where the formula would divide by x, it is a half."""
+    """The formula divides by x; at zero the derivative is 1/2."""
     eps = ad_util.filled(np.finfo(np.float32).eps, x)
     is_far = comparison.gt(rounding.abs(x), eps)
     safe = comparison.select(is_far, x, eps)

@@ -1,4 +1,4 @@
-"""Generators whose key carries their place in the stream: `lax.rng_bit_generator`.
+"""Generators whose key holds their position in the stream: `lax.rng_bit_generator`.
 
 Builds on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
 XLA's; here they are programs over the block functions of Threefry and Philox.
@@ -38,10 +38,10 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-# ── The stream: a key is two words, then the counter of its next block, the lowest word first 
+# ── The stream: two key words, then the counter of the next block, lowest word first ─────────
 
 def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
-    """The sum of numbers and one long number in words, carried from word to word."""
+    """The sum of numbers and a multi-word number, with carries."""
     sums = []
     for word in words:
         total = algebra.add(ad_util.broadcast_at(word, (), number.shape), number)
@@ -51,9 +51,9 @@ def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
 
 
 def _halved(shape: Shape) -> tuple[int, Shape]:
-    """The axis along which Threefry's first and second words take turns, and the shape of each.
+    """The axis along which Threefry's first and second words alternate, and the shape of each.
 
-    It is the first one of even size, or else the longest.
+    It is the first axis of even size, or else the longest.
     """
     even = [d for d, size in enumerate(shape) if size % 2 == 0]
     axis = even[0] if even else shape.index(max(shape))
@@ -61,7 +61,7 @@ def _halved(shape: Shape) -> tuple[int, Shape]:
 
 
 def _blocks(shape: Shape, dtype: np.dtype, algorithm: int) -> int:
-    """How many counters are encrypted."""
+    """The number of encrypted counters."""
     wide = dtype.itemsize == 8
     if algorithm == RandomAlgorithm.RNG_THREE_FRY:
         return math.prod(shape if wide or not shape else _halved(shape)[1])
@@ -80,7 +80,7 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
 
 
 def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
-    """The counter's upper words are the key's, and it is carried into them."""
+    """The upper words of the counter are the key words, into which it carries."""
     counter = _plus(places, [*words[2:], *words[:2]])
     drawn = stack(philox4x32(*words[:2], *counter), 1)
     if wide:
@@ -90,7 +90,7 @@ def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) 
 
 def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
           ) -> list[Array]:
-    """The key of what follows in the stream, and the bits; shorter ones are low ends of words."""
+    """The next key of the stream, and the bits; those of short dtypes are the low ends of words."""
     count = _blocks(shape, dtype, algorithm)
     words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
     after = stack([*words[:2], *_plus(ad_util.filled(count, words[2]), words[2:])])
@@ -114,7 +114,7 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
 
 
 def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
-    """As in JAX, the first key draws for all, and alone goes on."""
+    """As in JAX, the first key draws for the whole batch, and only it advances."""
     [keys] = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     shape = (axis.size, *shape)
     if not axis.size:  # JAX: there is no first one, so it fails

@@ -1,6 +1,6 @@
-"""Products of arrays: sums over paired axes, with batch axes carried along.
+"""Products of arrays: contractions over pairs of axes, with batch axes.
 
-Builds on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
+Builds on `families`.  Chapter 24, *Loops and Numba*, shows when a library computes them.
 In JAX: `jax/_src/lax/lax.py` (`dot_general`).
 """
 
@@ -60,7 +60,7 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimension
 
 
 def _rank_of_dtype(dtype: Any) -> tuple:
-    """What decides which of two dtypes a product has."""
+    """The order in which the greater of two dtypes is that of their product."""
     real = real_dtype(dtype)
     floating = dtypes.issubdtype(real, np.floating)
     info = dtypes.finfo(real) if floating else None
@@ -111,7 +111,7 @@ def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, p
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of stacks of matrices; in parts where those take no more room: BLAS adds up in a row."""
+    """The product of stacks of matrices; BLAS adds up in one chain, so long sums go in parts."""
     *outer, rows, n = x.shape
     columns = y.shape[-1]
     if n <= LONG or rows * columns > LONG * (rows + columns) or x.dtype.kind not in "fc":
@@ -126,7 +126,7 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimensions,
                  preferred_element_type: Any = None, **_: Any) -> Reduction:
-    """A sum of products; of Booleans any of them."""
+    """A sum of products; of bools a disjunction."""
     left, right, names = axis_names(dimension_numbers, x.ndim, y.ndim)
     dtype = _dot_dtype(x.dtype, y.dtype, preferred_element_type)
     wide, summed = computed_in(dtype), dimension_numbers[0][0]
@@ -144,7 +144,7 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimens
 
 def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
                dimension_numbers: Dimensions, **params: Any) -> Array:
-    """Of the unknown side: the product of ct with the other, over the other's free axes."""
+    """The cotangent of x: the product of ct with y over the free axes of y."""
     ranks = (y.ndim, x.aval.ndim) if x_is_right else (x.aval.ndim, y.ndim)
     *sides, whole = axis_names(dimension_numbers, *ranks)
     of_x, of_y = sides[::-1] if x_is_right else sides
@@ -167,7 +167,7 @@ def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensi
                **params: Any) -> tuple[list, list]:
     contract, batch = ([axes if d is None else batched_axes(axes, d)
                         for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)
-    if None not in dims:  # one more batch axis, the first; otherwise a free axis of one side
+    if None not in dims:  # a new first batch axis; otherwise a free axis of one side
         batch = [(d, *axes) for d, axes in zip(dims, batch, strict=True)]
     numbers: Any = tuple(contract), tuple(batch)
     left, right, names = axis_names(numbers, *(x.ndim for x in args))
@@ -186,7 +186,7 @@ def _dot_examples() -> list[Example]:
         return x > 0 if kind == "b" else (100 * x if kind == "i" else 3 * x).astype(dtype)
 
     def case(axes: str, *kinds: Any, preferred: Any = None) -> Example:
-        """Axes of one letter are paired; capital ones are batch axes."""
+        """Axes of the same letter are paired; capital letters are batch axes."""
         left, right = axes.split(",")
         pairs = [[a for a in left if a in right and a.isupper() == is_batch]
                  for is_batch in (False, True)]
@@ -197,12 +197,12 @@ def _dot_examples() -> list[Example]:
                         "preferred_element_type": preferred})
 
     short, single, whole = dtypes.bfloat16, np.float32, np.int32
-    found = [case(axes, dtype) for dtype in (single, np.float64)
+    cases = [case(axes, dtype) for dtype in (single, np.float64)
              for axes in ("ij,jk", "jk,ij", "ij,ij", "ij,ji", "Bij,jBk", "iBj,jkB")]
-    found += [case("ij,jk", dtype) for dtype in (np.float16, short, whole, bool)]
-    found += [case("ij,jk", np.int8, preferred=np.dtype(p)) for p in (np.int8, np.int32)]
-    found += [case("mn,np", *two) for two in ([single], [whole], [short, single], [short])]
-    return found + [case(axes, single) for axes in (
+    cases += [case("ij,jk", dtype) for dtype in (np.float16, short, whole, bool)]
+    cases += [case("ij,jk", np.int8, preferred=np.dtype(p)) for p in (np.int8, np.int32)]
+    cases += [case("mn,np", *two) for two in ([single], [whole], [short, single], [short])]
+    return cases + [case(axes, single) for axes in (
         "iz,zj", "j,j", "nm,np", "l,lk", "ml,m", "i,j", ",", "Bij,jk", "Bij,Bkj", "Bnm,Bpn")]
 
 
@@ -222,7 +222,7 @@ dot_general_p = Primitive(
 
 def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
                 preferred_element_type: Any = None, *, out_sharding: Any = None) -> Any:
-    """A product of arrays, summed over pairs of axes, one of each side.
+    """A product of arrays, contracted over pairs of axes.
 
     Args:
       lhs, rhs: arrays.
@@ -254,7 +254,7 @@ def _axes(axes: Any) -> Axes:
 
 def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
         preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """The product of matrices or vectors, or, with `dimension_numbers`, what `dot_general` does.
+    """The product of matrices or vectors; with `dimension_numbers`, that of `dot_general`.
 
     Raises:
       ValueError: for other ranks, and sizes that do not fit.

@@ -31,7 +31,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def _examples() -> list[tuple]:
-    """An operand's shape, indices, dimension numbers, a window's sizes, a mode; is each unique?"""
+    """Operand shape, indices, dimension numbers, window sizes, mode; whether places are unique."""
     rows, windows = ((1,), (0,), (0,)), ((1, 2), (), (1, 0))
     cases = [
         ((4, 3), [[2], [0]], rows, (1, 3), FILL_OR_DROP, True),
@@ -77,7 +77,7 @@ def _flat(places: Sequence[Any], shape: Shape) -> Any:
 
 def _gather_tangent(t: Array, out: Array, x: Array, indices: Array, *, fill_value: Any,
                     **params: Any) -> Array:
-    """What is filled in does not vary."""
+    """The tangent of a fill value is zero."""
     return gather_p.bind(t, indices, fill_value=None if fill_value is None else 0, **params)
 
 
@@ -112,7 +112,7 @@ def _gather_element(s: Any, index: Index, x: Any, indices: Any, *, dimension_num
 def gather_params(x: Any, dnums: Numbers, sizes: Sequence[int], mode: GatherScatterMode,
                   fill_value: Any = None, unique_indices: bool = False,
                   indices_are_sorted: bool = False) -> dict[str, Any]:
-    """The parameters of a gather from `x`; by default nothing is promised."""
+    """The parameters of a gather from `x`; by default indices may repeat and be unsorted."""
     if mode is not FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
@@ -144,7 +144,7 @@ gather_p = Primitive(
 
 def take_along_axis(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
                 fill_value: Any = None) -> Array:
-    """What stands at places along an axis; the other axes of the places go with those of `x`.
+    """The elements at places along an axis; the other axes of the places are batch axes of `x`.
 
     >>> take_along_axis(core.as_value(np.arange(3)), core.as_value(np.array([2, 0])), 0)
     Array([2, 0], dtype=int32)
@@ -189,14 +189,14 @@ def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
 
 Join = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
-BLOCKS = 8      # of the updates, where these are many and places few: each joins its own apart
+BLOCKS = 8      # of many updates of few places, each with its own partial result
 MANY = 1 << 16
 
 
 def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
-    """Copy the operands, then visit the updates; ``join(b, there, updates)`` is written back.
+    """Copy the operands, then visit the updates; ``join(b, old, updates)`` is written back.
 
-    With the `op` that joins them, in any association, they may be joined in blocks.
+    With an associative `op`, updates may be combined in blocks first.
     """
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
              mode: GatherScatterMode, unique_indices: bool, **_: Any) -> None:
@@ -211,18 +211,18 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         sizes = window_sizes(dimension_numbers, out.shape, updates[0].shape)
         few = op and updates[0].size >= max(MANY, 4 * BLOCKS * out.size)
         step = shape[0] // BLOCKS if few else 0
-        # The last axes, as far as they are of windows, lead to different places: one test for all.
+        # Trailing window axes lead to different places, and need one bounds check together.
         last = max((d + 1 for d in range(len(shape)) if d not in dimension_numbers[0]), default=1)
 
         def place_at(*index: Any) -> tuple:
             return place_of(b, dimension_numbers, out.shape, sizes, indices, index[:rank])
 
-        def visit(into: list, above: Index, i: Any) -> None:
+        def visit(into: list, prefix: Index, i: Any) -> None:
             with slots.nest(b, shape[1:last]) as rest:
                 _, inside = place_at(i, *rest, *[b.index(0)] * (len(shape) - last))
                 with (contextlib.nullcontext() if mode is CLIP else b.when(inside),
                       slots.nest(b, shape[last:], "parallel") as window):
-                    place = (*above, *place_at(i, *rest, *window)[0])
+                    place = (*prefix, *place_at(i, *rest, *window)[0])
                     new: Sequence[Any] = [x((i, *rest, *window)[:rank]) for x in updates]
                     if join:
                         new = join(b, [b.load(each, place) for each in into], new)
@@ -232,15 +232,15 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         if 0 in out.shape:
             return  # no place is inside
         if step:
-            apart = b.temp((BLOCKS, *out.shape), out.dtype, "apart")
+            partial = b.temp((BLOCKS, *out.shape), out.dtype, "partial")
             with b.loop(BLOCKS, vectorize="parallel") as block:
                 with slots.nest(b, out.shape) as place:
-                    b.store(apart, (block, *place), b.starting_value(op, out.dtype))
+                    b.store(partial, (block, *place), b.starting_value(op, out.dtype))
                 with b.loop(step) as k:
-                    visit([apart], (block,), b.add(b.mul(block, step), k))
+                    visit([partial], (block,), b.add(b.mul(block, step), k))
             with slots.nest(b, out.shape, "parallel") as place:
-                found = (b.load(apart, (block, *place)) for block in range(BLOCKS))
-                b.store(out, place, functools.reduce(getattr(b, op), found, olds[0](place)))
+                totals = (b.load(partial, (block, *place)) for block in range(BLOCKS))
+                b.store(out, place, functools.reduce(getattr(b, op), totals, olds[0](place)))
         else:
             for x, each in zip(olds, outputs, strict=True):
                 b.materialize(x, into=each)
@@ -250,7 +250,7 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
 
 
 def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
-    """With all that combines several updates of one place, unless each must be `unique`."""
+    """Examples with several updates of one place, unless each place must be `unique`."""
     nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
                for mode in (FILL_OR_DROP, CLIP)]
     return lambda: table("dimension_numbers indices_are_sorted unique_indices mode", *(
@@ -264,12 +264,12 @@ def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
 
 def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
                    examples: Examples | None = None) -> Primitive:
-    """A primitive that changes an operand at computed places, one update after another.
+    """A primitive that updates an operand at computed places, one update after another.
 
     Args:
-      op: the scalar operation that joins what is there and an update; none: this is written over.
+      op: the scalar operation of the old element and an update; "": the update replaces it.
       write: ``(flat operand, positions, updates)``, in place, in NumPy.
-      jvp: by default that of what is linear in operand and updates.
+      jvp: by default that of an operation linear in operand and updates.
       transpose, examples: as in `Primitive`.
     """
     def abstract_eval(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
@@ -352,7 +352,7 @@ def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **
 
 @ForPrimitive
 def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
-    """The mean of the tangents of all that attained the extremum."""
+    """The mean of the tangents of all elements and updates that attain the extremum."""
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
     kept = comparison.eq_p.bind(x, out)
@@ -368,10 +368,10 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
 
 def _by_extremum(op: str) -> Write:
     def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
-        def run(ufunc: np.ufunc, found: np.ndarray, updates: np.ndarray) -> np.ndarray:
-            found = found.copy()
-            ufunc.at(found, places, updates)
-            return found
+        def run(ufunc: np.ufunc, operand: np.ndarray, updates: np.ndarray) -> np.ndarray:
+            out = operand.copy()
+            ufunc.at(out, places, updates)
+            return out
         flat[...] = extremum(op, run, flat, updates)
     return write
 
@@ -411,10 +411,10 @@ scatter_min_p, scatter_max_p = (
     for op in ("min", "max"))
 
 
-# ── What users call ──────────────────────────────────────────────────────────────────────────
+# ── Public functions ─────────────────────────────────────────────────────────────────────────
 
 def default_fill(dtype: Any) -> Any:
-    """What a read outside gives where it is to be seen: nan, or an extreme integer."""
+    """The fill value of reads out of bounds: nan, or an extreme integer."""
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
     if dtype == np.bool_:
@@ -439,8 +439,8 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
       dimension_numbers: which axes mean what.
       slice_sizes: the size of a window, for every axis of the operand.
       unique_indices, indices_are_sorted: promises of the caller.
-      mode: what to do with windows that stick out.
-      fill_value: what they read in mode "fill"; by default nan or an extreme integer.
+      mode: what to do with windows that are out of bounds.
+      fill_value: their elements in mode "fill"; by default nan or an extreme integer.
 
     >>> import numpy as np
     >>> rows = GatherDimensionNumbers((1,), (0,), (0,))
@@ -459,7 +459,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
 
 def _corners(operand: Any, indices: Any, dnums: Numbers, sizes: Sequence[int] | None = None,
              updates: Any = None) -> Iterator[tuple[Array, int, int]]:
-    """The places along each axis where windows start, for a check that looks at them."""
+    """The places along each axis where windows start, for the check of bounds."""
     shape, indices = np.shape(operand), core.as_value(indices)
     sizes = window_sizes(dnums, shape, np.shape(updates)) if sizes is None else sizes
     for k, axis in enumerate(dnums[2]):

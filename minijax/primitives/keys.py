@@ -1,6 +1,6 @@
-"""Random keys: making, splitting and spending them, each a program over Threefry's words.
+"""Primitives on random keys: seed, split, fold_in, bits; each a program over Threefry's words.
 
-Builds on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
+Builds on `random_bits`, `shape`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 """
 
@@ -112,7 +112,7 @@ def check_count(words: int) -> None:
     """Refuse to draw more from one key than it has counters for.
 
     Raises:
-      ValueError: where more than 2**32 words are asked for.
+      ValueError: for more than 2**32 words.
     """
     if words > MOST_WORDS:  # JAX: splits the key, or counts with two words
         raise ValueError(f"one key gives at most {MOST_WORDS} words of random bits, and "
@@ -178,8 +178,7 @@ random_wrap_p = key_operation(
 
 def keys_of(shape: Shape, words: int, dtype: dtypes.KeyType) -> Array:
     """Keys of a dtype, whose words are all that number."""
-    given = convert.full((*shape, *dtype.shape), words, np.uint32)
-    return random_wrap_p.bind(given, impl=dtype)
+    return random_wrap_p.bind(convert.full((*shape, *dtype.shape), words, np.uint32), impl=dtype)
 
 
 random_unwrap_p = key_operation(

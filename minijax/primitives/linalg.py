@@ -51,8 +51,8 @@ def matrix_transpose(x: Array) -> Array:
 
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
-    turned = matrix_transpose(x)
-    return conj(turned) if is_complex(x) else turned
+    x = matrix_transpose(x)
+    return conj(x) if is_complex(x) else x
 
 
 def product(x: Array, y: Array) -> Array:
@@ -62,17 +62,17 @@ def product(x: Array, y: Array) -> Array:
 
 
 def lower_part(x: Array, offset: int = 0) -> Array:
-    """Every matrix with zeros above the diagonal that lies `offset` to the right."""
+    """Every matrix with zeros above its diagonal number `offset`."""
     return masked(x, lambda rows, columns: rows + offset >= columns)
 
 
 def upper_part(x: Array, offset: int = 0) -> Array:
-    """Every matrix with zeros below the diagonal that lies `offset` to the right."""
+    """Every matrix with zeros below its diagonal number `offset`."""
     return masked(x, lambda rows, columns: columns >= rows + offset)
 
 
 def masked(x: Array, test: Callable[[Any, Any], Any]) -> Array:
-    """Every matrix with zeros where the test of row and column says no."""
+    """Every matrix with zeros where a test of row and column fails."""
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
     mask = broadcast_at(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
     return comparison.select(mask, x, filled(0, x))
@@ -94,7 +94,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     Args:
       impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
-      library: what LAPACK is asked for.
+      library: the calls of LAPACK.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -120,7 +120,7 @@ def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
 def by_lapack(name: str, *arrays: np.ndarray) -> Any:
     """A function behind `numpy.linalg`, for stacks: nan where there is no result.
 
-    The functions in front of them raise, and compute float32 in float64, where LAPACK may choose
+    Those of `numpy.linalg` itself raise, and compute float32 in float64, where LAPACK may choose
     other signs.
     """
     return getattr(importlib.import_module("numpy.linalg._umath_linalg"), name)(*arrays)
@@ -128,21 +128,21 @@ def by_lapack(name: str, *arrays: np.ndarray) -> Any:
 
 # ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
-SMALL = 16  # rows: with so few, a call costs more than the work
+SMALL = 16  # rows: with so few, a call costs more than the substitution
 LAPACK = {np.dtype(np.float32): "blas_s", np.dtype(np.float64): "blas_d"}
 
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
-    """Where an external finds the element of a buffer at the leading indices."""
+    """The address of a buffer's element at the leading indices, for external calls."""
     return b.address(functools.reduce(b.row, index, b.value(buffer)))
 
 
 def of_each_matrix(factor: Callable[..., None], fails: bool = True) -> Callable[..., None]:
-    """A `library` rule from what LAPACK does to one matrix; where it `fails` the factors are nan.
+    """A `library` rule from LAPACK's calls for one matrix; where it `fails` the factors are nan.
 
     Args:
-      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy that lies by columns,
-        and ``lapack(routine, *arguments)`` calls a routine of its dtype.
+      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy in column-major
+        order, and ``lapack(routine, *arguments)`` calls a routine of its dtype.
     """
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
         [x] = operands
@@ -211,7 +211,7 @@ def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:
 
 
 def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """LAPACK reads columns where we have rows: its upper factor is our lower one."""
+    """LAPACK is column-major: its upper factor is our lower one."""
     [x], [out] = operands, outputs
     n = out.shape[-1]
     if 0 in out.shape:
@@ -273,7 +273,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
 
     Args:
       applied: ``(a, x, **params)`` to the left side, linear in both.
-      slots: what differs: meaning, transpose, lowering, examples.
+      slots: as in `Primitive`: meaning, transpose, lowering, examples.
     """
     def abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool = True, **_: Any
                       ) -> list[ShapedArray]:
@@ -303,7 +303,7 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
                         ) -> tuple[list, list]:
     if dims[0] is not None:
         return batch_in_front().rule(p, axis, args, dims, **params)
-    # One matrix for the whole batch: the right sides of its equations stand beside each other.
+    # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
     beside = move_axis(args[1], dims[1], place)
     shape = beside.shape
@@ -323,8 +323,8 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
     x = (b if left_side else b.swapaxes(-1, -2)).copy()
     n = x.shape[-2]
     for i in range(n) if forward else reversed(range(n)):
-        known = slice(0, i) if forward else slice(i + 1, n)
-        x[..., i, :] -= (a[..., None, i, known] @ x[..., known, :])[..., 0, :]
+        solved = slice(0, i) if forward else slice(i + 1, n)
+        x[..., i, :] -= (a[..., None, i, solved] @ x[..., solved, :])[..., 0, :]
         if not unit_diagonal:
             x[..., i, :] /= a[..., i, i, None]
     return [x if left_side else np.ascontiguousarray(x.swapaxes(-1, -2))]
@@ -342,7 +342,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
                    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
-    """BLAS reads columns where we have rows: it is told of the other triangle and side."""
+    """BLAS is column-major: it gets the other triangle and the other side."""
     [a, rhs], [x] = operands, outputs
     b.materialize(b.value(rhs), into=x)
     if 0 in x.shape:
@@ -359,7 +359,7 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
 
 def _substitute(b: Any, a: Any, x: Any, left_side: bool, forward: bool, turned: bool,
                 unit_diagonal: bool) -> None:
-    """Row by row of the solution, or column by column: for one small matrix a call is long."""
+    """Row by row of the solution, or column by column, without a call."""
     n, others = a.shape[-1], x.shape[-1 if left_side else -2]
 
     def row(i: Any) -> Any:

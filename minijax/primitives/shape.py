@@ -1,4 +1,4 @@
-"""The functions that move elements: broadcast, reshape, transpose; squeeze, reverse; and iota.
+"""Rearrangements: broadcast, reshape, transpose, squeeze, rev; and iota.
 
 Builds on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
 index*.  In JAX: `jax/_src/lax/lax.py`.
@@ -56,7 +56,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int],
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
-    """The operand repeated along new leading axes of the given sizes.
+    """The operand repeated along new leading axes of these sizes.
 
     >>> import numpy as np
     >>> broadcast(np.ones(3), (2, 4)).shape
@@ -91,7 +91,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
-    """The array with new axes of size one at the given places of the result.
+    """The array with new axes of size one, numbered as in the result.
 
     >>> import numpy as np
     >>> expand_dims(np.ones((2, 3)), (0, -1)).shape
@@ -295,11 +295,10 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     Raises:
       ValueError: when the other has fewer axes.
     """
-    shape, wanted = np.shape(arr), np.shape(like_arr)
-    if len(wanted) < len(shape):
-        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
-                         f"arr_shape={shape} shape={wanted}")
-    return broadcast_in_dim(arr, wanted, range(len(wanted) - len(shape), len(wanted)))
+    arr_shape, shape = np.shape(arr), np.shape(like_arr)
+    if len(shape) < len(arr_shape):
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: {arr_shape=} {shape=}")
+    return broadcast_in_dim(arr, shape, range(len(shape) - len(arr_shape), len(shape)))
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

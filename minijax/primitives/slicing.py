@@ -1,4 +1,4 @@
-"""Primitives that cut at places known beforehand, and put a margin around: slice, pad.
+"""Primitives slice and pad, whose bounds are static.
 
 Builds on `shape`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
@@ -49,11 +49,12 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
         check_sizes("slice", "strides", strides)
         refuse(_of_another_length("strides", "strides", strides, x),
                (0 in strides, f"slice strides must be positive, got {strides}"))
-    return tuple(len(places) for places in _along_axes(start_indices, limit_indices, strides))
+    return tuple(map(len, _indices_along_axes(start_indices, limit_indices, strides)))
 
 
-def _along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list[range]:
-    """The places that are taken along each axis."""
+def _indices_along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None
+                        ) -> list[range]:
+    """The indices that are taken along each axis."""
     return list(map(range, start_indices, limit_indices, strides or (1,) * len(start_indices)))
 
 
@@ -66,7 +67,7 @@ def _of_another_length(argument: str, what: str, sizes: tuple, x: ShapedArray) -
 def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
     return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
         (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
-        for taken, n in zip(_along_axes(**bounds), x.shape, strict=True)))
+        for taken, n in zip(_indices_along_axes(**bounds), x.shape, strict=True)))
 
 
 def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit_indices: tuple,
@@ -79,7 +80,7 @@ def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit
 
 def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
     return x(tuple(s.add(s.mul(i, taken.step), taken.start)
-                   for i, taken in zip(index, _along_axes(**bounds), strict=True)))
+                   for i, taken in zip(index, _indices_along_axes(**bounds), strict=True)))
 
 
 slice_p = ad_util.rearrangement(

@@ -31,12 +31,12 @@ def diagonal_of(x: Array) -> Array:
 
 
 def row(w: Array) -> Array:
-    """Numbers for the columns of a matrix."""
+    """Vectors as rows, with a number for each column of a matrix."""
     return expand_dims(w, (w.ndim - 1,))
 
 
 def column(w: Array) -> Array:
-    """Numbers for the rows of a matrix."""
+    """Vectors as columns, with a number for each row of a matrix."""
     return expand_dims(w, (w.ndim,))
 
 
@@ -52,7 +52,7 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
 def _qr_slopes(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Array]:
     """Walter and Lehmann, *Algorithmic differentiation of linear algebra functions* (2010).
 
-    The columns beyond the square part, where there are more columns than rows, follow from it.
+    The tangents of a wide matrix's last columns follow from those of its square part.
     """
     whole, r = outs
     height, n, axis = whole.shape[-2], r.shape[-1], r.ndim - 1
@@ -76,9 +76,9 @@ def _qr_slopes(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Arra
 
 
 def _slopes_beyond(whole: Any, q: Any, slope: Array) -> Array:
-    """The reflections that make the first columns of Q make the others, too.
+    """The tangents of the last columns of a full Q, which come from the same reflections.
 
-    Q is ``I - V T Vᴴ``, so that the others are those of the identity and ``(I - Q) M``.
+    Q is ``I - V T Vᴴ``, so that those columns are the identity's and ``(I - Q) M``.
     """
     size, axis = q.shape[-1], q.ndim - 2
     gap: Any = identity_like(q) - q
@@ -91,7 +91,7 @@ def _slopes_beyond(whole: Any, q: Any, slope: Array) -> Array:
 
 def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_matrices: bool
                ) -> None:
-    """LAPACK gives R with Householder's reflections below it, and then their product, Q."""
+    """geqrf gives R with Householder's reflectors below it, orgqr their product, which is Q."""
     (n, m), width = matrix.shape, q.shape[1]
     size, floats = min(m, n), 32 * max(n, width)  # blocks of as many columns as LAPACK likes
     turned, scales = b.temp((width, m), matrix.dtype), b.temp((size,), matrix.dtype)
@@ -188,7 +188,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     Array([1., 2.], dtype=float32)
 
     Raises:
-      NotImplementedError: for a part of the eigenvalues, and for another implementation.
+      NotImplementedError: for a subset of the eigenvalues, and for another implementation.
       TypeError: for other than matrices.
     """
     x = as_value(x)
@@ -212,14 +212,14 @@ def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[n
 
 def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
              ) -> tuple[list, list]:
-    """Singular values vary with their vectors; so the derivative computes these in any case."""
+    """The derivative of singular values needs their vectors, which are computed in any case."""
     [x] = primals
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
         raise NotImplementedError(
             "Singular value decomposition JVP not implemented for full matrices")
     factors = svd_p.bind(x, full_matrices=False, compute_uv=True)
-    wanted = 3 if compute_uv else 1
-    return factors[:wanted], _svd_slopes(tangents[0], *factors)[:wanted]
+    count = 3 if compute_uv else 1
+    return factors[:count], _svd_slopes(tangents[0], *factors)[:count]
 
 
 def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Array]:
@@ -258,8 +258,8 @@ def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: An
     work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
     lapack("gesdd", job, m, n, matrix, m, b.address(values), u, m, vt, right, work, floats, iwork)
-    for found, out in zip((u, vt), vectors, strict=False):
-        store_transposed(b, found, out)
+    for matrix, out in zip((u, vt), vectors, strict=False):
+        store_transposed(b, matrix, out)
 
 
 svd_p = factorization(
@@ -293,7 +293,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     Args:
       full_matrices: whether U and V are square; otherwise they have as many columns as s has
         numbers.
-      compute_uv: whether U and V are wanted.
+      compute_uv: whether to return U and V.
       subset_by_index: None, or the whole range of singular values, from 0 to their number.
       algorithm: None, or one that a CPU has: not JACOBI or POLAR.
 
@@ -304,7 +304,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     Array([2., 1.], dtype=float32)
 
     Raises:
-      NotImplementedError: for a part of the singular values, and for another algorithm.
+      NotImplementedError: for a subset of the singular values, and for another algorithm.
       TypeError: for other than matrices.
     """
     x = as_value(x)
