@@ -51,10 +51,10 @@ from minijax.primitives.bit_generators import (RandomAlgorithm, rng_bit_generato
 from minijax.primitives.fft import fft, fft_p, FftType
 from minijax.primitives.bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta, zeta_p
-from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
-                                       scatter_max, scatter_max_p, scatter_min, scatter_min_p,
-                                       scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
-                                       scatter_sub_p)
+from minijax.primitives.gather import (gather, gather_p, index_take, scatter, scatter_add,
+                                       scatter_add_p, scatter_apply, scatter_max, scatter_max_p,
+                                       scatter_min, scatter_min_p, scatter_mul, scatter_mul_p,
+                                       scatter_p, scatter_sub, scatter_sub_p)
 from minijax.primitives.dynamic_slice import (dynamic_index_in_dim, dynamic_slice,
                                               dynamic_slice_in_dim, dynamic_slice_p,
                                               dynamic_update_index_in_dim, dynamic_update_slice,
@@ -83,7 +83,6 @@ from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMod
 from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
 from minijax.primitives.scaled import scaled_dot
 from minijax.primitives.sinks import dce_sink, dce_sink_p
-from minijax.primitives.index_take import index_take, scatter_apply
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
                                           PrecisionLike, Tolerance)
 from minijax.primitives.windowed_reductions import (padtype_to_pads, reduce_window_max_p,

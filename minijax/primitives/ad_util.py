@@ -365,7 +365,7 @@ broadcast_in_dim_p = rearrangement(
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
-                (axis.size, *shape))], [0]),
+                      (axis.size, *shape))], [0]),
     source=_broadcast_element,
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),

@@ -1,6 +1,6 @@
 """Collectives: the index along a named axis, reductions over it, and exchanges along it.
 
-Builds on `core`, `shape`, `index`, `index_take`.  Chapter 11, *Named axes*.
+Builds on `core`, `shape`, `dynamic_slice`, `gather`.  Chapter 11, *Named axes*.
 In JAX: `jax/_src/lax/parallel.py`.
 """
 
@@ -20,10 +20,13 @@ from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.gather import index_take
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes
-from minijax.primitives.index_take import index_take
+
+
+LINEAR = linear(0)
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
@@ -55,8 +58,8 @@ def find_axis(name: Any, operation: str | None = None) -> Axis:
     raise unbound_axis(name, operation)
 
 
-def collective(name: str, *, type_of: Callable[..., ShapedArray], jvp: Any, transpose: Any,
-               batch: Any) -> Primitive:
+def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
+               jvp: Any = LINEAR) -> Primitive:
     """A primitive along a named axis, which only a `vmap` that names the axis can evaluate."""
     return Primitive(
         name, impl=_unbound, abstract_eval=lambda *avals, axis_name, **params: [
@@ -196,7 +199,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
 
     not_linear = cannot("only sums along a named axis have a derivative here")
     p = collective(
-        name, type_of=lambda x: x, batch=batch, jvp=linear(0) if is_sum else not_linear,
+        name, type_of=lambda x: x, batch=batch, jvp=LINEAR if is_sum else not_linear,
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
         if is_sum else not_linear)
 
@@ -332,7 +335,6 @@ all_gather_p = collective(
     "all_gather",
     type_of=lambda x, all_gather_dimension, axis_size: x.update(
         shape=axes.with_item(x.shape, all_gather_dimension, axis_size)),
-    jvp=linear(0),
     transpose=transposed(_transpose_gather),
     batch=_gather_batch)
 
@@ -437,7 +439,6 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
 ppermute_p = collective(
     "ppermute",
     type_of=lambda x, perm: x,
-    jvp=linear(0),
     transpose=transposed(lambda ct, x, *, axis_name, perm: ppermute_p.bind(
         ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))),
     batch=_permute_batch)
@@ -539,7 +540,6 @@ def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split
 all_to_all_p = collective(
     "all_to_all",
     type_of=_exchange_type,
-    jvp=linear(0),
     transpose=transposed(lambda ct, x, *, axis_name, split_axis, concat_axis: all_to_all_p.bind(
         ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)),
     batch=_exchange_batch)

@@ -131,7 +131,7 @@ def quotient(z: Pair, w: Pair) -> Pair:
 # ── Absolute values, roots and powers ────────────────────────────────────────────────────────
 
 def scaling(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
-               ) -> Callable[[int], Any]:
+            ) -> Callable[[int], Any]:
     """Powers of two: times the 6th, x and y have squares in range; the -6th undoes it, and the
     -3rd does so for a root of what was scaled.  `of` may give their logarithm.
     """
@@ -381,6 +381,8 @@ EACH_PART = set(
 
 # Elementwise primitives, for operands of one shape.
 FORMULAS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (square, integer_pow, sign, sqrt, exp, expm1, log, log1p, sinh, cosh,
+                               tanh, acosh, atanh)},
     "real": lambda z: z.re,
     "imag": lambda z: z.im,
     "complex": Pair,
@@ -388,22 +390,11 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "convert_element_type": convert,
     "mul": mul,
     "div": truediv,
-    "square": square,
-    "integer_pow": integer_pow,
     "pow": power,
     "abs": size,
-    "sign": sign,
-    "sqrt": sqrt,
     "rsqrt": lambda z: z.like(1) / sqrt(z),
-    "exp": exp,
     "exp2": lambda z: exp(map_parts(z, lambda x: x * math.log(2))),
-    "expm1": expm1,
-    "log": log,
-    "log1p": log1p,
     "logistic": lambda z: z.like(1) / (z.like(1) + exp(-z)),
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
     "sin": circular(sinh),
     "cos": lambda z: cosh(z.times_i()),
     "tan": circular(tanh),
@@ -411,8 +402,6 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "acos": lambda z: asin_and_acos(z)[1],
     "atan": circular(atanh),
     "asinh": circular(lambda z: asin_and_acos(z)[0]),
-    "acosh": acosh,
-    "atanh": atanh,
     "atan2": lambda z, w: log((w + z.times_i()) / root(z * z + w * w)).over_i(),
     "max": larger,
     "min": smaller,

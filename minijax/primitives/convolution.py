@@ -26,12 +26,12 @@ from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, com
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the axes of a convolution are, by numbers.
+    """The axes of a convolution, by number.
 
     Args:
-      lhs_spec: of the left: its batch axis, that of features, and those that windows slide along.
-      rhs_spec: of the right: its axis of output features, of input features, and the same.
-      out_spec: of the result: batch, features, and the same.
+      lhs_spec: the batch, feature and spatial axes of the left operand.
+      rhs_spec: the axes of output features and input features, and the spatial axes, of the right.
+      out_spec: the batch, feature and spatial axes of the result.
     """
 
     lhs_spec: Axes
@@ -107,7 +107,7 @@ def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers
 # ── The geometry ─────────────────────────────────────────────────────────────────────────────
 
 class Sizes(NamedTuple):
-    """What a convolution is over.  Groups are parts of the features, or else of the batch.
+    """The sizes of a convolution's loops.  Groups split the features, or else the batch.
 
     Either kind is an axis of its own, along which there are separate convolutions.
     """
@@ -179,7 +179,7 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
 # ── The meaning: products of every window ────────────────────────────────────────────────────
 
 def _grouped(x: np.ndarray, spec: Axes, axis: int, groups: int) -> np.ndarray:
-    """The axes in the order of `spec`, one of them cut, its groups in front."""
+    """The axes in the order of `spec`, one of them split, with its groups in front."""
     x = np.transpose(x, spec)
     size = x.shape[axis] // groups
     return np.moveaxis(x.reshape(*x.shape[:axis], groups, size, *x.shape[axis + 1:]), axis, 0)
@@ -208,7 +208,7 @@ def _conv_impl(lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: ConvDimen
 
 def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: ConvDimensionNumbers,
                   preferred_element_type: Any, **params: Any) -> Reduction:
-    """A sum of products over features and windows; what lies outside is zero."""
+    """A sum of products over features and windows; the padding is zero."""
     dtype = np.dtype(preferred_element_type or x.dtype)
     wide = np.promote_types(computed_in(dtype), computed_in(x.dtype))
     sizes = sizes_of(x.shape, w.shape, dimension_numbers=dimension_numbers, **params)
@@ -255,64 +255,59 @@ def _swapped(spec: Axes) -> Axes:
     return (spec[1], spec[0], *spec[2:])
 
 
-def _padding_for(sizes: Sequence[int], stride: Shape, before: Sequence[int], base: Sequence[int],
-            n: Sequence[int], windows: Sequence[int], dilation: Shape) -> Padding:
-    """The padding with which windows of these sizes, that begin `before`, are so many."""
-    return tuple(
-        (b, (count - 1) * step + dilate_dim(size, d) - dilate_dim(have, every) - b)
-        for size, step, b, every, have, count, d in zip(
-            windows, stride, before, base, n, sizes, dilation, strict=True))
+def _conv_to_sizes(lhs: Array, rhs: Array, sizes: Sequence[int], before: Sequence[int],
+                   dimension_numbers: ConvDimensionNumbers, *, window_strides: Shape,
+                   lhs_dilation: Shape, rhs_dilation: Shape, **params: Any) -> Array:
+    """The convolution with a result of these sizes whose first windows begin `before` the array."""
+    lhs_spec, rhs_spec, _ = dimension_numbers
+    after = [(n - 1) * stride + dilate_dim(rhs.shape[k], dilation)
+             - dilate_dim(lhs.shape[d], base) - start
+             for n, stride, k, dilation, d, base, start in zip(
+                 sizes, window_strides, rhs_spec[2:], rhs_dilation, lhs_spec[2:], lhs_dilation,
+                 before, strict=True)]
+    return conv_general_dilated_p.bind(
+        lhs, rhs, dimension_numbers=dimension_numbers, window_strides=window_strides,
+        padding=tuple(zip(before, after, strict=True)), lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation, **params)
 
 
 def _lhs_cotangent(ct: Array, lhs: Any, rhs: Array, *, dimension_numbers: ConvDimensionNumbers,
-            window_strides: Shape, padding: Padding, lhs_dilation: Shape, rhs_dilation: Shape,
-            feature_group_count: int, batch_group_count: int, **params: Any) -> Array:
-    """The cotangent slides along the windows turned round, as far apart as they were strided."""
+                   window_strides: Shape, padding: Padding, lhs_dilation: Shape,
+                   rhs_dilation: Shape, feature_group_count: int, batch_group_count: int,
+                   **params: Any) -> Array:
+    """The convolution of the cotangent, dilated by the strides, with the reversed weights."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    shape = lhs.aval.shape
-    slid, window = [shape[d] for d in lhs_spec[2:]], [rhs.shape[d] for d in rhs_spec[2:]]
-    places = [ct.shape[d] for d in out_spec[2:]]
     groups = feature_group_count * batch_group_count
-    reversed_rhs = rev_p.bind(rhs, dimensions=rhs_spec[2:])
+    before = [dilate_dim(rhs.shape[k], dilation) - 1 - start for k, dilation, (start, _) in zip(
+        rhs_spec[2:], rhs_dilation, padding, strict=True)]
+    rhs = rev_p.bind(rhs, dimensions=rhs_spec[2:])
     if groups > 1:
-        reversed_rhs = _merge_axis(_split_axis(reversed_rhs, rhs_spec[0], groups), *rhs_spec[:2])
-    before = [dilate_dim(size, d) - 1 - b for size, d, (b, _) in zip(
-        window, rhs_dilation, padding, strict=True)]
-    out = conv_general_dilated_p.bind(
-        ct, reversed_rhs, window_strides=lhs_dilation, lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation, feature_group_count=groups, batch_group_count=1,
-        padding=_padding_for(slid, lhs_dilation, before, window_strides, places, window,
-                             rhs_dilation),
-        dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec), **params)
+        rhs = _merge_axis(_split_axis(rhs, rhs_spec[0], groups), *rhs_spec[:2])
+    out = _conv_to_sizes(
+        ct, rhs, [lhs.aval.shape[d] for d in lhs_spec[2:]], before,
+        ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec), window_strides=lhs_dilation,
+        lhs_dilation=window_strides, rhs_dilation=rhs_dilation, feature_group_count=groups,
+        batch_group_count=1, **params)
     if batch_group_count > 1:
         out = _merge_axis(_split_axis(out, lhs_spec[1], batch_group_count), *lhs_spec[1::-1])
     return convert.converted(out, lhs.aval.dtype, out.weak_type)
 
 
 def _rhs_cotangent(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDimensionNumbers,
-            window_strides: Shape, padding: Padding, lhs_dilation: Shape, rhs_dilation: Shape,
-            feature_group_count: int, batch_group_count: int, **params: Any) -> Array:
-    """The cotangent is the window now; what was the batch is summed over as features are."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    shape = rhs.aval.shape
-    slid, window = [lhs.shape[d] for d in lhs_spec[2:]], [shape[d] for d in rhs_spec[2:]]
-    places = [ct.shape[d] for d in out_spec[2:]]
-    before = [b for b, _ in padding]
-    if feature_group_count > 1:  # groups of features are groups of what now is the batch
-        batches, groups = feature_group_count, 1
-    else:
-        batches, groups = 1, batch_group_count
-    out = conv_general_dilated_p.bind(
-        lhs, ct, window_strides=rhs_dilation, lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides, feature_group_count=groups, batch_group_count=batches,
-        padding=_padding_for(window, rhs_dilation, before, lhs_dilation, slid, places,
-                             window_strides),
-        dimension_numbers=ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec),
-                                               _swapped(rhs_spec)), **params)
+                   window_strides: Shape, padding: Padding, lhs_dilation: Shape,
+                   rhs_dilation: Shape, feature_group_count: int, batch_group_count: int,
+                   **params: Any) -> Array:
+    """The convolution of lhs with the cotangent: batch and features change places."""
+    _, rhs_spec, _ = dimension_numbers
+    out = _conv_to_sizes(
+        lhs, ct, [rhs.aval.shape[k] for k in rhs_spec[2:]], [start for start, _ in padding],
+        ConvDimensionNumbers(*(_swapped(dimension_numbers[k]) for k in (0, 2, 1))),
+        window_strides=rhs_dilation, lhs_dilation=lhs_dilation, rhs_dilation=window_strides,
+        feature_group_count=batch_group_count, batch_group_count=feature_group_count, **params)
     return convert.converted(out, rhs.aval.dtype, out.weak_type)
 
 
-# ── Batching: an axis more of the batch, of features, or of groups ───────────────────────────
+# ── Batching: the batch axis joins the batch, the features, or the groups ────────────────────
 
 def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDimensionNumbers,
                 feature_group_count: int, batch_group_count: int, **params: Any) -> Outs:

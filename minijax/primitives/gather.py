@@ -13,12 +13,14 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
-from minijax.primitives.algebra import div_p, extremum, mul_p, neg_p
-from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
+from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
+from minijax.primitives.axes import Index, Outs, Shape, as_dims, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
 from minijax.primitives.ad_util import (batch_to_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
+from minijax.primitives.joining import stack
+from minijax.primitives.rounding import rem
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
@@ -143,7 +145,7 @@ gather_p = Primitive(
 
 
 def take_along_axis(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
-                fill_value: Any = None) -> Array:
+                    fill_value: Any = None) -> Array:
     """The elements at places along an axis; the other axes of the places are batch axes of `x`.
 
     >>> take_along_axis(core.as_value(np.arange(3)), core.as_value(np.array([2, 0])), 0)
@@ -501,3 +503,50 @@ scatter_sub = _user_function(scatter_sub_p, "scatter_sub", "subtracted from")
 scatter_mul = _user_function(scatter_mul_p, "scatter_mul", "multiplied into")
 scatter_min = _user_function(scatter_min_p, "scatter_min", "limiting from above")
 scatter_max = _user_function(scatter_max_p, "scatter_max", "limiting from below")
+
+
+def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
+                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Shape = (),
+                  indices_are_sorted: bool = False, unique_indices: bool = False,
+                  mode: str | GatherScatterMode | None = None) -> Array:
+    """The operand with a function applied to windows at computed places, element by element.
+
+    JAX: applies it once more for every time that a place is repeated.
+
+    Args:
+      func: one element to one.
+      update_shape: the shape that updates would have.
+
+    >>> import numpy as np
+    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_apply(np.ones(3), np.array([[1]]), lambda x: 5 * x, dims, update_shape=(1,))
+    Array([1., 5., 1.], dtype=float32)
+    """
+    axes = list(map(tuple, dimension_numbers))
+    read, written = GatherDimensionNumbers(*axes), ScatterDimensionNumbers(*axes)
+    sizes = window_sizes(written, np.shape(operand), tuple(update_shape))
+    old = gather(operand, scatter_indices, read, sizes, mode=mode or "fill")
+    return scatter(operand, scatter_indices, func(old), written, mode=mode,
+                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
+    """The parts of an array at indices along some of its axes; negative ones count from the end.
+
+    Args:
+      src: an array.
+      idxs: for each of the axes an array of integers; all have one shape.
+      axes: the axes.
+
+    >>> import numpy as np
+    >>> index_take(np.arange(6).reshape(2, 3), np.array([[0, 1], [-1, 0]]), (0, 1))
+    Array([2, 3], dtype=int32)
+    """
+    shape, axes, places = np.shape(src), as_dims(axes), [core.as_value(i) for i in idxs]
+    rank, wrapped = places[0].ndim, []
+    for i, axis in zip(places, axes, strict=True):
+        size = filled(shape[axis], i)
+        wrapped.append(rem(add(rem(i, size), size), size))
+    windows = tuple(range(rank, rank + len(shape) - len(axes)))
+    return gather(src, stack(wrapped, rank), GatherDimensionNumbers(windows, axes, axes),
+                  [1 if d in axes else n for d, n in enumerate(shape)])

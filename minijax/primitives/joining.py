@@ -200,7 +200,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 # ── split, unstack ───────────────────────────────────────────────────────────────────────────
 
 def _splitting(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed: bool = False,
-         examples: Any) -> Primitive:
+               examples: Any) -> Primitive:
     """A primitive whose results are the pieces of its operand; compiled, each is a slice.
 
     Args:

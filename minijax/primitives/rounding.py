@@ -1,4 +1,4 @@
-"""Sign and size, whole numbers near a float, what is left over, and the floats nearby.
+"""Sign, absolute value, rounding, remainder, precision, and the neighbours of a float.
 
 Builds on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
 In JAX: `jax/_src/lax/lax.py`.
@@ -15,18 +15,18 @@ from minijax import dtypes
 from minijax.core import Array, Example, cannot
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
 from minijax.primitives import comparison, ad_util
-from minijax.primitives.axes import Outs, refuse
+from minijax.primitives.axes import refuse
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
-from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
-                                      numpy_scalars, real_dtype, wide)
+from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, numpy_scalars,
+                                      real_dtype, wide)
 
-# ── Sign and size ────────────────────────────────────────────────────────────────────────────
+# ── Sign and absolute value ──────────────────────────────────────────────────────────────────
 
 def _size(x: Any) -> Any:
-    """NumPy's absolute value, but nan of a complex number of which either part is."""
+    """NumPy's absolute value, but nan for a complex number with a part that is nan."""
     size = np.abs(x)
     return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
 
@@ -90,7 +90,7 @@ ceil_p, ceil = unary(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes a number half-way between two integers."""
+    """How `round` rounds a number half-way between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -104,16 +104,8 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
-def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> np.ndarray:
-    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return np.rint(x)
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)
-
-
 round_p = elementwise(
     "round",
-    impl=in_numpy(_rounded_by_numpy),
     accepts=[FLOAT],
     element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
@@ -144,7 +136,7 @@ rem_p, rem = binary(
 # ── Fewer bits ───────────────────────────────────────────────────────────────────────────────
 
 def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """The mantissa is rounded to even; what the exponent is too short for is infinite, or zero."""
+    """The mantissa is rounded to even; an exponent out of range gives infinity, or zero."""
     if x.dtype.itemsize == 1:
         return _reduced(x.to(np.float32), exponent_bits, mantissa_bits).to(x.dtype)
     info = dtypes.finfo(x.dtype)
@@ -161,17 +153,12 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     return where(x != x, nan, bits.bits(x.dtype))
 
 
-def _reduce_precision_jvp(primals: list, tangents: list, **bits: int) -> Outs:
-    out, tangent = (reduce_precision_p.bind_list(*both, **bits) for both in (primals, tangents))
-    return out, tangent
-
-
 reduce_precision_p = elementwise(
     "reduce_precision",
     impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
     accepts=[FLOAT],
     element=infix(_reduced),
-    jvp=_reduce_precision_jvp,
+    jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
     examples=lambda: [
         Example(e.args, {"exponent_bits": 5, "mantissa_bits": m})
@@ -211,7 +198,7 @@ is_finite_p, is_finite = unary(
     examples=points((-2., 2.)))
 
 def _step(x: Any, y: Any) -> Any:
-    """As on the integers that the bits of floats are, in order, sign aside."""
+    """A step of one on the bits of a float read as an integer, up to the sign in order."""
     bits = x.bits()
     away = (y > x) == (x > 0)  # whether the step leads away from zero
     stepped = bits + where(away, bits.const(1), bits.const(-1))

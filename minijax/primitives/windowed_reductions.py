@@ -245,8 +245,8 @@ def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape)
 
 
 def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
-              padding: Padding, base_dilation: Shape, window_dilation: Shape
-              ) -> tuple[Any, list]:
+                    padding: Padding, base_dilation: Shape, window_dilation: Shape
+                    ) -> tuple[Any, list]:
     """The array's index of an element of a window, and whether it lies inside the array."""
     inside, places = s.const(True, np.bool_), []
     for i, k, n, stride, (before, after), base, dilation in zip(
@@ -287,7 +287,7 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
 
         def term(*offset: Any) -> Any:
             inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
-                                       base_dilation, window_dilation)
+                                             base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
                             lambda: s.const(identity(x.dtype), wide))
         return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
@@ -304,7 +304,7 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
 
 
 def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
-                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
+                          padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
     """The sum of the cotangents of all windows that hold an element: a windowed sum again."""
     pads = []
     for n, count, size, stride, (before, _), base, dilation in zip(
