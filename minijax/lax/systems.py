@@ -14,8 +14,8 @@ from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import move_axis
-from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part,
-                                       matrix_transpose, product)
+from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
+                                       matrix_transpose)
 from minijax.primitives.rounding import abs
 from minijax.primitives.slots import FLOAT, check_dtypes
 
@@ -87,7 +87,7 @@ def _reflected(a: Array, taus: Array, c: Array, reverse: bool) -> Array:
 
     def reflect(c: Any, each: tuple) -> tuple[Any, None]:
         v, tau = (shape.expand_dims(x, (x.ndim,)) for x in each)
-        return c - shape.expand_dims(tau, (tau.ndim,)) * product(v, product(adjoint(v), c)), None
+        return c - shape.expand_dims(tau, (tau.ndim,)) * matmul(v, matmul(adjoint(v), c)), None
     count = taus.shape[-1]
     columns = move_axis(vectors, -1, 0)[:count]
     return scan(reflect, c, (columns, move_axis(taus, -1, 0)), reverse=reverse)[0]
@@ -118,7 +118,7 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
-    out: Any = alpha * product(a, matrix_transpose(a)) + beta * c
+    out: Any = alpha * matmul(a, matrix_transpose(a)) + beta * c
     return lower_part(out) + matrix_transpose(lower_part(out, -1)) if symmetrize_output else out
 
 

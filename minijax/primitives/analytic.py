@@ -78,7 +78,7 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
 
 
 def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
-    x = convert_element_type(x, x.dtype)  # strong, and so is the slope
+    x = convert_element_type(x, x.dtype)  # strong, and so is the derivative
     integral = dtypes.issubdtype(y.dtype, np.integer)
     y = convert_element_type(y, x.dtype)
     if not integral:

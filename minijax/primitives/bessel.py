@@ -67,27 +67,27 @@ def _scaled(x: Any, *, order: int) -> Any:
     return select(is_small | (x > 0.), value, -value) if order else value
 
 
-def _i0e_slope(t: Array, y: Array, x: Array) -> Array:
+def _i0e_tangent(t: Array, y: Array, x: Array) -> Array:
     return algebra.mul(t, algebra.sub(bessel_i1e(x), algebra.mul(rounding.sign(x), y)))
 
 
-def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
+def _i1e_tangent(t: Array, y: Array, x: Array) -> Array:
     """The formula divides by x; at zero the derivative is 1/2."""
     eps = ad_util.filled(np.finfo(np.float32).eps, x)
     is_far = comparison.gt(rounding.abs(x), eps)
     safe = comparison.select(is_far, x, eps)
     whole = algebra.add(rounding.sign(safe), algebra.integer_pow(safe, -1))
-    slope = algebra.sub(bessel_i0e(safe), algebra.mul(y, whole))
-    return algebra.mul(t, comparison.select(is_far, slope, ad_util.filled(.5, x)))
+    derivative = algebra.sub(bessel_i0e(safe), algebra.mul(y, whole))
+    return algebra.mul(t, comparison.select(is_far, derivative, ad_util.filled(.5, x)))
 
 
 bessel_i0e_p, bessel_i0e = families.unary(
     "bessel_i0e", "The modified Bessel function of order 0, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i0e_slope,
+    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i0e_tangent,
     examples=examples.points((-3., 12.)),
     element=wide(infix(functools.partial(_scaled, order=0))), shows="0.0 -> 1.")
 bessel_i1e_p, bessel_i1e = families.unary(
     "bessel_i1e", "The modified Bessel function of order 1, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i1e_slope,
+    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i1e_tangent,
     examples=examples.points((-3., 12.)),
     element=wide(infix(functools.partial(_scaled, order=1))), shows="0.0 -> 0.")

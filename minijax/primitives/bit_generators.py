@@ -149,9 +149,9 @@ rng_bit_generator_p = Primitive(
 def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
                       algorithm: int = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None
                       ) -> tuple[Array, Array]:
-    """Random bits, and the key with which the stream goes on; `jax.random` is easier to use.
+    """Random bits, and the next key of the stream; `jax.random` is easier to use.
 
-    Under `vmap`, the first key of a batch draws for all, and alone goes on, as in JAX.
+    Under `vmap`, the first key draws for the whole batch, and only it advances, as in JAX.
 
     Args:
       key: uint32 of shape (4,) or uint64 of shape (2,): the lower half is the key proper, the upper

@@ -1,4 +1,4 @@
-"""Convolutions: sums of products over the elements of windows and over features.
+"""Convolutions: conv_general_dilated, its variants, and the shapes of their results.
 
 Builds on `contract` and `windowed_reductions`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/convolution.py`.
@@ -46,7 +46,7 @@ ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007  as JAX's, which prin
 # ── Axes by letters ──────────────────────────────────────────────────────────────────────────
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, Axes, Axes]:
-    """The axes of batch, features and the rest, from letters: ``("NHWC", "HWIO", "NHWC")``.
+    """The batch, feature and spatial axes from letters: ``("NHWC", "HWIO", "NHWC")``.
 
     >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
@@ -400,19 +400,19 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
                          feature_group_count: int = 1, batch_group_count: int = 1,
                          precision: Any = None, preferred_element_type: Any = None,
                          out_sharding: Any = None) -> Array:
-    """Sums over windows and features of an array times weights: a convolution of any kind.
+    """A convolution of any kind: sums over windows and features of an array times weights.
 
     Args:
-      lhs: an array with a batch axis, one of features, and those that windows slide along.
-      rhs: the weights: output features, input features, and the sizes of a window.
-      window_strides: how many places the windows are apart.
+      lhs: an array with a batch axis, a feature axis, and spatial axes.
+      rhs: the weights: output features, input features, and the window.
+      window_strides: the distances between windows.
       padding: "SAME", "VALID", "SAME_LOWER", or how many zeros to add before and after each axis.
-      lhs_dilation, rhs_dilation: how far apart the elements of lhs, and of a window, are set.
-      dimension_numbers: where the axes are: letters, ``("NHWC", "HWIO", "NHWC")``, or numbers.
-      feature_group_count, batch_group_count: into how many parts features, or the batch, fall that
-        have weights of their own.
+      lhs_dilation, rhs_dilation: the distances between elements of lhs, and of a window.
+      dimension_numbers: the order of axes: letters, ``("NHWC", "HWIO", "NHWC")``, or numbers.
+      feature_group_count, batch_group_count: the number of groups of features, or of the batch,
+        with weights of their own.
       precision: accepted for JAX's sake.
-      preferred_element_type: the dtype to sum in and to return.
+      preferred_element_type: the dtype of the sum and of the result.
 
     Raises:
       TypeError, ValueError: where axes, sizes or groups do not fit.
@@ -467,7 +467,7 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
                               lhs_dilation: Sequence[int] | None,
                               rhs_dilation: Sequence[int] | None, precision: Any = None,
                               preferred_element_type: Any = None) -> Array:
-    """That of `conv`, with elements set apart, as `conv_general_dilated` explains.
+    """A convolution as of `conv`, with the dilations of `conv_general_dilated`.
 
     >>> import numpy as np
     >>> conv_with_general_padding(np.ones((1, 1, 4)), np.ones((1, 1, 3)), (1,), [(1, 1)], (2,),
@@ -482,7 +482,7 @@ def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int],
 # ── Transposed ───────────────────────────────────────────────────────────────────────────────
 
 def _transposed_padding(size: int, stride: int, padding: str) -> tuple[int, int]:
-    """Of a window of that size, so that a plain convolution the other way has this padding."""
+    """The explicit padding that transposes a convolution with "SAME" or "VALID" windows."""
     if padding == "SAME":
         whole = size + stride - 2
         before = size - 1 if stride > size - 1 else -(-whole // 2)
@@ -502,15 +502,16 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
                    transpose_kernel: bool = False, precision: Any = None,
                    preferred_element_type: Any = None, use_consistent_padding: bool = False
                    ) -> Array:
-    """A convolution whose result has `strides` times as many places as its left operand.
+    """A transposed convolution: its result is `strides` times as large as its left operand.
 
     Args:
       lhs, rhs, dimension_numbers: as in `conv_general_dilated`; by default features come last.
-      strides: how far apart the elements of lhs are set.
-      padding: "SAME" or "VALID", as of the convolution that goes back; or zeros before and after.
-      transpose_kernel: whether to turn the weights round, and swap their features, as those of the
-        convolution that goes back.
-      use_consistent_padding: whether numbers are those of the convolution that goes back, too.
+      strides: the dilation of lhs.
+      padding: "SAME" or "VALID", as of the convolution that is transposed; or zeros before and
+        after.
+      transpose_kernel: whether to reverse the weights and swap their features, to transpose the
+        convolution with the same weights.
+      use_consistent_padding: whether numbers, too, are the padding of the transposed convolution.
 
     >>> import numpy as np
     >>> conv_transpose(np.ones((1, 2, 1)), np.ones((3, 1, 1)), (2,), "SAME").ravel()
@@ -588,6 +589,6 @@ def conv_transpose_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_stride
     if isinstance(padding, str):
         padding = [_transposed_padding(size, stride, padding)
                    for size, stride in zip(weights[2:], window_strides, strict=True)]
-    apart = (*shape[:2], *map(dilate_dim, shape[2:], window_strides))
-    out_shape = conv_shape_tuple(apart, weights, (1,) * len(padding), padding)
+    dilated = (*shape[:2], *map(dilate_dim, shape[2:], window_strides))
+    out_shape = conv_shape_tuple(dilated, weights, (1,) * len(padding), padding)
     return _in_order(out_shape, inverse(out))

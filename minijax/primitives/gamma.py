@@ -82,14 +82,14 @@ def _polygamma(x: Any, *, n: int) -> Any:
     right = _polygamma_of_positive(select(left, 1. - x, x), n)
     angle = (x - floor(x + .5)) * math.pi
     cotangent, slope = cos(angle) / sin(angle), x.const(0.)
-    for coefficient in reversed(_slopes_of_cotangent(n)):
+    for coefficient in reversed(_cotangent_derivative(n)):
         slope = slope * cotangent + float(coefficient)
     mirrored = right * sign - slope * math.pi ** (n + 1)
     pole = left & (x == floor(x))
     return select(pole, -sign * math.inf, select(left, mirrored, right))
 
 
-def _slopes_of_cotangent(n: int) -> list[int]:
+def _cotangent_derivative(n: int) -> list[int]:
     """The n-th derivative of the cotangent, as a polynomial in it, lowest power first."""
     powers = [0, 1]
     for _ in range(n):

@@ -475,9 +475,9 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                  mode: str | GatherScatterMode | None = None) -> Array:
         """The operand with updates {what} windows at computed places.
 
-        Every vector along the last axis of the indices is the corner of a window; updates are made
-        in row-major order, and those whose window sticks out are dropped (`mode="clip"` moves the
-        window inside instead).
+        Every vector along the last axis of the indices is the first corner of a window; updates
+        are made in row-major order, and those out of bounds are dropped (`mode="clip"` moves them
+        inside instead).
 
         >>> import numpy as np
         >>> dims = ScatterDimensionNumbers((), (0,), (0,))

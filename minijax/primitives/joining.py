@@ -199,18 +199,18 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 # ── split, unstack ───────────────────────────────────────────────────────────────────────────
 
-def _splitting(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed: bool = False,
-               examples: Any) -> Primitive:
+def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **slots: Any
+               ) -> Primitive:
     """A primitive whose results are the pieces of its operand; compiled, each is a slice.
 
     Args:
       shapes: ``(shape, **params)`` to the shapes of the pieces.
-      program: ``(x, **params)`` to the pieces, each by operations of its own.
       join: ``(pieces, axis)`` to the whole.
       removed: whether the pieces lack the axis.
+      slots: as in `Primitive`; the `program` computes each piece by operations of its own.
     """
     return Primitive(
-        name, impl=impl, program=program, examples=examples, multiple_results=True,
+        name, multiple_results=True, **slots,
         abstract_eval=lambda x, **params: [x.update(shape=shape)
                                            for shape in shapes(x.shape, **params)],
         jvp=ad_util.linear(0),

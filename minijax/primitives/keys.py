@@ -38,8 +38,8 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     Args:
       name: as a jaxpr prints it.
       program: from the words of the arguments, a key's in a trailing axis, to those of the result.
-      type_of: from the types as programs see them to the type of the result.  Without a parameter
-        `impl`, which says of what type the keys are that are made, the first must be that of keys.
+      type_of: from the types as programs see them to the type of the result.  The first must be
+        that of keys, unless there is a parameter `impl`, the type of the keys that it makes.
       batch, rules: as in `Primitive`.
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:

@@ -19,11 +19,11 @@ from minijax.primitives.ad_util import batch_in_front, filled
 from minijax.primitives.examples import Examples
 from minijax.primitives.families import constant_in_all
 from minijax.primitives.gather import take_along_axis
-from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices,
-                                       matrix_transpose, nonsingular, product, symmetric)
+from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, matmul,
+                                       matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, row
+from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, as_row
 
 Types = list[tuple[tuple[int, ...], Any]]
 
@@ -116,21 +116,21 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
             "jax.lax.linalg.eig). Pass enable_eigvec_derivs=True to jax.lax.linalg.eig to opt in. "
             "See https://github.com/jax-ml/jax/issues/2748 for discussion.")
     values, *vectors = eig_p.bind(primals[0], left=left, right=True, varies=True)
-    slope = convert_element_type(tangents[0], values.dtype)
-    value_slopes, turn = _eig_slopes(slope, values, vectors[-1])
-    slopes = [_eig_slopes(adjoint(slope), conj(values), u)[1] for u in vectors[:left]]
-    return [values, *vectors][:1 + left + right], [value_slopes, *slopes, turn][:1 + left + right]
+    t = convert_element_type(tangents[0], values.dtype)
+    values_dot, turn = _eig_tangents(t, values, vectors[-1])
+    left_dots = [_eig_tangents(adjoint(t), conj(values), u)[1] for u in vectors[:left]]
+    return [values, *vectors][:1 + left + right], [values_dot, *left_dots, turn][:1 + left + right]
 
 
-def _eig_slopes(slope: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
+def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
     """The tangents of values and vectors, whose length stays 1 and largest element real."""
-    inside = solve(vectors, product(slope, vectors))
-    turn: Any = product(vectors, inverse_gaps(values, vectors.dtype) * inside)
+    inside = solve(vectors, matmul(t, vectors))
+    turn: Any = matmul(vectors, inverse_gaps(values, vectors.dtype) * inside)
     sizes: Any = abs(vectors)
     largest: Any = sizes == sizes.max(-2, keepdims=True, initial=0)
     here, there = (select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
     excess = complex(real((conj(vectors) * turn).sum(-2)), imag(there / here))
-    return diagonal_of(inside), turn - vectors * row(excess)
+    return diagonal_of(inside), turn - vectors * as_row(excess)
 
 
 eig_p = on_host(
@@ -319,8 +319,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
       lower: which triangle is read.
 
     Returns:
-      An array with the reflections' vectors, the diagonal, what stands beside it, and the scales
-      of the reflections.
+      An array with the reflectors, the diagonal, the off-diagonal, and the scales of the
+      reflectors.
 
     >>> tridiagonal(np.array([[2., 1.], [1., 2.]]))[1]
     Array([2., 2.], dtype=float32)

@@ -55,7 +55,7 @@ def adjoint(x: Array) -> Array:
     return conj(x) if is_complex(x) else x
 
 
-def product(x: Array, y: Array) -> Array:
+def matmul(x: Array, y: Array) -> Array:
     """The products of two stacks of matrices."""
     batch = tuple(range(x.ndim - 2))
     return contract.dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)))
@@ -108,12 +108,12 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
         library=library, examples=examples)
 
 
-def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
-    """The derivative of a factorisation: ``slopes(tangent, factors, **params)``."""
+def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
+    """The derivative of a factorisation: ``tangent_rule(tangent, factors, **params)``."""
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         factors = p.bind_list(*primals, **params)
-        return factors, list(slopes(tangents[0], factors, **params))
+        return factors, list(tangent_rule(tangents[0], factors, **params))
     return jvp
 
 
@@ -179,13 +179,13 @@ def store_transposed(b: Any, matrix: Any, out: Any) -> None:
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────
 
 def nonsingular(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Matrices without symmetries whose diagonals keep them far from singular."""
+    """Unsymmetric matrices with dominant diagonals."""
     x = np.cos(1.3 * np.arange(np.prod(shape, dtype=int)) ** 1.1).reshape(shape)
     return (x + 3 * np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
 
 
 def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Symmetric positive definite matrices whose eigenvalues lie apart."""
+    """Symmetric positive definite matrices with well separated eigenvalues."""
     x = nonsingular(*shape)
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
@@ -200,14 +200,14 @@ def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[t
 
 # ── cholesky ─────────────────────────────────────────────────────────────────────────────────
 
-def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:
+def _cholesky_tangent(t: Array, outs: Sequence[Array]) -> list[Array]:
     """Murray, *Differentiation of the Cholesky decomposition* (2016), equation 8."""
     [factor] = outs
     half = triangular_solve(factor, t, left_side=False, lower=True, transpose_a=True,
                             conjugate_a=True)
     inside = triangular_solve(factor, half, left_side=True, lower=True)
     halved: Any = inside / (identity_like(inside) + 1)  # the diagonal counts half
-    return [product(factor, lower_part(halved))]
+    return [matmul(factor, lower_part(halved))]
 
 
 def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
@@ -233,7 +233,7 @@ cholesky_p = factorization(
     multiple_results=False,
     impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
     square=True,
-    jvp=factored(_cholesky_slope),
+    jvp=factored(_cholesky_tangent),
     library=_cholesky_library,
     examples=lambda: examples_of_matrices(
         "", [(symmetric(3, 3),), (symmetric(2, 3, 3),), (symmetric(1, 1),)],
@@ -305,10 +305,10 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
         return batch_in_front().rule(p, axis, args, dims, **params)
     # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
-    beside = move_axis(args[1], dims[1], place)
-    shape = beside.shape
-    joined = reshape(beside, (*shape[:place - 1], shape[place - 1] * shape[place],
-                              *shape[place + 1:]))
+    rhs = move_axis(args[1], dims[1], place)
+    shape = rhs.shape
+    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place],
+                           *shape[place + 1:]))
     return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 
@@ -337,7 +337,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
     a = conj(a) if conjugate_a else a
     a = matrix_transpose(a) if transpose_a else a
-    return product(a, x) if left_side else product(x, a)
+    return matmul(a, x) if left_side else matmul(x, a)
 
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,

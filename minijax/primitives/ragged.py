@@ -1,6 +1,6 @@
-"""Products of a row of groups of different sizes with a matrix each: `ragged_dot`.
+"""Products of groups of rows of different sizes with a matrix each: `ragged_dot`.
 
-Builds on `contract`.  Each group's part of the left is masked out; one product does the rest.
+Builds on `contract`.  Each group's rows are masked; one product does the rest.
 In JAX: `jax/_src/lax/lax.py` (`ragged_dot_general`).
 """
 
@@ -34,7 +34,7 @@ class RaggedDotDimensionNumbers(NamedTuple):
 def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: Any = None,
                preferred_element_type: Any = None, group_offset: Any = None,
                out_sharding: Any = None) -> Array:
-    """Rows in groups, each group times a matrix of its own.
+    """Groups of rows, each times a matrix of its own.
 
     Args:
       lhs: (m, k).
@@ -119,5 +119,5 @@ def _parts(x: Array, sizes: Array, axis: int) -> Array:
     inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
     copies = ad_util.broadcast_at(x, range(1, len(shape)), shape)
     weak = x.weak_type and sizes.weak_type
-    nothing = ad_util.repeated(0, copies.aval.update(weak_type=weak))
-    return comparison.select(inside, copies, nothing)
+    zeros = ad_util.repeated(0, copies.aval.update(weak_type=weak))
+    return comparison.select(inside, copies, zeros)

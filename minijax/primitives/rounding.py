@@ -65,7 +65,7 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
-        z = convert_element_type(z, z.dtype)  # strong, and so is the slope
+        z = convert_element_type(z, z.dtype)  # strong, and so is the derivative
         away = comparison.select(comparison.eq(z, ad_util.constant(0, z)), ad_util.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
     return comparison.select(comparison.ge(x, ad_util.constant(0, x)), t, neg(t))

@@ -1,6 +1,6 @@
 """Lengths that a Fourier transform takes in one piece: products of small primes.
 
-Builds on nothing; `fft` asks when it chooses a form, the loops when they make a plan.
+Builds on nothing; `fft` chooses a form by them, and its loops a plan.
 """
 
 LARGEST_FACTOR = 19     # the loops have a step for every prime up to this one
