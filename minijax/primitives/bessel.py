@@ -81,13 +81,11 @@ def _i1e_tangent(t: Array, y: Array, x: Array) -> Array:
     return algebra.mul(t, comparison.select(is_far, derivative, ad_util.filled(.5, x)))
 
 
-bessel_i0e_p, bessel_i0e = families.unary(
-    "bessel_i0e", "The modified Bessel function of order 0, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i0e_tangent,
-    examples=examples.points((-3., 12.)),
-    element=wide(infix(functools.partial(_scaled, order=0))), shows="0.0 -> 1.")
-bessel_i1e_p, bessel_i1e = families.unary(
-    "bessel_i1e", "The modified Bessel function of order 1, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i1e_tangent,
-    examples=examples.points((-3., 12.)),
-    element=wide(infix(functools.partial(_scaled, order=1))), shows="0.0 -> 0.")
+(bessel_i0e_p, bessel_i0e), (bessel_i1e_p, bessel_i1e) = (
+    families.unary(
+        f"bessel_i{order}e",
+        f"The modified Bessel function of order {order}, divided by ``exp(|x|)``.",
+        accepts=FLOAT, made=families.FormulaPrimitive, derivative=derivative,
+        examples=examples.points((-3., 12.)),
+        element=wide(infix(functools.partial(_scaled, order=order))), shows=f"0.0 -> {1 - order}.")
+    for order, derivative in enumerate((_i0e_tangent, _i1e_tangent)))

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
 from minijax.primitives import ad_util, families
+from minijax.primitives.axes import refuse
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
@@ -51,20 +52,22 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
         raise ValueError(f"FFT input shape {x.shape} must have at least as many input dimensions "
                          f"as fft_lengths {fft_lengths}.")
     name = fft_type.name if fft_type in (FftType.RFFT, FftType.IRFFT) else "FFT"
-    if name == "RFFT" and x.dtype not in (np.float32, np.float64):
-        raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype}")
-    if name != "RFFT" and not is_complex(x):
-        raise ValueError(f"{name} input must be complex64 or complex128, got {x.dtype}")
     rest, last = x.shape[:-count], x.shape[-count:]
-    if name == "IRFFT" and last[:-1] != fft_lengths[:-1]:
-        raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all "
-                         f"except the last fft_length, got {fft_lengths=}")
-    if name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1 and (last[-1] or fft_lengths[-1]):
-        raise ValueError("IRFFT requires innermost dimension to be compatible with "
-                         f"fft_length[-1]/2+1. Got: {last[-1]} but fft_length is {fft_lengths[-1]}")
-    if name != "IRFFT" and last != fft_lengths:
-        raise ValueError(f"{name} input shape {x.shape} minor dimensions must be equal to "
-                         f"fft_lengths {fft_lengths}")
+    refuse(
+        (name == "RFFT" and x.dtype not in (np.float32, np.float64),
+         f"RFFT input must be float32 or float64, got {x.dtype}"),
+        (name != "RFFT" and not is_complex(x),
+         f"{name} input must be complex64 or complex128, got {x.dtype}"),
+        (name == "IRFFT" and last[:-1] != fft_lengths[:-1],
+         f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last "
+         f"fft_length, got {fft_lengths=}"),
+        (name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1
+         and max(last[-1], fft_lengths[-1]) > 0,
+         "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. Got: "
+         f"{last[-1]} but fft_length is {fft_lengths[-1]}"),
+        (name != "IRFFT" and last != fft_lengths,
+         f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
+         f"{fft_lengths}"), error=ValueError)
     if name == "RFFT":
         return [x.update(shape=(*rest, *last[:-1], last[-1] // 2 + 1),
                          dtype=dtypes.to_complex_dtype(x.dtype))]

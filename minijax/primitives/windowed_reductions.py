@@ -19,7 +19,7 @@ from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
-                                      computed_in, extremum_identity)
+                                      computed_in, extremum_identity, numpy_scalars)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
@@ -85,29 +85,22 @@ def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, wi
 
 # ── Every window, as new axes ────────────────────────────────────────────────────────────────
 
-def _windows_shape(x: ShapedArray, window_dimensions: Shape, window_strides: Shape,
+def _windows_shape(x: ShapedArray | np.ndarray, window_dimensions: Shape, window_strides: Shape,
                    window_dilation: Shape) -> Shape:
     return tuple(map(stride_dim, x.shape, window_dimensions, window_strides,
                      window_dilation)) + window_dimensions
 
 
-def windows_impl(x: np.ndarray, window_dimensions: Shape, window_strides: Shape,
-                  window_dilation: Shape) -> np.ndarray:
-    counts = tuple(map(stride_dim, x.shape, window_dimensions, window_strides,
-                       window_dilation))
-    places = [np.arange(count)[:, None] * stride + np.arange(size) * dilation
-              for count, size, stride, dilation in zip(
-                  counts, window_dimensions, window_strides, window_dilation, strict=True)]
-    rank = x.ndim
-    return x[tuple(np.expand_dims(at, tuple({*range(2 * rank)} - {axis, rank + axis}))
-                   for axis, at in enumerate(places))] if rank else x
-
-
-def _windows_element(s: Any, index: Index, x: Any, window_dimensions: Shape, window_strides: Shape,
-                     window_dilation: Shape) -> Any:
-    rank = len(x.shape)
+def _windows_element(s: Any, index: Index, x: Callable[[Index], Any], window_dimensions: Shape,
+                     window_strides: Shape, window_dilation: Shape) -> Any:
+    rank = len(window_dimensions)
     return x(tuple(s.add(s.mul(i, stride), s.mul(k, dilation)) for i, k, stride, dilation in zip(
         index[:rank], index[rank:], window_strides, window_dilation, strict=True)))
+
+
+def windows_impl(x: np.ndarray, **params: Shape) -> np.ndarray:
+    index = np.ix_(*map(np.arange, _windows_shape(x, **params)))
+    return np.asarray(_windows_element(numpy_scalars(), index, x.__getitem__, **params))
 
 
 def _batch_windows(axis: Axis, args: list, dims: list, **params: Shape) -> Outs:
