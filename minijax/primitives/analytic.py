@@ -156,10 +156,12 @@ def pow(x: Any, y: Any) -> Any:
 
 sin_p, sin = unary(
     "sin", "The sine.", shows="0.0 -> 0.", accurate=True,
+    impl=np.sin,
     derivative=lambda t, y, x: mul(t, cos(x)))
 
 cos_p, cos = unary(
     "cos", "The cosine.", shows="0.0 -> 1.", accurate=True,
+    impl=np.cos,
     derivative=lambda t, y, x: neg(mul(t, sin(x))))
 
 tan_p, tan = unary(
