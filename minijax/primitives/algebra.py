@@ -104,7 +104,7 @@ mulhi_p, mulhi = binary(
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """What `div` means, in NumPy.
+    """The meaning of `div`, in NumPy.
 
     >>> float(quotient(np.float32(1), np.float32(4)))
     0.25
@@ -214,8 +214,7 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
 
 def _square(x: Any) -> Any:
-    """NumPy's square; of complex numbers a product of factors, whose difference does not overflow.
-    """
+    """NumPy's square; that of a complex number has a product of factors for its real part."""
     if not is_complex(x):
         return np.square(x)
     a, b = x.real, x.imag

@@ -241,16 +241,16 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
 
 erf_p, erf = unary(
     "erf", "The error function.", accepts=FLOAT, shows="0.0 -> 0.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
 erfc_p, erfc = unary(
     "erfc", "``1 - erf(x)``, exact for large x.", accepts=FLOAT, shows="0.0 -> 1.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
 erf_inv_p, erf_inv = unary(
     "erf_inv", "The number whose error function is x.", accepts=FLOAT, shows="0.0 -> 0.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: mul(coefficient(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
     examples=points((-.9, .9)))

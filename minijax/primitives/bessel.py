@@ -85,7 +85,7 @@ def _i1e_tangent(t: Array, y: Array, x: Array) -> Array:
     families.unary(
         f"bessel_i{order}e",
         f"The modified Bessel function of order {order}, divided by ``exp(|x|)``.",
-        accepts=FLOAT, made=families.FormulaPrimitive, derivative=derivative,
+        accepts=FLOAT, primitive_class=families.FormulaPrimitive, derivative=derivative,
         examples=examples.points((-3., 12.)),
         element=wide(infix(functools.partial(_scaled, order=order))), shows=f"0.0 -> {1 - order}.")
     for order, derivative in enumerate((_i0e_tangent, _i1e_tangent)))

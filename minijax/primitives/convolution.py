@@ -73,7 +73,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, A
 
 def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers: Any
                            ) -> ConvDimensionNumbers:
-    """The places of axes, as numbers.
+    """The axes of a convolution as numbers.
 
     Args:
       dimension_numbers: None for ``("NCHW", "OIHW", "NCHW")`` and so on; letters; or numbers.

@@ -53,8 +53,7 @@ def sum_of(terms: Sequence[Array]) -> Array:
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
 class FormulaPrimitive(Primitive):
-    """A primitive with a long formula, which evaluation compiles; `impl` remains its meaning.
-    """
+    """A primitive with a long formula, which evaluation compiles; `impl` remains its meaning."""
 
     # Evaluates by compiled code, once `jit` is loaded; None where it must not.
     compiled: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
@@ -69,7 +68,7 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
-                examples: Examples, made: type[Primitive] = Primitive) -> Primitive:
+                examples: Examples, primitive_class: type[Primitive] = Primitive) -> Primitive:
     """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
@@ -77,13 +76,13 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       accepts, result: as of `elementwise_type`; not with `abstract_eval`.
       derivatives: the rules of `per_argument`; not with `jvp`.
       element: the formula of one element; by default the operation or function of that name.
-      made: `FormulaPrimitive` if the formula is long, and there is no function of NumPy's.
+      primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
     """
     element = element or elementary(name)
-    return made(name, impl=impl or by_formula(element),
-                abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
-                jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                batch=batch_elementwise, element=pointwise(element), examples=examples)
+    return primitive_class(name, impl=impl or by_formula(element),
+                           abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
+                           jvp=jvp or per_argument(*derivatives), transpose=transpose,
+                           batch=batch_elementwise, element=pointwise(element), examples=examples)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,

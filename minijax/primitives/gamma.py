@@ -120,7 +120,7 @@ def _polygamma_of_positive(x: Any, n: int) -> Any:
 
 polygamma_p = families.elementwise(
     "polygamma",
-    accepts=[FLOAT], made=families.FormulaPrimitive,
+    accepts=[FLOAT], primitive_class=families.FormulaPrimitive,
     derivatives=[lambda t, y, x, n: algebra.mul(t, polygamma(n + 1, x))],
     element=wide(infix(_polygamma)),
     examples=examples.each_with(examples.points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
@@ -164,7 +164,7 @@ def _zeta(s: Any, q: Any) -> Any:
 
 
 zeta_p = families.elementwise(
-    "zeta", accepts=[FLOAT, FLOAT], made=families.FormulaPrimitive,
+    "zeta", accepts=[FLOAT, FLOAT], primitive_class=families.FormulaPrimitive,
     jvp=cannot("its derivative with respect to x has no formula"),
     element=wide(infix(_zeta)), examples=examples.points((1.5, 4.), (.5, 3.)))
 
@@ -187,14 +187,14 @@ def zeta(x: Any, q: Any) -> Array:
 
 digamma_p, digamma = families.unary(
     "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
-    made=families.FormulaPrimitive,
+    primitive_class=families.FormulaPrimitive,
     derivative=lambda t, y, x: algebra.mul(t, polygamma(1, x)),
     element=wide(infix(_digamma)),
     examples=examples.points((.5, 3.)))
 
 lgamma_p, lgamma = families.unary(
     "lgamma", "The logarithm of the absolute value of the gamma function.", accepts=FLOAT,
-    made=families.FormulaPrimitive,
+    primitive_class=families.FormulaPrimitive,
     derivative=lambda t, y, x: algebra.mul(t, digamma(x)),
     element=wide(infix(_lgamma)),
     examples=examples.points((.5, 3.)))

@@ -89,7 +89,7 @@ def paired(first: Array, second: Array) -> Array:
     return concatenate([expand_dims(first, last), expand_dims(second, last)], first.ndim)
 
 
-def spread_keys(word: Array, shape: Shape) -> Array:
+def broadcast_words(word: Array, shape: Shape) -> Array:
     """Words of keys, each repeated over new trailing axes."""
     return broadcast_at(word, range(word.ndim), word.shape + shape)
 
@@ -109,7 +109,7 @@ def number_words(x: Array) -> tuple[Array, Array]:
 
 
 def check_count(words: int) -> None:
-    """Refuse to draw more from one key than it has counters for.
+    """Refuse to draw more words from one key than it has counters.
 
     Raises:
       ValueError: for more than 2**32 words.
@@ -119,8 +119,8 @@ def check_count(words: int) -> None:
                          f"{words} were asked for; split the key and draw in pieces.")
 
 
-def stream(keys: Array, count: int) -> Array:
-    """Each key's first `count` words in the original layout: a trailing axis.
+def original_words(keys: Array, count: int) -> Array:
+    """Each key's first `count` words, in the original layout, along a trailing axis.
 
     The counters 0, 1, … are encrypted in pairs, the first half of them with the second; an odd
     count is filled up with a counter 0.
@@ -131,20 +131,20 @@ def stream(keys: Array, count: int) -> Array:
     if count % 2:
         is_last = comparison.eq(second, np.uint32(count))
         second = comparison.select_n(is_last, second, filled(0, second))
-    k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
+    k1, k2 = (broadcast_words(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
 
 
-def pairs_at(keys: Array, shape: Shape) -> list[Array]:
-    """A pair of words for every place of an array of this shape: the partitionable layout.
+def partitionable_words(keys: Array, shape: Shape) -> list[Array]:
+    """A pair of words for every element of an array of this shape, in the partitionable layout.
 
-    The pair of counters is the place's row-major number, in 64 bits; so any piece of the array
-    can be computed by itself.
+    The pair of counters is the element's row-major number, in 64 bits, so that any part of the
+    array can be computed by itself.
     """
     place = reshape(iota(np.uint32, math.prod(shape)), shape)
     ones = (1,) * len(shape)
-    k1, k2 = (spread_keys(word, ones) for word in key_words(keys))
+    k1, k2 = (broadcast_words(word, ones) for word in key_words(keys))
     return threefry2x32(k1, k2, filled(0, place), place)
 
 
@@ -200,8 +200,8 @@ random_clone_p = key_operation(
 
 def _split(keys: Array, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
-        return paired(*pairs_at(keys, shape))
-    words = stream(keys, 2 * math.prod(shape))
+        return paired(*partitionable_words(keys, shape))
+    words = original_words(keys, 2 * math.prod(shape))
     return reshape(words, (*keys.shape[:-1], *shape, 2))
 
 
@@ -235,12 +235,12 @@ random_fold_in_p = key_operation(
 
 def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
-        first, second = pairs_at(keys, shape)
+        first, second = partitionable_words(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64
                 else convert.converted(comparison.bitwise_xor(first, second),
                                        np.dtype(f"uint{bit_width}"), False))
     size = math.prod(shape)
-    words = stream(keys, -(-size * bit_width // 32))
+    words = original_words(keys, -(-size * bit_width // 32))
     if bit_width == 64:  # all upper halves come first
         upper, lower = split(words, (size, size), -1)
         words = as_words(paired(lower, upper), 64)
@@ -268,8 +268,8 @@ random_bits_p = key_operation(
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
-def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any]
-                  ) -> Callable[[Any, Any], Any]:
+def _extended_to_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any]
+                      ) -> Callable[[Any, Any], Any]:
     """The comparison extended to keys, which are equal when all of their words are."""
     # JAX: the primitive takes keys; here a comparison of keys is one of their words.
     @functools.wraps(compare)
@@ -281,5 +281,5 @@ def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any],
     return function
 
 
-eq = _also_of_keys(comparison.eq, reduce.reduce_and)
-ne = _also_of_keys(comparison.ne, reduce.reduce_or)
+eq = _extended_to_keys(comparison.eq, reduce.reduce_and)
+ne = _extended_to_keys(comparison.ne, reduce.reduce_or)

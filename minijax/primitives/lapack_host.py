@@ -86,7 +86,7 @@ def _no_derivative(name: str) -> Any:
 # ── eig ──────────────────────────────────────────────────────────────────────────────────────
 
 class EigImplementation(enum.Enum):
-    """Who computes `eig`; here it is LAPACK."""
+    """The implementation of `eig`, which here is LAPACK."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"

@@ -26,7 +26,7 @@ from minijax.primitives.slots import INEXACT, check_dtypes, check_same_dtypes, i
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
 
 def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
-    """Refuse what is no stack of matrices of a dtype that LAPACK knows.
+    """Refuse other arrays than stacks of matrices of a dtype of LAPACK's.
 
     Raises:
       TypeError: for other dtypes and ranks below two.
@@ -332,7 +332,7 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
 
 def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: bool,
              conjugate_a: bool, unit_diagonal: bool) -> Array:
-    """``op(a) x``, or ``x op(a)``, of the triangle that counts."""
+    """``op(a) x``, or ``x op(a)``, for the triangle that is read."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
     a = conj(a) if conjugate_a else a

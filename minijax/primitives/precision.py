@@ -69,7 +69,7 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How a product is computed: what its operands are rounded to, and what it is summed in."""
+    """The arithmetic of a product: the dtypes of its operands and of its sum."""
 
     lhs_precision_type: Any
     rhs_precision_type: Any

@@ -18,7 +18,7 @@ from minijax.primitives.shape import broadcasted_iota
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Which axes mean what in `ragged_dot_general`.
+    """The roles of the axes of `ragged_dot_general`.
 
     Args:
       dot_dimension_numbers: as in `dot_general`.
@@ -108,7 +108,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
 
 
 def _parts(x: Array, sizes: Array, axis: int) -> Array:
-    """For each group a copy of the array in which only that group is not zero.
+    """For each group a copy of the array with zeros in the other groups.
 
     They are as weak as all operands, the sizes among them.
     """

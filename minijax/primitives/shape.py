@@ -266,7 +266,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
 # ── Shapes of other shapes ───────────────────────────────────────────────────────────────────
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The array with some neighbouring axes joined to one.
+    """The array with some adjacent axes merged into one.
 
     Args:
       operand: an array.

@@ -160,7 +160,7 @@ eigh_p = factorization(
 
 
 class EighImplementation(enum.Enum):
-    """Who computes `eigh`: QR is LAPACK, the others are those of GPUs and TPUs."""
+    """The implementation of `eigh`: QR is LAPACK, the others are for GPUs and TPUs."""
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -275,7 +275,7 @@ svd_p = factorization(
 
 
 class SvdAlgorithm(enum.Enum):
-    """How `svd` is computed: by LAPACK's divide and conquer, which DEFAULT and QR mean, too."""
+    """The algorithm of `svd`; DEFAULT and QR, too, are LAPACK's divide and conquer."""
 
     DEFAULT = "default"
     QR = "QR"

@@ -1,4 +1,4 @@
-"""Sums of NumPy arrays in short chains of additions: no number is rounded often, of however many.
+"""Sums of NumPy arrays in short chains of additions, which bound the rounding error.
 
 NumPy adds pairwise along the last axis alone.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: XLA's rewriting of reductions into trees.
