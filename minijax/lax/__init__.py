@@ -40,7 +40,8 @@ from minijax.primitives.collectives import (all_gather, all_gather_p, all_to_all
                                             pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
                                             pshuffle, psum, psum_p, psum_scatter, pswapaxes,
                                             ragged_all_to_all)
-from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p
+from minijax.primitives.contract import (batch_matmul, dot, dot_general, dot_general_p, ragged_dot,
+                                         ragged_dot_general, RaggedDotDimensionNumbers)
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                         convert_element_type, convert_element_type_p, copy_p, empty,
                                         full, full_like, optimization_barrier,
@@ -80,7 +81,6 @@ from minijax.primitives.sort import (approx_max_k, approx_min_k, approx_top_k_p,
                                      argmin, argmin_p, sort, sort_key_val, sort_p, top_k, top_k_p)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
-from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
 from minijax.primitives.scaled import scaled_dot
 from minijax.primitives.sinks import dce_sink, dce_sink_p
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
