@@ -38,6 +38,7 @@ neg_p, neg = unary(
 
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
+    impl=np.add,
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
