@@ -13,7 +13,7 @@ from minijax import core, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 from minijax.placement.out_sharding import exported as _exported
 from minijax.util.tracebacks import export_all as _export_all
 
@@ -75,7 +75,7 @@ def _segment(name: str, method: str, combine: Callable[..., Array], summary: str
         if bucket_size is not None:
             shape = (-(-ids.size // bucket_size), *shape)
             index = (np.arange(ids.size) // bucket_size, ids)
-        empty = {"add": 0, "mul": 1}.get(method, extremum_of_nothing(method, data.dtype))
+        empty = {"add": 0, "mul": 1}.get(method, extremum_identity(method, data.dtype))
         identities: Any = jnp.full(shape, empty, data.dtype)
         out = getattr(identities.at[index], method)(
             data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,

@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 from .arithmetic import Arithmetic, Part, Scope
 from .function_splitting import split_loop
-from .loops import (
-    INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
-    Load, Operand, Read, Scalar, Statement, Store, Variable,
-    While, touched,
-)
+from .loops import (INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
+                    Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched)
 
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
@@ -397,6 +394,6 @@ class Builder(Arithmetic):
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """The identity element of an operation."""
-        value = (extremum_of_nothing(op, dtype) if op in ("min", "max")
+        value = (extremum_identity(op, dtype) if op in ("min", "max")
                  else {"mul": 1, "and": -1}.get(op, 0))
         return self.const(value, dtype)

@@ -1,8 +1,8 @@
 """Equations in real numbers: complex numbers become pairs of reals, typed PRNG keys their words.
 
-Stands on the formulas of `primitives.pairs`; simplify.py calls it for each equation. Loops and
-printers see real numbers only. In the kernel's arguments both parts of a complex array are in one
-buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
+Stands on the formulas of `primitives.complex_pairs`; simplify.py calls it for each equation.
+Loops and printers see real numbers only. In the kernel's arguments both parts of a complex array
+are in one buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minijax.core import Primitive, ShapedArray, bind_physically, has_key_dtype,
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.primitives import ad_util
 from minijax.primitives.algebra import in_parts as joined, is_complex
-from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
+from minijax.primitives.complex_pairs import EACH_PART, FORMULAS, RULES, Pair, map_parts
 from minijax.primitives.slots import real_dtype
 from minijax.core.tracing import stage
 
@@ -85,7 +85,7 @@ def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
         if name == "pow" and (power := _whole_power(eqn.invars[1])):
             return lambda x, _: FORMULAS["integer_pow"](x, y=power)
         return lambda *args: FORMULAS[name](
-            *(each_of(x, lambda v: ad_util.stretched(v, shape)) for x in args), **params)
+            *(map_parts(x, lambda v: ad_util.broadcast_to(v, shape)) for x in args), **params)
     return partial(RULES[name], **params) if name in RULES else None
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from minijax.core import tracing, Array
+from minijax.core import Array, tracing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
-from minijax.primitives.ad_util import spread
+from minijax.primitives.ad_util import broadcast_at
 from minijax.primitives.gather import scatter_add_p
-from minijax.primitives.index import one_window
+from minijax.primitives.dynamic_slice import one_window
 from minijax.primitives.joining import concatenate
 from minijax.primitives.windows import ScatterDimensionNumbers
 
@@ -60,7 +60,7 @@ def _scatter_into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
             scatter_add_p.bind(total, indices, updates, **eqn.params)], (updates, indices)
 
     def add(total: Array, update: Array, *starts: Array) -> list[Array]:
-        indices = concatenate([spread(i, (), (1,)) for i in starts], 0)
+        indices = concatenate([broadcast_at(i, (), (1,)) for i in starts], 0)
         return [scatter_add_p.bind(total, indices, update, **one_window(
             ScatterDimensionNumbers, len(starts)))]
     return add, operands

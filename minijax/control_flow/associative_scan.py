@@ -16,7 +16,7 @@ from minijax.control_flow.cond_scan_while import scan
 from minijax.control_flow.reducers import primitive_name
 from minijax.control_flow.traced_functions import Operands
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import move_axis, reshaped, spread
+from minijax.primitives.ad_util import broadcast_at, move_axis, reshaped
 from minijax.primitives.joining import concatenate
 from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
 from minijax.primitives.shape import expand_dims, rev, squeeze
@@ -103,7 +103,7 @@ def _cumulate(combine: Callable[..., list], rows: list) -> list:
 
     def next_block(last: list, block: list) -> tuple[list, list]:
         """The results of a block, from the last result before it."""
-        before = [spread(x, range(x.ndim), (len(b), *x.shape[1:]))
+        before = [broadcast_at(x, range(x.ndim), (len(b), *x.shape[1:]))
                   for x, b in zip(last, block, strict=True)]
         outs = combine(before, _cumulate_block(combine, block))
         return [slice_in_dim(x, len(x) - 1, len(x)) for x in outs], outs

@@ -24,7 +24,7 @@ from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.index import dynamic_slice_p
+from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
 from minijax.primitives.sort import argmax_p
@@ -171,7 +171,7 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
     """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
     shape = cases[0].shape
     return comparison.select_n_p.bind(
-        which if which.shape == shape else ad_util.spread(which, (0,), shape), *cases)
+        which if which.shape == shape else ad_util.broadcast_at(which, (0,), shape), *cases)
 
 
 def _unchecked(rule: Callable, *args: Any) -> Any:

@@ -22,11 +22,11 @@ from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
 from minijax.primitives.axes import Outs, as_dims, refuse, without
 from minijax.primitives.convert import converted
-from minijax.primitives.slots import extremum_of_nothing
-from minijax.primitives.windowed_reductions import (in_windows, padtype_to_pads,
+from minijax.primitives.slots import extremum_identity
+from minijax.primitives.windowed_reductions import (dilate_dim, padtype_to_pads,
                                                     reduce_window_max_p, reduce_window_min_p,
                                                     reduce_window_shape_tuple, reduce_window_sum_p,
-                                                    spanned)
+                                                    windows_of)
 from minijax.core.tracing import FlatFunction, is_tracer, stage
 
 
@@ -52,7 +52,7 @@ def _reduce_rows(rows: Sequence[Array], inits: Sequence[Array], jaxpr: ClosedJax
         outs, dims = vmap_flat(jaxpr_as_fun(jaxpr), size, None, [*carry, *row], [0] * 2 * len(row))
         return [batch_to(y, d, 0, size) for y, d in zip(outs, dims, strict=True)], None
 
-    outs, _ = scan(step, [ad_util.spread(x, (), (size,)) for x in inits],
+    outs, _ = scan(step, [ad_util.broadcast_at(x, (), (size,)) for x in inits],
                    [ad_util.reshaped(x, (x.shape[0], size)) for x in rows])
     return [ad_util.reshaped(x, shape) for x in outs]
 
@@ -70,7 +70,7 @@ def _along(*args: Array, jaxpr: ClosedJaxpr, dimensions: Sequence[int], computat
 def _in_windows(*args: Array, jaxpr: ClosedJaxpr, consts: tuple, **sizes: Any) -> list[Array]:
     rows, rank = [], args[0].ndim
     for x, init in zip(*split_half(args), strict=True):
-        windows = ad_util.transpose_p.bind(in_windows(x, init, **sizes),
+        windows = ad_util.transpose_p.bind(windows_of(x, init, **sizes),
                                            permutation=(*range(rank, 2 * rank), *range(rank)))
         rows.append(ad_util.reshaped(windows, (math.prod(windows.shape[:rank]),
                                                *windows.shape[rank:])))
@@ -131,7 +131,7 @@ def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[...
         operands, inits = split_half(args)
         if any(d is not None for d in split_half(dims)[1]):  # JAX: not implemented
             return vmap_flat(functools.partial(program, **params), axis.size, axis.name, args, dims)
-        moved = [ad_util.batched_in_front(x, d, axis.size)
+        moved = [ad_util.batch_to_front(x, d, axis.size)
                  for x, d in zip(operands, dims, strict=False)]
         return p.bind(*moved, *inits, **params | in_a_batch(params)), [0] * len(moved)
 
@@ -194,7 +194,7 @@ class _Reduction:
         dtype, name = self.operands[0].dtype, primitive_name(self.jaxpr)
         if name in ("max", "min"):
             infinite = -np.inf if name == "max" else np.inf
-            same = start == infinite or start == extremum_of_nothing(name, dtype)
+            same = start == infinite or start == extremum_identity(name, dtype)
         else:
             identities = {"add": 0, "mul": 1, "or": 0, "xor": 0,
                           "and": True if dtype.kind == "b" else -1}
@@ -278,8 +278,8 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
     windowed_reductions.check_windows(len(shape), sizes)
     if isinstance(padding, str):
         padding = padtype_to_pads(
-            list(map(spanned, shape, sizes["base_dilation"])),
-            list(map(spanned, sizes["window_dimensions"], sizes["window_dilation"])),
+            list(map(dilate_dim, shape, sizes["base_dilation"])),
+            list(map(dilate_dim, sizes["window_dimensions"], sizes["window_dilation"])),
             sizes["window_strides"], padding)
     pads: Any = tuple(map(as_dims, padding))
     windowed_reductions.check_windows(len(shape), {"padding": pads})

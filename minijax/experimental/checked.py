@@ -25,7 +25,7 @@ from minijax.primitives.checks import Report, check_effect, check_p
 from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import reshaped, zeros
-from minijax.primitives.index import dynamic_slice_p
+from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.sharp_bits.out_of_bounds import Access
 from minijax.core.tracing import stage, stage_with_aux
 

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
                                                 pcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute,
                                                 ppermute_p, pshuffle, psum, psum_p, psum_scatter,
                                                 pswapaxes, ragged_all_to_all)
-    from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p
+    from minijax.primitives.contract import (batch_matmul, dot, dot_general, dot_general_p,
+                                             ragged_dot, ragged_dot_general,
+                                             RaggedDotDimensionNumbers)
     from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                             convert_element_type, convert_element_type_p, copy_p,
                                             empty, full, full_like, optimization_barrier,
@@ -61,14 +63,15 @@ if TYPE_CHECKING:
     from minijax.primitives.bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
     from minijax.primitives.gamma import (digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta,
                                           zeta_p)
-    from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
-                                           scatter_max, scatter_max_p, scatter_min, scatter_min_p,
-                                           scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
-                                           scatter_sub_p)
-    from minijax.primitives.index import (dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim,
-                                          dynamic_slice_p, dynamic_update_index_in_dim,
-                                          dynamic_update_slice, dynamic_update_slice_in_dim,
-                                          dynamic_update_slice_p)
+    from minijax.primitives.gather import (gather, gather_p, index_take, scatter, scatter_add,
+                                           scatter_add_p, scatter_apply, scatter_max, scatter_max_p,
+                                           scatter_min, scatter_min_p, scatter_mul, scatter_mul_p,
+                                           scatter_p, scatter_sub, scatter_sub_p)
+    from minijax.primitives.dynamic_slice import (dynamic_index_in_dim, dynamic_slice,
+                                                  dynamic_slice_in_dim, dynamic_slice_p,
+                                                  dynamic_update_index_in_dim, dynamic_update_slice,
+                                                  dynamic_update_slice_in_dim,
+                                                  dynamic_update_slice_p)
     from minijax.primitives.keys import eq, ne
     from minijax.primitives.reduce import (cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin,
                                            cummin_p, cumprod, cumprod_p, cumsum, cumsum_p,
@@ -92,10 +95,8 @@ if TYPE_CHECKING:
                                          top_k, top_k_p)
     from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                             ScatterDimensionNumbers)
-    from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
     from minijax.primitives.scaled import scaled_dot
     from minijax.primitives.sinks import dce_sink, dce_sink_p
-    from minijax.primitives.index_take import index_take, scatter_apply
     from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset,
                                               Precision, PrecisionLike, Tolerance)
     from minijax.primitives.windowed_reductions import (padtype_to_pads, reduce_window_max_p,
@@ -104,15 +105,14 @@ if TYPE_CHECKING:
                                                         reduce_window_sum_p,
                                                         select_and_gather_add_p,
                                                         select_and_scatter_add_p)
-    from minijax.primitives.convolution import (conv_dimension_numbers, conv_general_dilated,
+    from minijax.primitives.conv_patches import (conv_general_dilated_local,
+                                                 conv_general_dilated_patches)
+    from minijax.primitives.convolution import (conv, conv_dimension_numbers, conv_general_dilated,
                                                 conv_general_dilated_p, conv_general_permutations,
-                                                ConvDimensionNumbers,
+                                                conv_general_shape_tuple, conv_shape_tuple,
+                                                conv_transpose, conv_transpose_shape_tuple,
+                                                conv_with_general_padding, ConvDimensionNumbers,
                                                 ConvGeneralDilatedDimensionNumbers)
-    from minijax.primitives.convolving import (conv, conv_general_dilated_local,
-                                               conv_general_dilated_patches,
-                                               conv_general_shape_tuple, conv_shape_tuple,
-                                               conv_transpose, conv_transpose_shape_tuple,
-                                               conv_with_general_padding)
     from minijax.control_flow.reducers import reduce, reduce_p, reduce_window, reduce_window_p
 
 lazily.attach(globals(), exported(__name__))

@@ -13,8 +13,7 @@ from minijax.primitives import joining
 from minijax.primitives.algebra import sqrt
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import filled
-from minijax.primitives.linalg import (adjoint, cholesky, identity_like, product,
-                                       triangular_solve)
+from minijax.primitives.linalg import adjoint, cholesky, identity_like, matmul, triangular_solve
 from minijax.primitives.rounding import abs
 from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.spectral import qr_p
@@ -63,8 +62,8 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
     u, changes, count = while_loop(
         lambda state: state[1] & (state[2] < limit),
         lambda state: (*_step(state[0], (3, 1, 3), eps), state[2] + 1), (u, changes, len(steps)))
-    u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))
-    h = product(adjoint(u), x)
+    u = 1.5 * u - 0.5 * matmul(u, matmul(adjoint(u), u))
+    h = matmul(adjoint(u), x)
     return u, (h + adjoint(h)) / 2, count, ~changes
 
 
@@ -89,9 +88,9 @@ def _step(u: Any, weights: tuple[float, float, float], eps: float) -> tuple[Any,
     one, weight = identity_like(u[:u.shape[1]]), a - b / c
     if is_ill := c > 100:  # normal equations would lose too many digits
         q, _ = qr_p.bind(joining.concatenate([math.sqrt(c) * u, one], 0), full_matrices=False)
-        quotient = product(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
+        quotient = matmul(q[:len(u)], adjoint(q[len(u):])) / math.sqrt(c)
     else:
-        factor = cholesky(one + c * product(adjoint(u), u))
+        factor = cholesky(one + c * matmul(adjoint(u), u))
         half = triangular_solve(factor, adjoint(u), left_side=True, lower=True)
         quotient = adjoint(triangular_solve(factor, half, left_side=True, lower=True,
                                             transpose_a=True, conjugate_a=True))

@@ -19,7 +19,7 @@ from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp
 from minijax.transforms.jit import jit
 from minijax.core.jvp import jvp_flat
 from minijax.primitives import families
-from minijax.primitives.ad_util import batch_elementwise, filled, instantiate, stretched
+from minijax.primitives.ad_util import batch_elementwise, broadcast_to, filled, instantiate
 from minijax.primitives.algebra import add, div, mul, sqrt
 from minijax.primitives.analytic import erfc, exp, log, log1p
 from minijax.primitives.comparison import clamp, select
@@ -217,7 +217,7 @@ def _wide(formula: Callable[..., Array]) -> Callable[..., Array]:
     def computed(*args: Array) -> Array:
         shape, dtype = np.broadcast_shapes(*(x.shape for x in args)), args[0].dtype
         wide = np.promote_types(dtype, np.float32)
-        result = formula(*(converted(stretched(x, shape), wide) for x in args))
+        result = formula(*(converted(broadcast_to(x, shape), wide) for x in args))
         return converted(result, dtype, all_weak([x.aval for x in args]))
     return computed
 
@@ -401,7 +401,7 @@ def _broadcast_args(name: str, *args: Any) -> list[Array]:
     arrays = [core.as_value(x) for x in args]
     check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
     shape = broadcast_shapes(name, [x.shape for x in arrays])
-    return [stretched(x, shape) for x in arrays]
+    return [broadcast_to(x, shape) for x in arrays]
 
 
 @custom_jvp

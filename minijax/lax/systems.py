@@ -14,8 +14,8 @@ from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt
 from minijax.primitives.comparison import select
 from minijax.primitives.ad_util import move_axis
-from minijax.primitives.linalg import (adjoint, check_matrix, flipped, identity_like, lower_part,
-                                       product)
+from minijax.primitives.linalg import (adjoint, check_matrix, identity_like, lower_part, matmul,
+                                       matrix_transpose)
 from minijax.primitives.rounding import abs
 from minijax.primitives.slots import FLOAT, check_dtypes
 
@@ -87,7 +87,7 @@ def _reflected(a: Array, taus: Array, c: Array, reverse: bool) -> Array:
 
     def reflect(c: Any, each: tuple) -> tuple[Any, None]:
         v, tau = (shape.expand_dims(x, (x.ndim,)) for x in each)
-        return c - shape.expand_dims(tau, (tau.ndim,)) * product(v, product(adjoint(v), c)), None
+        return c - shape.expand_dims(tau, (tau.ndim,)) * matmul(v, matmul(adjoint(v), c)), None
     count = taus.shape[-1]
     columns = move_axis(vectors, -1, 0)[:count]
     return scan(reflect, c, (columns, move_axis(taus, -1, 0)), reverse=reverse)[0]
@@ -118,8 +118,8 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
         raise ValueError(
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (n, n). Got shapes {a.shape} and {c.shape}.")
-    out: Any = alpha * product(a, flipped(a)) + beta * c
-    return lower_part(out) + flipped(lower_part(out, -1)) if symmetrize_output else out
+    out: Any = alpha * matmul(a, matrix_transpose(a)) + beta * c
+    return lower_part(out) + matrix_transpose(lower_part(out, -1)) if symmetrize_output else out
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
@@ -182,7 +182,7 @@ def _eliminate(row: tuple, below: tuple, skips_zero: bool) -> tuple[tuple, tuple
     current, larger = (row[0], row[1], row[0] * 0, row[2]), abs(below[0]) > abs(row[0])
 
     def either(x: Any, y: Any) -> Any:
-        return select(ad_util.spread(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
+        return select(ad_util.broadcast_at(larger[..., 0], tuple(range(x.ndim - 1)), x.shape), x, y)
     pivot_row, other = ([either(x, y) for x, y in zip(*pair, strict=True)]
                         for pair in ((below, current), (current, below)))
     is_zero: Any = (pivot_row[0] == 0) & skips_zero

@@ -16,7 +16,7 @@ from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
 from minijax.numpy.arguments import convert
 from minijax.primitives.axes import as_int64, canonical_shape
-from minijax.primitives.index import wrapped
+from minijax.primitives.dynamic_slice import wrapped
 from minijax.primitives.slots import numpy_scalars
 
 

@@ -24,7 +24,7 @@ from minijax.numpy.arguments import (ArrayLike, Axes, array_and_axis, as_array, 
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import replaced
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
@@ -43,10 +43,10 @@ _REDUCTIONS = {
     "prod": _Reduction(lax.reduce_prod, lax.mul, lambda dtype: 1),
     "max": _Reduction(
         lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-        lax.max, lambda dtype: extremum_of_nothing("max", dtype), lax.pmax),
+        lax.max, lambda dtype: extremum_identity("max", dtype), lax.pmax),
     "min": _Reduction(
         lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-        lax.min, lambda dtype: extremum_of_nothing("min", dtype), lax.pmin),
+        lax.min, lambda dtype: extremum_identity("min", dtype), lax.pmin),
     "all": _Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
     "any": _Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }
@@ -450,7 +450,7 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
             arguments["where"] = _not_nan(a, arguments.get("where"))
         is_nan = isnan(a)
         filler = (convert(identity, a.dtype) if np.isfinite(identity) else
-                  extremum_of_nothing("max" if identity < 0 else "min", a.dtype))
+                  extremum_identity("max" if identity < 0 else "min", a.dtype))
         out = function(choose(is_nan, filler, a), **arguments)
         if of_all_nan is None or arguments.get("initial") is not None:
             return out

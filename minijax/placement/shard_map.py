@@ -13,7 +13,7 @@ from typing import Any
 
 from minijax import core, tree_util
 from minijax.util import source_info
-from minijax.core import tracing, Array
+from minijax.core import Array, tracing
 from minijax.transforms.arguments import flattened
 from minijax.placement.meshes import P, PartitionSpec, Sentinel, current
 from minijax.placement.resharding import shard_value
@@ -21,7 +21,7 @@ from minijax.placement.named_sharding import NamedSharding, ShardedArray
 from minijax.core.vmap import vmap_flat
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
-from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
 

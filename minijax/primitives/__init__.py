@@ -1,5 +1,5 @@
-"""The rows: one block per primitive, every slot filled: `tests/test_laws.py` sees to that.
+"""The primitives: one block for each, with every slot filled, as `tests/test_laws.py` checks.
 
-Stands on `core`, `jaxpr` and `tracing`; never on an interpreter nor a compiler.  Chapter 02.
+Builds on `core`; never on an interpreter or a compiler.  Chapter 02.
 In JAX: `jax/_src/lax/`.
 """

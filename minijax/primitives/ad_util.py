@@ -1,6 +1,6 @@
 """What rules and interpreters emit: five linear operations, zeros, sums, moved and new axes.
 
-Stands on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04 and 23.
+Builds on `axes` and `slots`; all other primitives build on it.  Chapters 03, 04 and 23.
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
@@ -13,17 +13,17 @@ from minijax import dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
                           Zero)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below, check_sizes,
-                                     inverse, keeping, with_item, without)
+from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_without, batched_axes,
+                                     check_sizes, expand_index, inverse, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
-from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, at_each,
-                                      broadcast_shapes, check_reducible, computed_in,
-                                      extremum_of_nothing, in_numpy, widened)
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
+                                      check_reducible, computed_in, extremum_identity, in_numpy,
+                                      pointwise, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
 def zeros(aval: ShapedArray) -> Array:
-    """An array of zeros of the given type, as a program makes it: one scalar, broadcast."""
+    """An array of zeros of this type, as a program makes it: one scalar, broadcast."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, bool), aval)
     return repeated(0, aval)
@@ -40,14 +40,14 @@ def constant(value: Any, x: Array) -> Array:
 
 
 def coefficient(value: Any, x: Array) -> Array:
-    """The same in a derivative; weak where `x` is a weak scalar, not a weak array."""
+    """A constant of a derivative: weak only where `x` is a weak scalar."""
     return repeated(value, x.aval.update(shape=(), weak_type=x.weak_type and not x.shape))
 
 
 def repeated(value: Any, aval: ShapedArray) -> Array:
-    """An array of one number, of the given type."""
+    """An array of this type, filled with one number."""
     scalar = ArrayImpl(np.array(value, aval.dtype), aval.update(shape=()), is_literal=True)
-    return spread(scalar, (), aval.shape) if aval.shape else scalar
+    return broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
 
 
 def instantiate(x: Any) -> Array:
@@ -71,7 +71,7 @@ def add_cotangents(x: Any, y: Any) -> Any:
     return add_any_p.bind(x, y)
 
 
-# ── Axes: moved, new, stretched ──────────────────────────────────────────────────────────────
+# ── Axes: moved, new, broadcast ──────────────────────────────────────────────────────────────
 
 def move_axis(x: Array, source: int, destination: int) -> Array:
     source, destination = source % x.ndim, destination % x.ndim
@@ -82,21 +82,21 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
 
 
 def broadcast_batch(x: Array, dim: int, size: int) -> Array:
-    """`x`, repeated along a new axis at `dim`."""
-    return spread(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
+    """`x`, broadcast along a new axis at `dim`."""
+    return broadcast_at(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
 
 
-def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
-    """`x` with its batch axis at `wanted`; repeated along a new one if it had none."""
-    return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
+def batch_to(x: Array, dim: Dim, destination: int, size: int) -> Array:
+    """`x` with its batch axis moved there; broadcast along a new one if it has none."""
+    return broadcast_batch(x, destination, size) if dim is None else move_axis(x, dim, destination)
 
 
-def batched_in_front(x: Array, dim: Dim, size: int) -> Array:
+def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
     return batch_to(x, dim, 0, size)
 
 
-def spread(x: Array, dims: Sequence[int], shape: Shape) -> Array:
-    """`x` with its axes at `dims` of a result of this shape."""
+def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
+    """`x` broadcast to a shape, of which its own axes are at `dims`."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
 
 
@@ -104,16 +104,16 @@ def reshaped(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
 
 
-def stretched(x: Array, shape: Shape) -> Array:
-    """`x` repeated to the shape of an elementwise result it takes part in."""
+def broadcast_to(x: Array, shape: Shape) -> Array:
+    """An operand of an elementwise operation, broadcast to the shape of the result."""
     if x.shape == shape:
         return x
     kept = tuple(d for d in range(x.ndim) if x.shape[d] == shape[d])
-    return spread(reshaped(x, tuple(shape[d] for d in kept)), kept, shape)
+    return broadcast_at(reshaped(x, tuple(shape[d] for d in kept)), kept, shape)
 
 
-def unstretched(ct: Array, shape: Shape) -> Array:
-    """The sum of a cotangent over what `stretched` repeated."""
+def unbroadcast(ct: Array, shape: Shape) -> Array:
+    """The cotangent of an operand: the sum over the axes that `broadcast_to` repeated."""
     if ct.shape == shape:
         return ct
     axes = [d for d in range(ct.ndim) if not shape or shape[d] != ct.shape[d]]
@@ -123,9 +123,9 @@ def unstretched(ct: Array, shape: Shape) -> Array:
 # ── Rules of what is linear ──────────────────────────────────────────────────────────────────
 
 def linear(*places: int, but: Sequence[int] = ()) -> Any:
-    """The derivative of what is linear in these arguments together: itself, of their tangents.
+    """The derivative of an operation that is linear in these arguments jointly.
 
-    Without places, in all arguments but some.
+    Without places, it is linear in all arguments but some.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
@@ -137,20 +137,20 @@ def linear(*places: int, but: Sequence[int] = ()) -> Any:
 
 
 def transposed(*rules: Callable | None) -> Callable[..., list]:
-    """A transpose rule from one rule for each argument it may be linear in.
+    """A transpose rule from one rule for each argument in which the operation may be linear.
 
     A rule is ``(cotangent, *arguments, **params) -> cotangent``; None: never linear in it.
     """
     def transpose(cotangents: list, *args: Any, **params: Any) -> list:
         [ct] = cotangents
-        found: list[Any] = [None] * len(args)
+        arg_cotangents: list[Any] = [None] * len(args)
         for i, x in enumerate(args):
             if isinstance(x, Undefined):
                 rule = rules[i] if i < len(rules) else None
                 if rule is None:
                     raise NotImplementedError(f"the operation is not linear in argument {i}")
-                found[i] = unstretched(rule(ct, *args, **params), x.aval.shape)
-        return found
+                arg_cotangents[i] = unbroadcast(rule(ct, *args, **params), x.aval.shape)
+        return arg_cotangents
     return transpose
 
 
@@ -158,7 +158,7 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
 
 @ForPrimitive
 def batch_elementwise(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-    """Operands stretch: align the batch axes, add axes of one."""
+    """Operands broadcast: align the batch axes, and add axes of size one."""
     ranked = [(x.shape, d) for x, d in zip(args, dims, strict=True) if x.ndim]
     if ranked.count(ranked[0]) == len(ranked):
         return [p.bind(*args, **params)], [ranked[0][1]]
@@ -172,7 +172,7 @@ def _aligned(x: Array, dim: Dim, rank: int) -> Array:
     if dim is None:
         return broadcast_batch(x, 0, 1) if x.ndim else x
     x = move_axis(x, dim, 0)
-    return x if x.ndim == rank else spread(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
+    return x if x.ndim == rank else broadcast_at(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
 
 
 def batch_along(name: str, removed: bool = False) -> Any:
@@ -185,9 +185,9 @@ def batch_along(name: str, removed: bool = False) -> Any:
         [x], [dim] = args, dims
         axes = params[name]
         is_one = isinstance(axes, int)
-        axes = above((axes,) if is_one else axes, dim)
+        axes = batched_axes((axes,) if is_one else axes, dim)
         outs = p.bind_list(x, **params | {name: axes[0] if is_one else axes})
-        return outs, [below(axes, dim) if removed else dim] * len(outs)
+        return outs, [batch_dim_without(axes, dim) if removed else dim] * len(outs)
     return batch
 
 
@@ -195,7 +195,7 @@ def batch_in_front(name: str = "") -> Any:
     """Batches an operation with every batch axis in front; the axis in parameter `name` shifts."""
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
-        args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        args = [batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         if name:
             params[name] += 1
         outs = p.bind_list(*args, **params)
@@ -203,12 +203,12 @@ def batch_in_front(name: str = "") -> Any:
     return batch
 
 
-# ── The families of what moves elements, and of what adds them up ────────────────────────────
+# ── The families of rearrangements and of reductions ─────────────────────────────────────────
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
                   examples: Examples) -> Primitive:
-    """A primitive that moves the elements of one array.
+    """A primitive that rearranges the elements of one array.
 
     Args:
       name: as a jaxpr prints it.
@@ -232,7 +232,7 @@ def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable
 
 def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = NUMBER, jvp: Any,
               transpose: Any = NOT_LINEAR) -> Primitive:
-    """A primitive that joins all elements along `axes` by one associative operation.
+    """A primitive that reduces along `axes` by an associative operation.
 
     Args:
       name: as a jaxpr prints it.
@@ -247,21 +247,21 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
-                         lambda *inner: widened(s, x(keeping(index, axes, inner))),
-                         lambda total: s.const(of_nothing(x), x.dtype) if has_none(x, axes)
+                         lambda *inner: widened(s, x(expand_index(index, axes, inner))),
+                         lambda total: s.const(identity(x), x.dtype) if has_none(x, axes)
                          else s.convert(total, x.dtype))
 
     def has_none(x: Any, axes: Axes) -> bool:
         return op in ("min", "max") and any(x.shape[d] == 0 for d in axes)
 
-    def of_nothing(x: Any) -> Any:
-        return extremum_of_nothing(op, x.dtype)  # not infinite where x could not be
+    def identity(x: Any) -> Any:
+        return extremum_identity(op, x.dtype)  # not infinite where x could not be
 
     joined = in_numpy(lambda x, axes: impl(x, axes))
 
     def meaning(x: np.ndarray, axes: Axes) -> list:
         if has_none(x, axes):
-            return [np.full(without(x.shape, axes), of_nothing(x))]
+            return [np.full(without(x.shape, axes), identity(x))]
         return joined(x, axes=axes)
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
@@ -270,7 +270,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
 
 def check_axes(x: ShapedArray, axes: Axes) -> None:
-    """Refuse axes that `x` does not have, or has once.
+    """Refuse axes that `x` does not have, and repeated ones.
 
     Raises:
       ValueError: naming the axes.
@@ -297,7 +297,7 @@ transpose_p = rearrangement(
     shape=_transpose_shape,
     transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
     batch=lambda axis, args, dims, permutation: (
-        [transpose_p.bind(*args, permutation=(*dims, *above(permutation, *dims)))], [0]),
+        [transpose_p.bind(*args, permutation=(*dims, *batched_axes(permutation, *dims)))], [0]),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
     examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
                    (grid(0, 3, dtype=np.int32), (1, 0))))
@@ -348,7 +348,7 @@ def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dime
     kept = without(broadcast_dimensions, ones)
     summed = without(range(len(shape)), kept)
     total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
-    return spread(total, without(range(x.ndim), ones), x.shape) if ones else total
+    return broadcast_at(total, without(range(x.ndim), ones), x.shape) if ones else total
 
 
 def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
@@ -364,8 +364,8 @@ broadcast_in_dim_p = rearrangement(
     shape=_broadcast_shape,
     transpose=_transpose_broadcast,
     batch=lambda axis, args, dims, shape, broadcast_dimensions: (
-        [spread(move_axis(args[0], dims[0], 0), (0, *above(broadcast_dimensions, 0)),
-                (axis.size, *shape))], [0]),
+        [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
+                      (axis.size, *shape))], [0]),
     source=_broadcast_element,
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
@@ -405,24 +405,25 @@ reduce_sum_p = reduction(
     impl=summation.total,
     jvp=linear(0),
     transpose=transposed(
-        lambda ct, x, axes: spread(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
+        lambda ct, x, axes: broadcast_at(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
 
 
 def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
-    """The derivative of a sum: of both terms as one equation; where the first is constant,
-    `second` is what the other adds.
+    """The derivative of a sum: one equation for both terms.
+
+    Where the first term is constant, `second` takes the tangent of the other to the result's.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list) -> Outs:
         out, (t, u) = p.bind(*primals), tangents
         if isinstance(u, Zero):
-            return [out], [stretched(t, out.shape)]
-        return [out], [stretched(second(u), out.shape) if isinstance(t, Zero) else p.bind(t, u)]
+            return [out], [broadcast_to(t, out.shape)]
+        return [out], [broadcast_to(second(u), out.shape) if isinstance(t, Zero) else p.bind(t, u)]
     return jvp
 
 
-# What interpreters add cotangents and tangents with; users write `add`.  A sum is as weak as what
-# it began with.
+# Interpreters add tangents and cotangents with it; users write `add`.  Its weak type is that of the
+# first operand.
 add_any_p = Primitive(
     "add_any",
     impl=in_numpy(np.add),
@@ -431,5 +432,5 @@ add_any_p = Primitive(
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
-    element=at_each(lambda s, x, y: s.add(x, y)),
+    element=pointwise(lambda s, x, y: s.add(x, y)),
     examples=points((-2., 2.), (-2., 2.)))

@@ -1,6 +1,6 @@
-"""Sums, products, extrema, roots, whole powers and parts of complex numbers, place by place.
+"""Elementwise sums, products, extrema, roots and integer powers; parts of complex numbers.
 
-Stands on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
+Builds on `families` and `comparison`.  Chapters 02 to 04 show the columns of its blocks.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -16,8 +16,7 @@ from minijax.core import Array, Example, Primitive, ShapedArray, as_value
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
-from minijax.primitives.examples import (anything, each_with, integers, points,
-                                         points_and_integers)
+from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
@@ -53,7 +52,7 @@ sub_p, sub = binary(
 
 
 def _product(x: np.ndarray, y: np.ndarray) -> Any:
-    """NumPy's; complex numbers that are not finite as compiled code rounds and overflows."""
+    """NumPy's product; of complex numbers that are not finite, the compiled formula's."""
     z = np.multiply(x, y)
     if z.dtype.kind != "c" or np.isfinite(z).all():
         return z
@@ -92,7 +91,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
 
 
 def _upper_half(x: Any, y: Any) -> Any:
-    """The upper half of a product, from the products of halves of the factors."""
+    """The upper half of a product, from the products of the factors' halves."""
     half = 4 * x.dtype.itemsize
     low = x.const((1 << half) - 1)
     x_low, x_high, y_low, y_high = x & low, x >> half, y & low, y >> half
@@ -106,7 +105,7 @@ mulhi_p, mulhi = binary(
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """What `div` means, in NumPy.
+    """The meaning of `div`, in NumPy.
 
     >>> float(quotient(np.float32(1), np.float32(4)))
     0.25
@@ -125,22 +124,21 @@ def in_parts(real: Any, imag: Any) -> Any:
 
 
 def _complex_quotient(x: Any, y: Any) -> Any:
-    """NumPy's, but infinite where only x is or y is zero, and zero where only y is infinite.
-
-    NumPy gives nan + nan j there; C's annex G has these numbers.
+    """NumPy's quotient; C's annex G where NumPy gives nan: infinite where only x is or y is zero,
+    and zero where only y is infinite.
     """
-    found = np.divide(x, y)
-    lost = np.isnan(found.real) & np.isnan(found.imag) | (y == 0)
-    if not lost.any():
-        return found
-    ways = (  # where, and a size and the direction of the quotient there
+    out = np.divide(x, y)
+    is_nan = np.isnan(out.real) & np.isnan(out.imag) | (y == 0)
+    if not is_nan.any():
+        return out
+    cases = (  # a mask, then the length and the direction of the quotient there
         (np.isinf(x) & np.isfinite(y), np.inf, _infinities(x) * np.conj(y)),
         (np.isfinite(x) & np.isinf(y), 0., x * np.conj(_infinities(y))),
         ((y == 0) & ~(np.isnan(x.real) & np.isnan(x.imag)), np.copysign(np.inf, y.real), x))
-    for case, size, z in ways:
-        there = in_parts(size * z.real, size * z.imag).astype(found.dtype)
-        found = np.where(lost & case, there, found)
-    return found
+    for mask, length, z in cases:
+        limit = in_parts(length * z.real, length * z.imag).astype(out.dtype)
+        out = np.where(is_nan & mask, limit, out)
+    return out
 
 
 def _infinities(z: Any) -> Any:
@@ -158,7 +156,7 @@ div_p, div = binary(
     shows="-7, 2 -> -3")
 
 
-# ── The larger, the smaller ──────────────────────────────────────────────────────────────────
+# ── Maximum and minimum ──────────────────────────────────────────────────────────────────────
 
 def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
     """The part of a tangent that reaches the extremum z; halves where x and y are equal."""
@@ -167,28 +165,27 @@ def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 
 def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
-    """What ``run(ufunc, *arrays)`` gives for the larger of two numbers, or the smaller.
+    """``run(ufunc, *arrays)`` for a ufunc that takes the larger of two numbers, or the smaller.
 
-    NumPy's ufunc takes -0 and +0 for equal; here -0 is below, as in the compiled form.  Of complex
-    numbers it chooses as we do, but where parts are nan or zero.
+    To NumPy's ufunc -0 and +0 are equal; here -0 is smaller, as in the compiled form.  Of complex
+    numbers NumPy's choice differs where parts are nan or zero.
 
     Args:
       op: "max" or "min".
       run: calls a method of the ufunc: `reduce`, `accumulate`, `at`.
-      arrays: what it takes; a scalar is where it starts.
+      arrays: its arguments; a scalar is an initial value.
     """
     if is_complex(arrays[0]) and not all(
             np.all((x == x) & (x.real != 0) & (x.imag != 0)) for x in arrays if x.ndim):
         ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
-        found = run(ufunc, *(x.astype(object) for x in arrays))
-        return np.asarray(found, arrays[0].dtype)
-    found = run(np.maximum if op == "max" else np.minimum, *arrays)
-    if not dtypes.issubdtype(found.dtype, np.floating) or not np.any(found == 0):
-        return found
-    wins = np.positive if op == "max" else np.negative
-    won = run(np.logical_or, *((x == 0) & ~np.signbit(wins(x)) for x in arrays))
-    zero = wins(np.where(won, found.dtype.type(0), -found.dtype.type(0)))
-    return np.where(found == 0, zero, found)
+        return np.asarray(run(ufunc, *(x.astype(object) for x in arrays)), arrays[0].dtype)
+    out = run(np.maximum if op == "max" else np.minimum, *arrays)
+    if not dtypes.issubdtype(out.dtype, np.floating) or not np.any(out == 0):
+        return out
+    preferred = np.positive if op == "max" else np.negative
+    has_preferred = run(np.logical_or, *((x == 0) & ~np.signbit(preferred(x)) for x in arrays))
+    zero = preferred(np.where(has_preferred, out.dtype.type(0), -out.dtype.type(0)))
+    return np.where(out == 0, zero, out)
 
 
 def _beyond(op: str, x: Any, y: Any) -> Any:
@@ -199,7 +196,7 @@ def _beyond(op: str, x: Any, y: Any) -> Any:
 
 
 def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primitive, Callable]:
-    """NumPy's, but it orders -0 below +0, as the compiled form does."""
+    """NumPy's extremum, but -0 is smaller than +0, as in the compiled form."""
     def impl(x: Any, y: Any) -> Any:
         if is_complex(x):
             return np.where(_beyond(op, x, y), x, y)
@@ -218,7 +215,7 @@ min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", n
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
 
 def _square(x: Any) -> Any:
-    """NumPy's, and of complex numbers by factors, whose difference does not overflow."""
+    """NumPy's square; that of a complex number has a product of factors for its real part."""
     if not is_complex(x):
         return np.square(x)
     a, b = x.real, x.imag
@@ -234,7 +231,7 @@ square_p, square = unary(
     examples=points_and_integers((-2., 2.)))
 
 def _square_root(x: Any) -> Any:
-    """NumPy's, but that of a real number has no sign of an imaginary zero."""
+    """NumPy's root; that of a real number has no sign of an imaginary zero."""
     root = np.sqrt(x)
     if not is_complex(x):
         return root
@@ -257,13 +254,12 @@ rsqrt_p, rsqrt = unary(
 
 cbrt_p, cbrt = unary(
     "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.", accurate=True,
-    impl=np.cbrt,
     derivative=lambda t, z, x: mul(t, mul(coefficient(1 / 3, x), integer_pow(z, -2))),
     examples=points((.5, 2.)))
 
 
-def product_of_equals(x: Any, count: int) -> Any:
-    """x to a positive power by squaring, in XLA's order of multiplications."""
+def power_by_squaring(x: Any, count: int) -> Any:
+    """x to a positive power, in XLA's order of multiplications."""
     result = None
     while count:
         if count & 1:
@@ -274,7 +270,7 @@ def product_of_equals(x: Any, count: int) -> Any:
 
 
 def _integer_power(x: Any, y: int) -> Any:
-    power = product_of_equals(x, builtins.abs(y)) if y else x.const(1)
+    power = power_by_squaring(x, builtins.abs(y)) if y else x.const(1)
     return power if y >= 0 else 1. / power
 
 
@@ -288,7 +284,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
 
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
-    power = product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
+    power = power_by_squaring(x, builtins.abs(y)) if y else np.ones_like(x)
     return [power if y >= 0 else quotient(x.dtype.type(1), power)]
 
 
@@ -328,39 +324,39 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-# ── Complex numbers: made of parts, and their parts ──────────────────────────────────────────
+# ── Complex numbers and their parts ──────────────────────────────────────────────────────────
 
 PARTS = (np.float32, np.float64)
 
 
 def _complex_examples(count: int) -> list[Example]:
     """Complex arguments, or `count` real ones."""
-    found = []
+    examples = []
     for dtype in (np.complex64, np.complex128):
         z: Any = np.array([[1 + 2j, -3j], [4, 0]], dtype)
         parts = (z, z.real.copy(), z.imag.copy())[min(count, 1):][:max(count, 1)]
-        found += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
-                                             tuple(x[:0] for x in parts))]
-    return found
+        examples += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
+                                                tuple(x[:0] for x in parts))]
+    return examples
 
 
-def no_part(x: Array) -> Array:
-    """A strong zero, of the dtype of `x`: what was no complex number before is not weak either."""
+def strong_zero(x: Array) -> Array:
+    """A zero of the dtype of `x` that is not weak."""
     return repeated(0, ShapedArray((), x.dtype))
 
 
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
-    impl=np.real, result=real_dtype,
+    result=real_dtype,
     derivative=lambda t, z, x: real(t),
-    transpose=transposed(lambda ct, x: complex(ct, no_part(ct))),
+    transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
-    impl=np.imag, result=real_dtype,
+    result=real_dtype,
     derivative=lambda t, z, x: imag(t),
-    transpose=transposed(lambda ct, x: complex(no_part(ct), neg(ct))),
+    transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(

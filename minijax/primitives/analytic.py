@@ -1,6 +1,6 @@
 """Exponentials, logarithms, powers, circular and hyperbolic functions, and the error function.
 
-Stands on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how they are
+Builds on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how they are
 computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 """
 
@@ -15,11 +15,11 @@ from minijax.primitives.algebra import (add, div, in_parts, integer_pow, mul, ne
                                         square, sub)
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import coefficient, constant, filled, stretched
+from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
 from minijax.primitives.families import FormulaPrimitive, binary, elementwise, unary
-from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,
-                                      broadcast_shapes, check_dtypes, in_numpy)
+from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
+                                      check_dtypes, in_numpy)
 
 
 def one(x: Array) -> Array:
@@ -30,34 +30,29 @@ def one(x: Array) -> Array:
 
 exp_p, exp = unary(
     "exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
-    impl=np.exp,
     derivative=lambda t, y, x: mul(t, y))
 
 exp2_p, exp2 = unary(
     "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
-    impl=np.exp2,
     derivative=lambda t, y, x: mul(log(coefficient(2, x)), mul(t, y)))
 
 log_p, log = unary(
     "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
-    impl=np.log,
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
 log1p_p, log1p = unary(
     "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=np.log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
 expm1_p, expm1 = unary(
     "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
-    impl=np.expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    """With exponentials of what is negative, which do not overflow."""
+    """The exponents are not positive, so that nothing overflows."""
     one = x.dtype.type(1)
     if x.dtype.kind == "c":
         return quotient(one, one + np.exp(-x))
@@ -83,15 +78,15 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
 
 
 def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
-    x = convert_element_type(x, x.dtype)  # strong, and so is the slope
+    x = convert_element_type(x, x.dtype)  # strong, and so is the derivative
     integral = dtypes.issubdtype(y.dtype, np.integer)
     y = convert_element_type(y, x.dtype)
     if not integral:
         return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
     none = eq(y, constant(0, y))
-    exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
+    exponent = select(none, filled(1, y), y)  # avoids 0 * x**-1
     slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
-    none = stretched(none, slope.shape)
+    none = broadcast_to(none, slope.shape)
     return mul(t, select(none, filled(0, slope), slope))
 
 
@@ -125,12 +120,12 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     if x.dtype.kind == "c":
         return in_parts(*complex_power(np, np.where, np.abs(x), (x.real, x.imag),
                                        (y.real, y.imag)))
-    found = np.power(x, y)
+    powers = np.power(x, y)
     if x.dtype.kind != "f" or not np.any(y == .5):
-        return found
-    # NumPy takes some powers of 1/2 for roots, and others not: of -0 and -inf they differ
+        return powers
+    # NumPy computes some powers of 1/2 as roots, which differ for -0 and -inf
     root = (y == .5) & ((x == 0) | (x == -np.inf))
-    return np.where(root, np.abs(x), found)
+    return np.where(root, np.abs(x), powers)
 
 
 pow_p = elementwise(
@@ -171,25 +166,21 @@ cos_p, cos = unary(
 
 tan_p, tan = unary(
     "tan", "The tangent.", shows="0.0 -> 0.", accurate=True,
-    impl=np.tan,
     derivative=lambda t, y, x: mul(t, add(coefficient(1, x), square(y))),
     examples=points((-1., 1.)))
 
 asin_p, asin = unary(
     "asin", "The angle in [-pi/2, pi/2] whose sine is x.", shows="0.0 -> 0.",
-    impl=np.arcsin,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(coefficient(1, x), square(x)))),
     examples=points((-.9, .9)))
 
 acos_p, acos = unary(
     "acos", "The angle in [0, pi] whose cosine is x.", shows="1.0 -> 0.",
-    impl=np.arccos,
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(coefficient(1, x), square(x))))),
     examples=points((-.9, .9)))
 
 atan_p, atan = unary(
     "atan", "The angle in [-pi/2, pi/2] whose tangent is x.", shows="0.0 -> 0.",
-    impl=np.arctan,
     derivative=lambda t, y, x: div(t, add(coefficient(1, x), square(x))))
 
 
@@ -198,7 +189,7 @@ def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
 
 
 def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's, and for complex numbers the formula that it comes from."""
+    """NumPy's angle; for complex numbers its formula as a logarithm."""
     if x.dtype.kind != "c":
         return np.arctan2(x, y)
     return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
@@ -217,33 +208,27 @@ atan2_p, atan2 = binary(
 
 sinh_p, sinh = unary(
     "sinh", "The hyperbolic sine.", shows="0.0 -> 0.",
-    impl=np.sinh,
     derivative=lambda t, y, x: mul(t, cosh(x)))
 
 cosh_p, cosh = unary(
     "cosh", "The hyperbolic cosine.", shows="0.0 -> 1.",
-    impl=np.cosh,
     derivative=lambda t, y, x: mul(t, sinh(x)))
 
 tanh_p, tanh = unary(
     "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
-    impl=np.tanh,
     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 
 asinh_p, asinh = unary(
     "asinh", "The number whose hyperbolic sine is x.", shows="0.0 -> 0.",
-    impl=np.arcsinh,
     derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))))
 
 acosh_p, acosh = unary(
     "acosh", "The positive number whose hyperbolic cosine is x.", shows="1.0 -> 0.",
-    impl=np.arccosh,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(square(x), one(x)))),
     examples=points((1.5, 3.)))
 
 atanh_p, atanh = unary(
     "atanh", "The number whose hyperbolic tangent is x.", shows="0.0 -> 0.",
-    impl=np.arctanh,
     derivative=lambda t, y, x: mul(integer_pow(add(one(x), x), -1), div(t, sub(one(x), x))),
     examples=points((-.9, .9)))
 
@@ -256,16 +241,16 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
 
 erf_p, erf = unary(
     "erf", "The error function.", accepts=FLOAT, shows="0.0 -> 0.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)))
 
 erfc_p, erfc = unary(
     "erfc", "``1 - erf(x)``, exact for large x.", accepts=FLOAT, shows="0.0 -> 1.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)))
 
 erf_inv_p, erf_inv = unary(
     "erf_inv", "The number whose error function is x.", accepts=FLOAT, shows="0.0 -> 0.",
-    made=FormulaPrimitive,
+    primitive_class=FormulaPrimitive,
     derivative=lambda t, y, x: mul(coefficient(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
     examples=points((-.9, .9)))

@@ -1,6 +1,6 @@
-"""Axes, shapes and places as numbers: checked, counted from the front, put in and taken out.
+"""Axes, shapes and indices as tuples of numbers: checked, normalised, extended and reduced.
 
-Stands on `core`; the arrays that have these axes come above, in `ad_util`.
+Builds on `core`; the arrays that have these axes come later, in `ad_util`.
 In JAX: `jax/_src/lax/utils.py`, `jax/_src/util.py`.
 """
 
@@ -97,19 +97,19 @@ def with_item(items: Sequence, place: int, item: Any) -> tuple:
 
 
 def replaced(items: Sequence, place: int, item: Any) -> tuple:
-    """The items with another one at a place, which may be counted from the end."""
+    """The items with another one at a position, which may be negative."""
     out = list(items)
     out[place] = item
     return tuple(out)
 
 
-def above(dims: Sequence[int], batch_dim: int) -> tuple[int, ...]:
+def batched_axes(dims: Sequence[int], batch_dim: int) -> tuple[int, ...]:
     """Axes of one example as axes of the batch."""
     return tuple(d + (d >= batch_dim) for d in dims)
 
 
-def below(dims: Sequence[int], batch_dim: int) -> int:
-    """Where the batch axis is once these axes, counted with it, are gone."""
+def batch_dim_without(dims: Sequence[int], batch_dim: int) -> int:
+    """The batch axis once these axes, numbered with it, are removed."""
     return batch_dim - sum(d < batch_dim for d in dims)
 
 
@@ -117,17 +117,17 @@ def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-def keeping(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
-    """An index of the operand, from one of the result and one of the removed axes."""
+def expand_index(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
+    """The operand's index from an index of the result and one along the removed axes."""
     outer, removed = iter(index), dict(zip(axes, inner, strict=True))
     rank = len(index) + len(axes)
     return tuple(removed[d] if d in removed else next(outer) for d in range(rank))
 
 
-# ── Places of any integer type ───────────────────────────────────────────────────────────────
+# ── Indices of any integer type ──────────────────────────────────────────────────────────────
 
 def as_int64(s: Any, place: Any) -> Any:
-    """A place of any integer type as `int64`; what does not fit stays far outside."""
+    """An index of any integer type as `int64`; one that is too large stays out of bounds."""
     if place.dtype == np.uint64:
         place = s.min(place, s.const(LARGEST, np.uint64))
     return s.convert(place, np.int64)

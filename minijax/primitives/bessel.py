@@ -1,6 +1,6 @@
 """Modified Bessel functions of the first kind, of orders 0 and 1, divided by ``exp(|x|)``.
 
-Stands on `families`.  Chapter 25, *exp from scratch*, has what these are made of.
+Builds on `families`.  Chapter 25, *exp from scratch*, shows how such functions are computed.
 In JAX: `jax/_src/lax/special.py`.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array
-from minijax.primitives import algebra, comparison, ad_util, examples, families, rounding
+from minijax.primitives import ad_util, algebra, comparison, examples, families, rounding
 from minijax.primitives.infix import infix, on_numbers, select
 from minijax.primitives.slots import FLOAT, elementary, wide
 
@@ -49,7 +49,7 @@ _I1_LARGE = [0.38928811750914, -0.009761097491361469, -0.00011058893876270949,
 
 
 def _clenshaw(t: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of Chebyshev polynomials in t, with these coefficients."""
+    """A Chebyshev series in t."""
     one, two = t.const(0.), t.const(0.)
     for coefficient in reversed(coefficients[1:]):
         one, two = t * 2. * one - two + coefficient, one
@@ -62,32 +62,30 @@ def _scaled(x: Any, *, order: int) -> Any:
     is_small = size <= 8.
     near = _clenshaw(select(is_small, size, 8.) / 4. - 1., small)
     far = select(is_small, 8., size)
-    found = select(is_small, near * x if order else near,
+    value = select(is_small, near * x if order else near,
                    _clenshaw(16. / far - 1., large) / sqrt(far))
-    return select(is_small | (x > 0.), found, -found) if order else found
+    return select(is_small | (x > 0.), value, -value) if order else value
 
 
-def _i0e_slope(t: Array, y: Array, x: Array) -> Array:
+def _i0e_tangent(t: Array, y: Array, x: Array) -> Array:
     return algebra.mul(t, algebra.sub(bessel_i1e(x), algebra.mul(rounding.sign(x), y)))
 
 
-def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
-    """At zero, where the formula would divide by x, it is a half."""
+def _i1e_tangent(t: Array, y: Array, x: Array) -> Array:
+    """The formula divides by x; at zero the derivative is 1/2."""
     eps = ad_util.filled(np.finfo(np.float32).eps, x)
     is_far = comparison.gt(rounding.abs(x), eps)
     safe = comparison.select(is_far, x, eps)
     whole = algebra.add(rounding.sign(safe), algebra.integer_pow(safe, -1))
-    slope = algebra.sub(bessel_i0e(safe), algebra.mul(y, whole))
-    return algebra.mul(t, comparison.select(is_far, slope, ad_util.filled(.5, x)))
+    derivative = algebra.sub(bessel_i0e(safe), algebra.mul(y, whole))
+    return algebra.mul(t, comparison.select(is_far, derivative, ad_util.filled(.5, x)))
 
 
-bessel_i0e_p, bessel_i0e = families.unary(
-    "bessel_i0e", "The modified Bessel function of order 0, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i0e_slope,
-    examples=examples.points((-3., 12.)),
-    element=wide(infix(functools.partial(_scaled, order=0))), shows="0.0 -> 1.")
-bessel_i1e_p, bessel_i1e = families.unary(
-    "bessel_i1e", "The modified Bessel function of order 1, divided by ``exp(|x|)``.",
-    accepts=FLOAT, made=families.FormulaPrimitive, derivative=_i1e_slope,
-    examples=examples.points((-3., 12.)),
-    element=wide(infix(functools.partial(_scaled, order=1))), shows="0.0 -> 0.")
+(bessel_i0e_p, bessel_i0e), (bessel_i1e_p, bessel_i1e) = (
+    families.unary(
+        f"bessel_i{order}e",
+        f"The modified Bessel function of order {order}, divided by ``exp(|x|)``.",
+        accepts=FLOAT, primitive_class=families.FormulaPrimitive, derivative=derivative,
+        examples=examples.points((-3., 12.)),
+        element=wide(infix(functools.partial(_scaled, order=order))), shows=f"0.0 -> {1 - order}.")
+    for order, derivative in enumerate((_i0e_tangent, _i1e_tangent)))

@@ -1,6 +1,6 @@
-"""Generators whose key carries their place in the stream: `lax.rng_bit_generator`.
+"""Generators whose key holds their position in the stream: `lax.rng_bit_generator`.
 
-Stands on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
+Builds on `random_bits`, `keys`, `shape`.  In JAX: `jax/_src/lax/lax.py`, and the generators are
 XLA's; here they are programs over the block functions of Threefry and Philox.
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray, cannot
-from minijax.primitives import algebra, comparison, convert, ad_util, families
+from minijax.primitives import ad_util, algebra, comparison, convert, families
 from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, refuse, replaced
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
@@ -38,22 +38,22 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-# ── The stream: a key is two words, then the counter of its next block, the lowest word first ──
+# ── The stream: two key words, then the counter of the next block, lowest word first ─────────
 
 def _plus(number: Array, words: Sequence[Array]) -> list[Array]:
-    """The sum of numbers and one long number in words, carried from word to word."""
+    """The sum of numbers and a multi-word number, with carries."""
     sums = []
     for word in words:
-        total = algebra.add(ad_util.spread(word, (), number.shape), number)
+        total = algebra.add(ad_util.broadcast_at(word, (), number.shape), number)
         number = convert.converted(comparison.lt(total, number), np.dtype(np.uint32), False)
         sums.append(total)
     return sums
 
 
 def _halved(shape: Shape) -> tuple[int, Shape]:
-    """The axis along which Threefry's first and second words take turns, and the shape of each.
+    """The axis along which Threefry's first and second words alternate, and the shape of each.
 
-    It is the first one of even size, or else the longest.
+    It is the first axis of even size, or else the longest.
     """
     even = [d for d, size in enumerate(shape) if size % 2 == 0]
     axis = even[0] if even else shape.index(max(shape))
@@ -61,7 +61,7 @@ def _halved(shape: Shape) -> tuple[int, Shape]:
 
 
 def _blocks(shape: Shape, dtype: np.dtype, algorithm: int) -> int:
-    """How many counters are encrypted."""
+    """The number of encrypted counters."""
     wide = dtype.itemsize == 8
     if algorithm == RandomAlgorithm.RNG_THREE_FRY:
         return math.prod(shape if wide or not shape else _halved(shape)[1])
@@ -80,7 +80,7 @@ def _by_threefry(words: Sequence[Array], places: Array, shape: Shape, wide: bool
 
 
 def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) -> Array:
-    """The counter's upper words are the key's, and it is carried into them."""
+    """The upper words of the counter are the key words, into which it carries."""
     counter = _plus(places, [*words[2:], *words[:2]])
     drawn = stack(philox4x32(*words[:2], *counter), 1)
     if wide:
@@ -90,7 +90,7 @@ def _by_philox(words: Sequence[Array], places: Array, shape: Shape, wide: bool) 
 
 def _draw(key: Array, shape: Shape, dtype: np.dtype, algorithm: int, out_sharding: None
           ) -> list[Array]:
-    """The key of what follows in the stream, and the bits; shorter ones are low ends of words."""
+    """The next key of the stream, and the bits; those of short dtypes are the low ends of words."""
     count = _blocks(shape, dtype, algorithm)
     words = unstack(reshape(key if key.dtype == np.uint32 else as_words(key, 32), (4,)))
     after = stack([*words[:2], *_plus(ad_util.filled(count, words[2]), words[2:])])
@@ -114,8 +114,8 @@ def _types(key: ShapedArray, shape: Shape, dtype: np.dtype, algorithm: int, out_
 
 
 def _batch(axis: Axis, args: list, dims: list, shape: Shape, **params: Any) -> Outs:
-    """As in JAX, the first key draws for all, and alone goes on."""
-    [keys] = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    """As in JAX, the first key draws for the whole batch, and only it advances."""
+    [keys] = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     shape = (axis.size, *shape)
     if not axis.size:  # JAX: there is no first one, so it fails
         return [keys, convert.full(shape, 0, params["dtype"])], [0, 0]
@@ -149,9 +149,9 @@ rng_bit_generator_p = Primitive(
 def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
                       algorithm: int = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None
                       ) -> tuple[Array, Array]:
-    """Random bits, and the key with which the stream goes on; `jax.random` is easier to use.
+    """Random bits, and the next key of the stream; `jax.random` is easier to use.
 
-    Under `vmap`, the first key of a batch draws for all, and alone goes on, as in JAX.
+    Under `vmap`, the first key draws for the whole batch, and only it advances, as in JAX.
 
     Args:
       key: uint32 of shape (4,) or uint64 of shape (2,): the lower half is the key proper, the upper

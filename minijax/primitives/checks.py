@@ -1,7 +1,7 @@
-"""Primitive check: every element must lie within bounds; others are reported, at run time.
+"""Primitive check: reports elements out of bounds at run time.
 
-Stands on `families`; `sharp_bits` and `experimental/checkify.py` know what is to be checked, and
-what is said of it.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
+Builds on `families`; `sharp_bits` and `experimental/checkify.py` choose the checks and word the
+reports.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
 """
 
 import functools
@@ -17,9 +17,9 @@ Number = int | float
 
 
 class Report:
-    """What becomes of an element outside, and of what goes with it: it is called with them."""
+    """A callback that gets an element out of bounds, and its facts."""
 
-    which = 0  # of several: the first; -1: the last
+    which = 0  # of several elements the first; -1: the last
 
     def __call__(self, x: Any, *facts: Any) -> None:
         raise NotImplementedError
@@ -30,7 +30,7 @@ class Report:
 
 
 class CheckEffect(Effect):
-    """A value may be reported: the equation stays, in its place."""
+    """A value may be reported: the equation keeps its place."""
 
     def __repr__(self) -> str:
         return "Check"
@@ -45,31 +45,31 @@ def outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
     return beyond if finite else s.and_(beyond, s.lt(s.abs(x), np.inf))
 
 
-def tell(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: Any) -> list:
+def report_outside(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: Any) -> list:
     """Report an element that is outside, if there is one, with its facts.
 
-    Of every element there are some: the leading axes of facts are those of `x`.
+    The leading axes of the facts are those of `x`.
     """
-    found = outside(slots.numpy_scalars(), x, **bounds)
-    if found.any():
-        report(*(each[found][report.which] for each in (x, *facts)))
+    mask = outside(slots.numpy_scalars(), x, **bounds)
+    if mask.any():
+        report(*(each[mask][report.which] for each in (x, *facts)))
     return []
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: Report,
            **bounds: Any) -> None:
-    """No memory is touched outside anyway, so what is told may let the kernel go on."""
+    """Accesses are safe in any case, so that the kernel may go on after a report."""
     x = operands[0]
     if 0 in x.shape or not report.is_compiled():
         return
-    found = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
-    with b.when(found):
-        b.host_call(functools.partial(tell, report=report, **bounds), operands)
+    any_outside = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
+    with b.when(any_outside):
+        b.host_call(functools.partial(report_outside, report=report, **bounds), operands)
 
 
 check_p = Primitive(
     "check",
-    impl=tell,
+    impl=report_outside,
     abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
@@ -77,13 +77,14 @@ check_p = Primitive(
     loop=_lower,
     effects=lambda **_: frozenset([check_effect]),
     printed=lambda low, high, **_: {"low": low, "high": high},
-    examples=list,  # it has no result to hold a law to; its tests watch what it tells
+    examples=list,  # it has no result that a law could test
     multiple_results=True)
 
 
 def check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report
                  ) -> None:
-    """Record the check, unless it is known to pass."""
-    known = x._buffer if isinstance(x, ArrayImpl) else x
-    if isinstance(known, Array) or outside(slots.numpy_scalars(), known, low, high, finite).any():
+    """Record the check, unless x is concrete and passes it."""
+    buffer = x._buffer if isinstance(x, ArrayImpl) else x
+    if isinstance(buffer, Array) or outside(
+            slots.numpy_scalars(), buffer, low, high, finite).any():
         check_p.bind(x, low=low, high=high, finite=finite, report=report)

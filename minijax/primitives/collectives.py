@@ -1,11 +1,12 @@
-"""Operations along a named axis: its index, sums and extremes over it, and moves along it.
+"""Collectives: the index along a named axis, reductions over it, and exchanges along it.
 
-Stands on `core`, `shape`, `index`, `index_take`.  Chapter 11, *Named axes*.
+Builds on `core`, `shape`, `dynamic_slice`, `gather`.  Chapter 11, *Named axes*.
 In JAX: `jax/_src/lax/parallel.py`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,14 @@ from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, U
 from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
-from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.gather import index_take
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes
-from minijax.primitives.index_take import index_take
+
+
+LINEAR = linear(0)
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
@@ -30,7 +34,7 @@ def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
 
 
 def unbound_axis(name: object, operation: str | None = None) -> NameError:
-    """The error for an axis name that no enclosing transformation bears.
+    """The error for an axis name that no enclosing transformation binds.
 
     >>> print(unbound_axis("i"))
     unbound axis name: i
@@ -46,7 +50,7 @@ def find_axis(name: Any, operation: str | None = None) -> Axis:
     """The innermost mapped axis of that name.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
+      NameError: when no enclosing `vmap` binds the name.
     """
     for axis in reversed(core.current_trace.get().axes):
         if axis.name == name:
@@ -54,9 +58,9 @@ def find_axis(name: Any, operation: str | None = None) -> Axis:
     raise unbound_axis(name, operation)
 
 
-def collective(name: str, *, type_of: Callable[..., ShapedArray], jvp: Any, transpose: Any,
-               batch: Any) -> Primitive:
-    """A primitive along a named axis: it has a meaning only under a `vmap` that names the axis."""
+def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
+               jvp: Any = LINEAR) -> Primitive:
+    """A primitive along a named axis, which only a `vmap` that names the axis can evaluate."""
     return Primitive(
         name, impl=_unbound, abstract_eval=lambda *avals, axis_name, **params: [
             type_of(*avals, **params)], jvp=jvp, transpose=transpose, batch=batch, loop=_unbound,
@@ -75,28 +79,28 @@ axis_index_p = collective(
 
 
 def axis_index(axis_name: Any) -> Any:
-    """The place of this example along a named axis, or in the grid of several.
+    """The index of this example along a named axis, or in the grid of several.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
+      NameError: when no enclosing `vmap` binds the name.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: x * axis_index('i'), axis_name='i')(np.arange(3, 6))
     Array([ 0,  4, 10], dtype=int32)
     """
-    place: Any = None
+    flat: Any = None
     for name in _names(axis_name):
         size = find_axis(name, "axis_index").size
         index = axis_index_p.bind(axis_name=name)
-        place = index if place is None else place * size + index
-    return np.int32(0) if place is None else place
+        flat = index if flat is None else flat * size + index
+    return np.int32(0) if flat is None else flat
 
 
 def axis_size(axis_name: Any) -> int:
     """The size of a named axis, or of the grid of several.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
+      NameError: when no enclosing `vmap` binds the name.
     """
     return math.prod(find_axis(name).size for name in _names(axis_name))
 
@@ -105,15 +109,15 @@ def _names(axis_name: Any) -> tuple:
     return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
 
 
-# ── Groups of places along it ────────────────────────────────────────────────────────────────
+# ── Groups of examples ───────────────────────────────────────────────────────────────────────
 
 @dataclass(frozen=True)
 class Groups:
-    """The places along a named axis, partition_list: those of a group act together, and alone.
+    """A partition of the indices along a named axis: a collective acts within each group.
 
     Args:
-      name: of an axis whose examples stand for devices.
-      lists: the places of each group.
+      name: of an axis of devices.
+      lists: the indices of each group.
     """
 
     name: Any
@@ -121,11 +125,11 @@ class Groups:
 
     @staticmethod
     def of(axis_name: Any, lists: Any, refused: str = "") -> Groups | None:
-        """The groups that a user has listed, if so.
+        """The groups of `axis_index_groups`, if it is not None.
 
         Raises:
-          ValueError: unless each place is in one group.
-          NotImplementedError: under `vmap`, as in JAX, with words that go on so.
+          ValueError: unless each index is in one group.
+          NotImplementedError: under `vmap`, as in JAX, with a message that ends in `refused`.
         """
         if lists is None:
             return None
@@ -135,13 +139,13 @@ class Groups:
                 NotImplementedError(f"axis_index_groups not supported in vmap {refused}".strip()),
                 "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
         groups = tuple(tuple(map(int, group)) for group in lists)
-        if sorted(place for group in groups for place in group) != list(range(axis.size)):
+        if sorted(itertools.chain(*groups)) != list(range(axis.size)):
             raise ValueError("axis_index_groups must cover all indices exactly once")
         return Groups(axis.name, groups)
 
     @property
     def size(self) -> int:
-        """How many places each group has.
+        """The size of each group.
 
         Raises:
           ValueError: when they differ.
@@ -151,41 +155,43 @@ class Groups:
                              f"{self.lists}")
         return len(self.lists[0])
 
-    def _mine(self, of_group: Callable[[int, tuple[int, ...], int], Any]) -> Array:
-        """What a table says of this example, made of the group of each place, and where it is."""
-        table = {place: of_group(number, group, k) for number, group in enumerate(self.lists)
-                 for k, place in enumerate(group)}
-        rows = np.array([table[place] for place in range(len(table))], np.int32)
-        return dynamic_index_in_dim(rows, axis_index(self.name), 0, keepdims=False)
+    def _lookup(self, entry: Callable[[int, tuple[int, ...], int], Any]) -> Array:
+        """This example's row of a table of ``entry(number of the group, group, index in it)``."""
+        entries = {index: entry(number, group, k) for number, group in enumerate(self.lists)
+                   for k, index in enumerate(group)}
+        table = np.array([entries[index] for index in range(len(entries))], np.int32)
+        return dynamic_index_in_dim(table, axis_index(self.name), 0, keepdims=False)
 
-    def is_of_mine(self) -> Array:
-        """For each place along the axis, whether it is of this example's group."""
-        numbers = np.array([[place in group for place in range(sum(map(len, self.lists)))]
-                            for group in self.lists])
-        return dynamic_index_in_dim(numbers, self._mine(lambda number, *_: number), 0,
+    def members(self) -> Array:
+        """For each index along the axis, whether it is in this example's group."""
+        masks = np.array([[index in group for index in range(sum(map(len, self.lists)))]
+                          for group in self.lists])
+        return dynamic_index_in_dim(masks, self._lookup(lambda number, *_: number), 0,
                                     keepdims=False)
 
-    def place(self) -> Array:
-        """Where this example is within its group."""
-        return self._mine(lambda number, group, k: k)
+    def index(self) -> Array:
+        """The index of this example within its group."""
+        return self._lookup(lambda number, group, k: k)
 
     def gather(self, x: Array) -> Array:
         """The values of this example's group, along a new first axis."""
         self.size  # noqa: B018  or else ValueError
-        return index_take(all_gather(x, self.name), (self._mine(lambda _, group, k: group),), (0,))
+        return index_take(all_gather(x, self.name), (self._lookup(lambda _, group, k: group),),
+                          (0,))
 
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
 
 def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, Callable]:
-    """A reduction over a named axis, as that over the batch axis it stands for.
+    """A reduction over a named axis; `vmap` makes it `reduce` over the batch axis.
 
-    And the function of a leaf and names that applies it: over axes of the array, counted by
-    number, and then over named ones; or over the examples of a group.
+    Returns:
+      The primitive, and a function of a leaf and axes that applies it: over numbered axes of the
+      array, then over named ones; or over the examples of a group.
     """
     def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
         [x], [dim] = args, dims
-        if axis.name != axis_name:  # another axis is mapped: the reduction waits for its own
+        if axis.name != axis_name:  # the vmap of another axis leaves the reduction as it is
             return [p.bind(x, axis_name=axis_name)], [dim]
         if dim is None:
             return [_of_copies(x, axis.size) if is_sum else x], [None]
@@ -193,7 +199,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
 
     not_linear = cannot("only sums along a named axis have a derivative here")
     p = collective(
-        name, type_of=lambda x: x, batch=batch, jvp=linear(0) if is_sum else not_linear,
+        name, type_of=lambda x: x, batch=batch, jvp=LINEAR if is_sum else not_linear,
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
         if is_sum else not_linear)
 
@@ -201,24 +207,23 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
         x = core.as_value(leaf)
         if groups is not None:
             rows = all_gather(x, names)
-            mine = broadcast_in_dim(groups.is_of_mine(), rows.shape, (0,))
-            others = zeros(x.aval) if is_sum else x
-            rows = comparison.select_n(mine, broadcast_in_dim(others, rows.shape,
-                                                          range(1, rows.ndim)), rows)
-            return reduce.bind(rows, axes=(0,))
+            members = broadcast_in_dim(groups.members(), rows.shape, (0,))
+            others = broadcast_in_dim(zeros(x.aval) if is_sum else x, rows.shape,
+                                      range(1, rows.ndim))
+            return reduce.bind(comparison.select_n(members, others, rows), axes=(0,))
         numbers = tuple(axes.canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
         if numbers:
             x = reduce.bind(x, axes=tuple(sorted(numbers)))
         for name in names:
             if not isinstance(name, int):
-                find_axis(name, "psum")  # JAX's words, for extremes as for sums
+                find_axis(name, "psum")  # JAX's message, for extrema as for sums
                 x = p.bind(x, axis_name=name)
         return x
     return p, over
 
 
 def _of_copies(x: Array, size: int) -> Array:
-    """The sum of `size` copies of `x`; as in JAX, of what is weak only a scalar's is."""
+    """The sum of `size` copies of `x`; as in JAX, its factor is weak for a scalar only."""
     count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, not x.ndim), True)
     return algebra.mul_p.bind(x, count)
 
@@ -229,11 +234,11 @@ pmin_p, _min_over = _reduction("pmin", reduce_min_p, is_sum=False)
 
 
 def _leaf_by_leaf(one: Callable[..., Any], x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
-    """What `one` makes of each leaf of a tree, the names of different axes, and groups.
+    """Apply `one` to each leaf of a tree, the names of axes, and groups.
 
     Raises:
       TypeError: for a leaf that is no array.
-      ValueError: when an axis is named twice, or groups are none.
+      ValueError: when an axis is named twice, or groups are no partition.
       NotImplementedError: for groups under `vmap`.
     """
     names = _names(axis_name)
@@ -254,16 +259,16 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Args:
       x: an array or a tree of arrays; truth values are counted.
-      axis_name: the name given to `vmap`, or a tuple of names; an integer is an axis of `x`.
-      axis_index_groups: lists of places along the axis of `pmap` or `shard_map`, each place in
-        one of them: sums are those of a group.
+      axis_name: the axis name of `vmap`, or a tuple of names; an integer is an axis of `x`.
+      axis_index_groups: lists that partition the indices along the axis of `pmap` or `shard_map`:
+        sums are those of a group.
 
     Returns:
-      The same tree; the value no longer depends on the place along the axis.  The sum of a plain
-      number is a plain number: `psum(1, 'i')` is the size of the axis.
+      The same tree; the value no longer varies along the axis.  The sum of a plain number is a
+      plain number: `psum(1, 'i')` is the size of the axis.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
+      NameError: when no enclosing `vmap` binds the name.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: x / psum(x, 'i'), axis_name='i')(np.array([1., 3.], np.float32))
@@ -309,18 +314,18 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def _gather_batch(axis: Axis, args: list, dims: list, *, axis_name: Any,
                   all_gather_dimension: int, axis_size: int) -> tuple[list, list]:
-    [x], [dim], place = args, dims, all_gather_dimension
+    [x], [dim], new = args, dims, all_gather_dimension
     if axis.name == axis_name:
-        return [batch_to(x, dim, place, axis.size)], [None]
-    if dim is not None:  # another axis is mapped: it steps aside
-        place, dim = (place + 1, dim) if dim <= place else (place, dim + 1)
-    return [all_gather_p.bind(x, axis_name=axis_name, all_gather_dimension=place,
+        return [batch_to(x, dim, new, axis.size)], [None]
+    if dim is not None:  # another axis is mapped: make room for the new one
+        new, dim = (new + 1, dim) if dim <= new else (new, dim + 1)
+    return [all_gather_p.bind(x, axis_name=axis_name, all_gather_dimension=new,
                               axis_size=axis_size)], [dim]
 
 
 def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
                       axis_size: int) -> Array:
-    """Each example gets what all of them say of its row."""
+    """Each example gets the sum of all examples' cotangents for its row."""
     total = psum_p.bind(ct, axis_name=axis_name)
     row = axis_index_p.bind(axis_name=axis_name)
     return dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)
@@ -330,28 +335,27 @@ all_gather_p = collective(
     "all_gather",
     type_of=lambda x, all_gather_dimension, axis_size: x.update(
         shape=axes.with_item(x.shape, all_gather_dimension, axis_size)),
-    jvp=linear(0),
     transpose=transposed(_transpose_gather),
     batch=_gather_batch)
 
 
 def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
                tiled: bool = False, to: str = "varying") -> Any:
-    """The values of all examples along a named axis, each example getting all of them.
+    """The values of all examples along a named axis, for every example.
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
+      axis_name: the axis name of `vmap` or `pmap`.
       axis_index_groups: as of `psum`; each example gets the values of its group.
       axis: the axis of each result along which the examples go.
       tiled: whether they are joined along an axis they have, and not stacked along a new one.
       to: ``"varying"`` or ``"invarying"``, which are the same here.
 
     Returns:
-      The same tree; the value no longer depends on the place along the axis.
+      The same tree; the value no longer varies along the axis.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
+      NameError: when no enclosing `vmap` binds the name.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: all_gather(x, 'i'), axis_name='i')(np.arange(3))
@@ -365,36 +369,35 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
 
     def gathered(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
-        place = axes.canonical_axis(axis, leaf.ndim + (not tiled))
-        out, names = leaf, _names(axis_name)
+        new = axes.canonical_axis(axis, leaf.ndim + (not tiled))
+        out, names, shape = leaf, _names(axis_name), leaf.shape
         if groups is not None:
-            out = transpose(groups.gather(leaf), axes.with_item(range(1, leaf.ndim + 1), place, 0))
+            out = transpose(groups.gather(leaf), axes.with_item(range(1, leaf.ndim + 1), new, 0))
         for name in reversed(names) if groups is None else ():
-            out = all_gather_p.bind(out, axis_name=name, all_gather_dimension=place,
+            out = all_gather_p.bind(out, axis_name=name, all_gather_dimension=new,
                                     axis_size=axis_size(name))
         if len(names) != 1:
-            out = reshape(out, (*leaf.shape[:place], size, *leaf.shape[place:]))
+            out = reshape(out, (*shape[:new], size, *shape[new:]))
         if not tiled:
             return out
-        shape = leaf.shape
-        return reshape(out, (*shape[:place], size * shape[place], *shape[place + 1:]))
+        return reshape(out, (*shape[:new], size * shape[new], *shape[new + 1:]))
     return tree_util.tree_map(gathered, x)
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """The values of the examples sent along a named axis: each pair says from where, to where.
+    """The values of the examples sent along a named axis, from sources to destinations.
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
-      perm: pairs (source, destination), no place twice on either side.
+      axis_name: the axis name of `vmap` or `pmap`.
+      perm: pairs (source, destination); sources are unique, and so are destinations.
 
     Returns:
       The same tree; zeros where nothing was sent.
 
     Raises:
-      NameError: when no enclosing `vmap` bears the name.
-      ValueError: when two examples send to one place, or one to two, or there is no such place.
+      NameError: when no enclosing `vmap` binds the name.
+      ValueError: when sources or destinations repeat, or are out of bounds.
 
     >>> import minijax as jax
     >>> around = [(0, 1), (1, 2), (2, 0)]
@@ -408,7 +411,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def _one_name(axis_name: Any) -> Any:
-    """The name of one axis, from it or a tuple of it.
+    """The name of one axis, bare or in a tuple.
 
     Raises:
       NotImplementedError: for several.
@@ -426,28 +429,27 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
     if axis.name != axis_name:
         return [ppermute_p.bind(x, axis_name=axis_name, perm=perm)], [dim]
     sources = _sources(perm, axis.size)
-    found = index_take(batch_to(x, dim, 0, axis.size), (np.maximum(sources, 0),), (0,))
+    rows = index_take(batch_to(x, dim, 0, axis.size), (np.maximum(sources, 0),), (0,))
     if (sources < 0).any():
-        sent = broadcast_in_dim(sources >= 0, found.shape, (0,))
-        found = comparison.select_n(sent, zeros(core.typeof(found)), found)
-    return [found], [0]
+        received = broadcast_in_dim(sources >= 0, rows.shape, (0,))
+        rows = comparison.select_n(received, zeros(core.typeof(rows)), rows)
+    return [rows], [0]
 
 
 ppermute_p = collective(
     "ppermute",
     type_of=lambda x, perm: x,
-    jvp=linear(0),
     transpose=transposed(lambda ct, x, *, axis_name, perm: ppermute_p.bind(
         ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))),
     batch=_permute_batch)
 
 
 def _sources(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
-    """From where each place along the axis gets its value; -1 where from nowhere."""
+    """The source of each index along the axis; -1 where there is none."""
     senders, receivers = [a for a, _ in perm], [b for _, b in perm]
-    if any(len(set(places)) < len(places) for places in (senders, receivers)):
+    if any(len(set(ends)) < len(ends) for ends in (senders, receivers)):
         raise ValueError(f"ppermute sources and destinations must be unique, got {tuple(perm)}.")
-    if not all(0 <= place < size for place in senders + receivers):
+    if not all(0 <= end < size for end in senders + receivers):
         raise ValueError(f"ppermute sources and destinations must lie between 0 and {size - 1}, "
                          f"for the axis has size {size}; got {tuple(perm)}.")
     sources = np.full(size, -1, np.int32)
@@ -456,15 +458,15 @@ def _sources(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """The values of the examples in another order along a named axis: each place says from where.
+    """The values of the examples in another order along a named axis.
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
-      perm: a permutation of the places.
+      axis_name: the axis name of `vmap` or `pmap`.
+      perm: a permutation of the indices: for each example the one whose value it gets.
 
     Raises:
-      ValueError: when it is none.
+      ValueError: for what is no permutation.
     """
     if set(perm) != set(range(len(perm))) or len(perm) != axis_size(axis_name):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
@@ -476,11 +478,11 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
-      source: the place of the example.
+      axis_name: the axis name of `vmap` or `pmap`.
+      source: the index of the example.
 
     Raises:
-      ValueError: when there is no such place.
+      ValueError: when there is no such index.
     """
     size = axis_size(axis_name)
     if not 0 <= source < size:
@@ -491,7 +493,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The value itself, which is taken to differ along an axis, where it does not.
+    """The value itself, marked as varying along an axis; here nothing depends on the mark.
 
     Args:
       x: an array or a tree of arrays.
@@ -507,7 +509,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
 
 def check_kind(to: str, of: str, *allowed: str) -> None:
-    """Refuse what a value cannot be along an axis; here it varies, or is the same."""
+    """Refuse kinds of values along an axis other than those that vary, or do not."""
     if to not in allowed:
         raise ValueError(f"Got unexpected `to` value{of}. Allowed `to` values are: "
                          "{" + ", ".join(map(repr, sorted(allowed))) + "}")
@@ -516,7 +518,7 @@ def check_kind(to: str, of: str, *allowed: str) -> None:
                                   "nothing is left to be reduced. Use to='varying'.")
 
 
-# ── Parts exchanged along the axis ───────────────────────────────────────────────────────────
+# ── Exchanges of parts ───────────────────────────────────────────────────────────────────────
 
 def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> ShapedArray:
     shape = list(x.shape)
@@ -531,14 +533,13 @@ def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split
         return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,
                                   concat_axis=concat_axis + 1)], [0]
     order = [i for i in range(1, x.ndim) if i != split_axis + 1]
-    order.insert(concat_axis, 0)  # from whom a part comes; in front: to whom it goes
+    order.insert(concat_axis, 0)  # the axis of senders; that of receivers is in front
     return [transpose(x, [split_axis + 1, *order])], [0]
 
 
 all_to_all_p = collective(
     "all_to_all",
     type_of=_exchange_type,
-    jvp=linear(0),
     transpose=transposed(lambda ct, x, *, axis_name, split_axis, concat_axis: all_to_all_p.bind(
         ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)),
     batch=_exchange_batch)
@@ -546,18 +547,18 @@ all_to_all_p = collective(
 
 def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
                axis_index_groups: Any = None, tiled: bool = False) -> Any:
-    """Each example cuts its value, sends a part to each, and joins what it is sent.
+    """Each example splits its value, sends one part to each, and joins the parts it receives.
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
-      split_axis: the axis that is cut; it has a place for each example.
-      concat_axis: where the axis of the senders comes to lie.
+      axis_name: the axis name of `vmap` or `pmap`.
+      split_axis: the axis that is split; its size is the number of examples.
+      concat_axis: the position of the axis of senders in the result.
       axis_index_groups: as of `psum`; only those of a group send to each other.
-      tiled: whether the parts are blocks, joined along `concat_axis`, instead of single places.
+      tiled: whether the parts are blocks, joined along `concat_axis`, instead of single elements.
 
     Raises:
-      ValueError: when the axis cannot be cut so.
+      ValueError: when the axis cannot be split so.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: all_to_all(x, 'i', 0, 0), axis_name='i')(np.array([[1, 2], [3, 4]]))
@@ -579,7 +580,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
         if groups is None:
             out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=to)
         else:
-            sent = dynamic_index_in_dim(groups.gather(leaf), groups.place(), split + 1,
+            sent = dynamic_index_in_dim(groups.gather(leaf), groups.index(), split + 1,
                                         keepdims=False)
             out = transpose(sent, axes.with_item(range(1, sent.ndim), to, 0))
         return reshape(out, (*out.shape[:to], size * out.shape[to + 1], *out.shape[to + 2:])
@@ -588,12 +589,12 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
 
 
 def _in_blocks(x: Array, axis: int, count: int) -> Array:
-    """An axis cut in so many blocks: two axes."""
+    """An axis split in two: blocks, and the elements of each."""
     return reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """A named axis and an axis of the values exchanged, which have the same size.
+    """A named axis exchanged with an axis of the values, which has the same size.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: pswapaxes(x, 'i', 0), axis_name='i')(np.array([[1, 2], [3, 4]]))
@@ -605,18 +606,18 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
                  axis_index_groups: Any = None, tiled: bool = False) -> Any:
-    """Of the sum over the examples along a named axis, each example its own part.
+    """The sum over the examples along a named axis, of which each example gets one part.
 
     Args:
       x: an array or a tree of arrays.
-      axis_name: the name given to `vmap` or `pmap`.
-      scatter_dimension: the axis of the sum that is cut, with a place for each example.
+      axis_name: the axis name of `vmap` or `pmap`.
+      scatter_dimension: the axis of the sum that is split; its size is the number of examples.
       axis_index_groups: as of `psum`; sums and parts are those of a group.
-      tiled: whether the parts are blocks, instead of single places.
+      tiled: whether the parts are blocks, instead of single elements.
 
     Raises:
-      TypeError: for truths.
-      ValueError: when the axis cannot be cut so.
+      TypeError: for bools.
+      ValueError: when the axis cannot be split so.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: psum_scatter(x, 'i'), axis_name='i')(np.array([[1, 2], [3, 4]]))
@@ -624,7 +625,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     """
     groups = Groups.of(axis_name, axis_index_groups)
     size = axis_size(axis_name) if groups is None else groups.size
-    place = axis_index(axis_name) if groups is None else groups.place()
+    index = axis_index(axis_name) if groups is None else groups.index()
 
     def part(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
@@ -639,22 +640,22 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
             return zeros(total.aval.update(shape=axes.without(total.shape, [axis])))
         if tiled:
             total = _in_blocks(total, axis, size)
-        return dynamic_index_in_dim(total, place, axis, keepdims=False)
+        return dynamic_index_in_dim(total, index, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 
 
 def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
                       output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
                       axis_index_groups: Any = None) -> Array:
-    """Each example sends so many rows to each, which writes them where the sender says.
+    """Each example sends some rows to each, which writes them at the sender's offset.
 
     Args:
       operand: the rows to send.
-      output: what the rows are written into.
-      input_offsets, send_sizes: for each receiver, where its rows begin, and how many they are.
-      output_offsets: for each receiver, where they begin in its output.
-      recv_sizes: for each sender, how many rows come; what the senders say decides.
-      axis_name: the name given to `vmap` or `pmap`.
+      output: the array into which rows are written.
+      input_offsets, send_sizes: for each receiver, the first of its rows, and their number.
+      output_offsets: for each receiver, the first row of its output that is written.
+      recv_sizes: for each sender, the number of rows; `send_sizes` decides.
+      axis_name: the axis name of `vmap` or `pmap`.
       axis_index_groups: only None.
 
     Raises:
@@ -668,16 +669,16 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     start, count, to = (dynamic_index_in_dim(all_gather(x, axis_name), me, 1, keepdims=False)
                         for x in (input_offsets, send_sizes, output_offsets))
     shape = (*start.shape, output.shape[0])
-    place = iota_p.bind(dtype=np.dtype(start.dtype), shape=shape, dimension=1)
+    row = iota_p.bind(dtype=np.dtype(start.dtype), shape=shape, dimension=1)
     start, count, to = (broadcast_in_dim(x, shape, (0,)) for x in (start, count, to))
-    behind = algebra.sub_p.bind(place, to)
-    comes = comparison.bitwise_and(comparison.ge(behind, zeros(behind.aval)),
-                                   comparison.lt(behind, count))
+    offset = algebra.sub_p.bind(row, to)
+    is_sent = comparison.bitwise_and(comparison.ge(offset, zeros(offset.aval)),
+                                     comparison.lt(offset, count))
     for sender in range(shape[0]):
-        source = algebra.add_p.bind(behind[sender], start[sender])
-        inside = comparison.clamp(np.zeros((), source.dtype), source,
-                              np.asarray(rows.shape[1] - 1, source.dtype))
-        found = index_take(rows[sender], (inside,), (0,))
-        output = comparison.select_n(broadcast_in_dim(comes[sender], output.shape, (0,)), output,
-                                 found)
+        source = algebra.add_p.bind(offset[sender], start[sender])
+        clamped = comparison.clamp(np.zeros((), source.dtype), source,
+                                   np.asarray(rows.shape[1] - 1, source.dtype))
+        received = index_take(rows[sender], (clamped,), (0,))
+        mask = broadcast_in_dim(is_sent[sender], output.shape, (0,))
+        output = comparison.select_n(mask, output, received)
     return output

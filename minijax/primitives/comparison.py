@@ -1,7 +1,7 @@
-"""Comparisons, logic, shifts and counts of bits; and the choices made with comparisons.
+"""Comparisons, logic, shifts and counts of bits; select and clamp.
 
-Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot; chapter
-16, *Random numbers*, is made of bits.
+Builds on `families`.  Chapter 17, *Control flow under jit*, selects where Python cannot branch;
+chapter 16, *Random numbers*, uses bits.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -15,19 +15,19 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import Outs, refuse
-from minijax.primitives.ad_util import batched_in_front, filled, linear, spread, stretched
+from minijax.primitives.ad_util import batch_to_front, broadcast_at, broadcast_to, filled, linear
 from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, elementwise, per_argument, unary
 from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
-                                      at_each, by_formula, check_dtypes, check_same_dtypes)
+                                      by_formula, check_dtypes, check_same_dtypes, pointwise)
 
 Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
 def comparison(name: str, meaning: str, impl: np.ufunc, accepts: tuple, shown: bool) -> Pair:
-    """A primitive that compares; `shown` is its answer for 1.5 and 2."""
+    """A primitive that compares; `shown` is its result for 1.5 and 2."""
     return binary(name, meaning, shows=f"1.5, 2.0 -> {shown}", accepts=accepts, impl=impl,
                   result=lambda dtype: np.dtype(bool), examples=anything(2))
 
@@ -41,8 +41,8 @@ gt_p, gt = comparison("gt", "Whether ``x > y``.", np.greater, ORDERED, False)
 ge_p, ge = comparison("ge", "Whether ``x >= y``.", np.greater_equal, ORDERED, False)
 
 
-def _placed(x: Any) -> Any:
-    """The place of a number among all of its dtype: of floats, in the order of their bits."""
+def _rank(x: Any) -> Any:
+    """An integer for every number, in the same order; of floats, in the order of their bits."""
     if dtypes.kind(x.dtype) != "f":
         return x
     if x.dtype.itemsize == 1:  # not every such float has a bit for the sign
@@ -54,7 +54,7 @@ def _placed(x: Any) -> Any:
 def _in_total_order(name: str, compare: Callable[[Any, Any], Any]) -> Primitive:
     """A comparison in the total order of floats: -nan, -inf, …, -0, 0, …, inf, nan."""
     return elementwise(name, accepts=[ORDERED, ORDERED], result=lambda dtype: np.dtype(bool),
-                       element=infix(lambda x, y: compare(_placed(x), _placed(y))),
+                       element=infix(lambda x, y: compare(_rank(x), _rank(y))),
                        examples=anything(2))
 
 
@@ -76,13 +76,13 @@ not_p, bitwise_not = unary(
                                     ("xor", "^", np.bitwise_xor, 5)))
 
 shift_left_p, shift_left = binary(
-    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", shows="1, 4 -> 16",
-    accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
+    "shift_left", "Elementwise ``x << y``; 0 where y is not below the number of bits.",
+    shows="1, 4 -> 16", accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
 shift_right_logical_p, shift_right_logical = binary(
-    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", shows="-1, 28 -> 15",
+    "shift_right_logical", "Elementwise ``x >> y``, filled with zeros.", shows="-1, 28 -> 15",
     accepts=INTEGER, element=lambda s, x, y: s.shr_logical(x, y), examples=integers(2))
 shift_right_arithmetic_p, shift_right_arithmetic = binary(
-    "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
+    "shift_right_arithmetic", "Elementwise ``x >> y``, filled with the sign of x.",
     shows="-16, 2 -> -4",
     accepts=INTEGER, element=lambda s, x, y: s.shr_arithmetic(x, y), examples=integers(2))
 
@@ -90,7 +90,7 @@ shift_right_arithmetic_p, shift_right_arithmetic = binary(
 # ── Counting bits ────────────────────────────────────────────────────────────────────────────
 
 def _ones(x: Any) -> Any:
-    """How many bits are set: sums of neighbours, then of pairs, of nibbles, of bytes."""
+    """The number of set bits: sums of neighbours, then of pairs, of nibbles, of bytes."""
     size = x.dtype.itemsize
 
     def mask(pattern: int) -> int:
@@ -104,7 +104,7 @@ def _ones(x: Any) -> Any:
 
 
 def _leading_zeros(x: Any) -> Any:
-    """The bits that stay clear when the highest one is smeared downwards."""
+    """The number of clear bits once the highest set bit is copied to all lower ones."""
     size = 8 * x.dtype.itemsize
     u = x.bits(f"u{x.dtype.itemsize}")
     for k in range(size.bit_length() - 1):
@@ -113,18 +113,18 @@ def _leading_zeros(x: Any) -> Any:
 
 
 population_count_p, population_count = unary(
-    "population_count", "How many bits of each integer are set.", accepts=INTEGER, shows="255 -> 8",
+    "population_count", "The number of set bits.", accepts=INTEGER, shows="255 -> 8",
     element=infix(_ones),
     examples=integers(1))
 
 clz_p, clz = unary(
-    "clz", "How many of the highest bits of each integer are clear.", accepts=INTEGER,
+    "clz", "The number of leading zero bits.", accepts=INTEGER,
     element=infix(_leading_zeros),
     examples=integers(1),
     shows="255 -> 24")
 
 
-# ── Choosing ─────────────────────────────────────────────────────────────────────────────────
+# ── Selection ────────────────────────────────────────────────────────────────────────────────
 
 def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     shapes = [case.shape for case in cases]
@@ -154,29 +154,29 @@ _NUMPY = SimpleNamespace(select=np.where, ge=np.greater_equal)
 
 
 def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
-    """Each case gets the cotangent where it was chosen."""
+    """Each case gets the cotangent where it was selected."""
     [ct] = cotangents
     zeros = filled(0, ct)
     return [None, *(select_n_p.bind(which, *(ct if k == i else zeros for k in range(len(cases))))
                     if isinstance(case, Undefined) else None for i, case in enumerate(cases))]
 
 
-def _batch_whole(*may_be_scalar: int) -> Any:
+def _batch_of_one_shape(*may_be_scalar: int) -> Any:
     """Batches what takes operands of one shape, some of which may be scalars instead.
 
-    Where batch axes stand apart they are brought in front, and a batch of scalars is spread;
-    a scalar for all examples stays one.
+    Batch axes at different positions move to the front, and a batch of scalars is broadcast; a
+    scalar that all examples share stays one.
     """
     @ForPrimitive
     def batch(p: Primitive, axis: Axis, args: list, dims: list) -> Outs:
-        stays = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
-        if len({(x.ndim, d) for x, d, s in zip(args, dims, stays, strict=True) if not s}) == 1:
+        scalar = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
+        if len({(x.ndim, d) for x, d, s in zip(args, dims, scalar, strict=True) if not s}) == 1:
             return [p.bind(*args)], [dims[1]]
-        found = [x if s else batched_in_front(x, d, axis.size)
-                 for x, d, s in zip(args, dims, stays, strict=True)]
-        shape = max((x.shape for x in found), key=len)
-        return [p.bind(*(x if x.ndim in (0, len(shape)) else spread(x, [0], shape)
-                         for x in found))], [0]
+        operands = [x if s else batch_to_front(x, d, axis.size)
+                    for x, d, s in zip(args, dims, scalar, strict=True)]
+        shape = max((x.shape for x in operands), key=len)
+        return [p.bind(*(x if x.ndim in (0, len(shape)) else broadcast_at(x, [0], shape)
+                         for x in operands))], [0]
     return batch
 
 
@@ -197,8 +197,8 @@ select_n_p = Primitive(
     abstract_eval=_select_type,
     jvp=linear(but=[0]),
     transpose=_select_transpose,
-    batch=_batch_whole(0),
-    element=at_each(_chosen),
+    batch=_batch_of_one_shape(0),
+    element=pointwise(_chosen),
     examples=_select_examples)
 
 
@@ -252,18 +252,18 @@ def _clamped(s: Any, low: Any, x: Any, high: Any) -> Any:
     return s.min(s.max(x, low), high)
 
 
-def _within(t: Array, x: Array, chosen: Array) -> Array:
-    return select(chosen, stretched(t, x.shape), filled(0, x))
+def _tangent_where(t: Array, x: Array, chosen: Array) -> Array:
+    return select(chosen, broadcast_to(t, x.shape), filled(0, x))
 
 
 def _clamp_examples() -> list[Example]:
-    found: list[tuple] = []
+    cases: list[tuple] = []
     for dtype in (np.float32, np.float64, np.int32):
         x = np.array([[-3, 1, 2], [7, -8, 9]], dtype)
-        found += [(dtype(-2), x, dtype(5)), (np.full_like(x, -2), x, np.full_like(x, 5)),
+        cases += [(dtype(-2), x, dtype(5)), (np.full_like(x, -2), x, np.full_like(x, 5)),
                   (dtype(3), dtype(-2), dtype(4))]
     nan, one = np.array([np.nan, 1, -1, np.inf], np.float32), np.float32(1)
-    return table("", *found, (np.float32(0), nan, one), (nan, nan[::-1].copy(), 2 * one),
+    return table("", *cases, (np.float32(0), nan, one), (nan, nan[::-1].copy(), 2 * one),
                  (2 * one, nan[:0], one))()
 
 
@@ -272,12 +272,12 @@ clamp_p = Primitive(
     impl=by_formula(_clamped),
     abstract_eval=_clamp_type,
     jvp=per_argument(
-        lambda t, z, low, x, high: _within(t, x, bitwise_and(gt(low, x), lt(low, high))),
-        lambda t, z, low, x, high: _within(t, x, bitwise_and(gt(x, low), lt(x, high))),
-        lambda t, z, low, x, high: _within(t, x, lt(high, x))),
+        lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(low, x), lt(low, high))),
+        lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(x, low), lt(x, high))),
+        lambda t, z, low, x, high: _tangent_where(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
-    batch=_batch_whole(0, 2),
-    element=at_each(_clamped),
+    batch=_batch_of_one_shape(0, 2),
+    element=pointwise(_clamped),
     examples=_clamp_examples)
 
 

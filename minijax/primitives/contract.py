@@ -1,21 +1,25 @@
-"""Products of arrays: sums over paired axes, with batch axes carried along.
+"""Products of arrays: contractions over pairs of axes, with batch axes.
 
-Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
-In JAX: `jax/_src/lax/lax.py` (`dot_general`).
+Builds on `families`.  Chapter 24, *Loops and Numba*, shows when a library computes them.
+In JAX: `jax/_src/lax/lax.py` (`dot_general`, `ragged_dot_general`).
 """
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
-from minijax.primitives import convert, ad_util, families, summation
-from minijax.primitives.axes import Axes, above, as_dims, refuse, without
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, as_value,
+                          dtype_name)
+from minijax.primitives import ad_util, algebra, comparison, convert, families, summation
+from minijax.primitives.axes import Axes, as_dims, batched_axes, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
+from minijax.primitives.reduce import cumsum
+from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slots import Reduction, all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
 
@@ -60,7 +64,7 @@ def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimension
 
 
 def _rank_of_dtype(dtype: Any) -> tuple:
-    """What decides which of two dtypes a product has."""
+    """The order in which the greater of two dtypes is that of their product."""
     real = real_dtype(dtype)
     floating = dtypes.issubdtype(real, np.floating)
     info = dtypes.finfo(real) if floating else None
@@ -111,7 +115,7 @@ def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, p
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of stacks of matrices; in parts where those take no more room: BLAS adds up in a row."""
+    """The product of stacks of matrices; BLAS adds up in one chain, so long sums go in parts."""
     *outer, rows, n = x.shape
     columns = y.shape[-1]
     if n <= LONG or rows * columns > LONG * (rows + columns) or x.dtype.kind not in "fc":
@@ -126,7 +130,7 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimensions,
                  preferred_element_type: Any = None, **_: Any) -> Reduction:
-    """A sum of products; of Booleans any of them."""
+    """A sum of products; of bools a disjunction."""
     left, right, names = axis_names(dimension_numbers, x.ndim, y.ndim)
     dtype = _dot_dtype(x.dtype, y.dtype, preferred_element_type)
     wide, summed = computed_in(dtype), dimension_numbers[0][0]
@@ -144,7 +148,7 @@ def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimens
 
 def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
                dimension_numbers: Dimensions, **params: Any) -> Array:
-    """Of the unknown side: the product of ct with the other, over the other's free axes."""
+    """The cotangent of x: the product of ct with y over the free axes of y."""
     ranks = (y.ndim, x.aval.ndim) if x_is_right else (x.aval.ndim, y.ndim)
     *sides, whole = axis_names(dimension_numbers, *ranks)
     of_x, of_y = sides[::-1] if x_is_right else sides
@@ -165,9 +169,9 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
 
 def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensions,
                **params: Any) -> tuple[list, list]:
-    contract, batch = ([axes if d is None else above(axes, d)
+    contract, batch = ([axes if d is None else batched_axes(axes, d)
                         for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)
-    if None not in dims:  # one more batch axis, the first; otherwise a free axis of one side
+    if None not in dims:  # a new first batch axis; otherwise a free axis of one side
         batch = [(d, *axes) for d, axes in zip(dims, batch, strict=True)]
     numbers: Any = tuple(contract), tuple(batch)
     left, right, names = axis_names(numbers, *(x.ndim for x in args))
@@ -186,7 +190,7 @@ def _dot_examples() -> list[Example]:
         return x > 0 if kind == "b" else (100 * x if kind == "i" else 3 * x).astype(dtype)
 
     def case(axes: str, *kinds: Any, preferred: Any = None) -> Example:
-        """Axes of one letter are paired; capital ones are batch axes."""
+        """Axes of the same letter are paired; capital letters are batch axes."""
         left, right = axes.split(",")
         pairs = [[a for a in left if a in right and a.isupper() == is_batch]
                  for is_batch in (False, True)]
@@ -197,12 +201,12 @@ def _dot_examples() -> list[Example]:
                         "preferred_element_type": preferred})
 
     short, single, whole = dtypes.bfloat16, np.float32, np.int32
-    found = [case(axes, dtype) for dtype in (single, np.float64)
+    cases = [case(axes, dtype) for dtype in (single, np.float64)
              for axes in ("ij,jk", "jk,ij", "ij,ij", "ij,ji", "Bij,jBk", "iBj,jkB")]
-    found += [case("ij,jk", dtype) for dtype in (np.float16, short, whole, bool)]
-    found += [case("ij,jk", np.int8, preferred=np.dtype(p)) for p in (np.int8, np.int32)]
-    found += [case("mn,np", *two) for two in ([single], [whole], [short, single], [short])]
-    return found + [case(axes, single) for axes in (
+    cases += [case("ij,jk", dtype) for dtype in (np.float16, short, whole, bool)]
+    cases += [case("ij,jk", np.int8, preferred=np.dtype(p)) for p in (np.int8, np.int32)]
+    cases += [case("mn,np", *two) for two in ([single], [whole], [short, single], [short])]
+    return cases + [case(axes, single) for axes in (
         "iz,zj", "j,j", "nm,np", "l,lk", "ml,m", "i,j", ",", "Bij,jk", "Bij,Bkj", "Bnm,Bpn")]
 
 
@@ -222,7 +226,7 @@ dot_general_p = Primitive(
 
 def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
                 preferred_element_type: Any = None, *, out_sharding: Any = None) -> Any:
-    """A product of arrays, summed over pairs of axes, one of each side.
+    """A product of arrays, contracted over pairs of axes.
 
     Args:
       lhs, rhs: arrays.
@@ -254,7 +258,7 @@ def _axes(axes: Any) -> Axes:
 
 def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
         preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """The product of matrices or vectors, or, with `dimension_numbers`, what `dot_general` does.
+    """The product of matrices or vectors; with `dimension_numbers`, that of `dot_general`.
 
     Raises:
       ValueError: for other ranks, and sizes that do not fit.
@@ -291,3 +295,113 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
             raise ValueError(f"Arguments to batch_matmul must {must}, got {ranks[0]}, {ranks[1]}")
     batch = tuple(range(ranks[0] - 2))
     return dot_general(lhs, rhs, (((ranks[0] - 1,), (ranks[0] - 2,)), (batch, batch)), precision)
+
+
+# ── Products of groups of rows ───────────────────────────────────────────────────────────────
+
+# Each group's rows are masked; one product does the rest.
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """The roles of the axes of `ragged_dot_general`.
+
+    Args:
+      dot_dimension_numbers: as in `dot_general`.
+      lhs_ragged_dimensions: the one axis of the left that consists of groups.
+      rhs_group_dimensions: the axis of the right with one entry for each group, if it has one.
+    """
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: Any = None,
+               preferred_element_type: Any = None, group_offset: Any = None,
+               out_sharding: Any = None) -> Array:
+    """Groups of rows, each times a matrix of its own.
+
+    Args:
+      lhs: (m, k).
+      rhs: (groups, k, n).
+      group_sizes: (groups,), integers: how many rows each has; rows after the last give zeros.
+
+    Returns:
+      (m, n).
+
+    >>> import numpy as np
+    >>> ragged_dot(np.ones((3, 2)), np.arange(4.).reshape(2, 2, 1), np.array([2, 1]))
+    Array([[1.],
+           [1.],
+           [5.]], dtype=float32)
+    """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type,
+                              group_offset, out_sharding)
+
+
+def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
+                       ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+                       precision: Any = None, preferred_element_type: Any = None,
+                       group_offset: Any = None, out_sharding: Any = None) -> Array:
+    """A product of arrays, one axis of the left one of which consists of groups.
+
+    If that axis is summed over, the result has one product for each group, along a first axis.  If
+    it stays, each group has its own part of the right.  If it is a batch axis, this is
+    `dot_general`.
+
+    Args:
+      lhs, rhs: arrays.
+      group_sizes: (groups,), integers.
+      ragged_dot_dimension_numbers: which axes mean what.
+      precision, preferred_element_type: as in `dot_general`.
+      group_offset: must be None.
+
+    >>> import numpy as np
+    >>> dims = RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())
+    >>> ragged_dot_general(np.ones((1, 3)), np.ones((3, 1)), np.array([2, 1]), dims).tolist()
+    [[[2.0]], [[1.0]]]
+
+    Raises:
+      TypeError: where sizes are no integers, or groups do not fit.
+      NotImplementedError: with a `group_offset`.
+    """
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot_general takes no group_offset: leave the groups out "
+                                  "of group_sizes and rhs instead.")
+    ((summed, summed_right), (batch, batch_right)), [axis], groups = ragged_dot_dimension_numbers
+    summed, summed_right, batch, batch_right, groups = map(
+        as_dims, (summed, summed_right, batch, batch_right, groups))
+    lhs, rhs, sizes = map(as_value, (lhs, rhs, group_sizes))
+    refuse((dtypes.kind(sizes.dtype) not in "iu",
+            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
+           (sizes.ndim != 1, f"ragged_dot_general takes one row of group_sizes, not {sizes.shape}; "
+                             "for more, jax.vmap it."),
+           *((rhs.shape[g] != sizes.shape[0], "expected rhs group dimension size to be "
+              f"{sizes.shape[0]}, got {rhs.shape[g]}.") for g in groups))
+    options = {"precision": precision, "preferred_element_type": preferred_element_type}
+
+    if axis in batch:
+        out = dot_general(lhs, rhs, ((summed, summed_right), (batch, batch_right)), **options)
+        return convert.converted(out, out.dtype, out.weak_type and sizes.weak_type)
+    parts = _group_parts(lhs, sizes, axis)
+    summed, batch = ([d + 1 for d in axes] for axes in (summed, batch))
+    if axis + 1 not in summed:
+        summed, summed_right = [0, *summed], (*groups, *summed_right)
+    out = dot_general(parts, rhs, ((summed, summed_right), (batch, batch_right)), **options)
+    return ad_util.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
+
+
+def _group_parts(x: Array, sizes: Array, axis: int) -> Array:
+    """For each group a copy of the array with zeros in the other groups.
+
+    They are as weak as all operands, the sizes among them.
+    """
+    shape = (sizes.shape[0], *x.shape)
+    ends = cumsum(sizes)
+    place = broadcasted_iota(sizes.dtype, shape, axis + 1)
+    start, end = (ad_util.broadcast_at(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
+    inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
+    copies = ad_util.broadcast_at(x, range(1, len(shape)), shape)
+    weak = x.weak_type and sizes.weak_type
+    zeros = ad_util.repeated(0, copies.aval.update(weak_type=weak))
+    return comparison.select(inside, copies, zeros)

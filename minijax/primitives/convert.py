@@ -1,6 +1,6 @@
-"""Conversions of dtype, constants, and copies that differentiation sees apart.
+"""Conversions of dtype, constant arrays, copies, and stop_gradient.
 
-Stands on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/ad_util.py`.
 """
 
@@ -38,10 +38,11 @@ def _convert_jvp(primals: list, tangents: list, **params: Any) -> axes.Outs:
 
 
 def _convert_transpose(ct: Array, x: Any, **_: Any) -> Array:
-    """What comes back to a real number is real: nobody needs to be told."""
-    wanted = {"new_dtype": x.aval.dtype, "weak_type": x.aval.weak_type}
-    return (convert_element_type_p.bind(ct, **wanted) if ct.dtype.kind == "c"
-            else converted(ct, *wanted.values()))
+    """The cotangent of a real operand is real: a complex one is converted without a warning."""
+    dtype, weak_type = x.aval.dtype, x.aval.weak_type
+    if ct.dtype.kind == "c":
+        return convert_element_type_p.bind(ct, new_dtype=dtype, weak_type=weak_type)
+    return converted(ct, dtype, weak_type)
 
 
 def _convert_examples() -> list[Example]:
@@ -68,7 +69,7 @@ convert_element_type_p = elementwise(
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` with its elements converted: floats to integers towards zero and saturating.
+    """`operand` converted to another dtype: floats become integers by truncation and saturation.
 
     Args:
       operand: an array or number.
@@ -98,7 +99,7 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         if isinstance(operand, ArrayImpl) and operand.is_literal:
             value = operand._buffer
     else:
-        value = np.asarray(operand)  # it may be more than an array of its own type holds
+        value = np.asarray(operand)  # it may be out of range for an array of its own type
     if value.dtype.kind == "c" and dtype.kind in "biuf":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)
@@ -141,7 +142,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
               sharding: Any = None) -> Any:
-    """An array of one number, of the shape and dtype of `x` unless others are given.
+    """An array of one number, by default of the shape and dtype of `x`.
 
     >>> import numpy as np
     >>> full_like(np.zeros(2), 7)
@@ -155,7 +156,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
 
 
 def type_of_template(x: Any) -> ShapedArray:
-    """The type of arrays like `x`, which may be a number too large for one, or have a type alone.
+    """The type of arrays like `x`, which may be a type itself, or a number out of range.
 
     >>> type_of_template(1 << 40)
     ShapedArray(int32[], weak_type=True)
@@ -167,7 +168,7 @@ def type_of_template(x: Any) -> ShapedArray:
 
 
 def filling(value: Any, dtype: Any, weak_type: bool = False) -> Array:
-    """The number of which an array is full; a real one is not made of a complex one of Python."""
+    """The element of a constant array; a real one cannot be a complex number of Python."""
     if dtypes.python_type(value) is complex:
         value = dtypes.scalar_type_of(dtype)(value)
     return converted(value, dtype, weak_type)
@@ -213,13 +214,13 @@ def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
     piece, whole = (np.dtype(f"uint{bits}") for bits in sorted((old, new)))
     if old > new:  # the last axis counts the pieces of an element, the lowest first
         places = s.convert(s.mul(index[-1], new), whole)
-        found = s.shr_logical(s.bitcast(x(index[:-1]), whole), places)
-        return s.bitcast(s.convert(found, piece), new_dtype)
-    found = s.const(0, whole)
+        shifted = s.shr_logical(s.bitcast(x(index[:-1]), whole), places)
+        return s.bitcast(s.convert(shifted, piece), new_dtype)
+    bits = s.const(0, whole)
     for k in range(new // old):
         part = s.bitcast(x((*index, s.const(k, np.int64))), piece)
-        found = s.or_(found, s.shl(s.convert(part, whole), old * k))
-    return s.bitcast(found, new_dtype)
+        bits = s.or_(bits, s.shl(s.convert(part, whole), old * k))
+    return s.bitcast(bits, new_dtype)
 
 
 def _bitcast_examples() -> list[Example]:
@@ -288,7 +289,7 @@ optimization_barrier_p = Primitive(
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The tree itself; JAX's compiler computes nothing across it, which here it never needs.
+    """The tree itself; JAX's compiler moves no operation across it, and minijax's has no need to.
 
     Args:
       operand: a tree of arrays.
@@ -301,7 +302,7 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """An array for values to come; it holds zeros.
+    """An uninitialised array, which here holds zeros.
 
     >>> empty((2,), np.float32)
     Array([0., 0.], dtype=float32)
@@ -316,7 +317,7 @@ stop_gradient_p = _copying(
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, which differentiation takes for a constant.
+    """`x`, as a constant of differentiation.
 
     Args:
       x: an array or a tree of arrays.

@@ -1,6 +1,6 @@
-"""Convolutions: sums of products over the elements of windows and over features.
+"""Convolutions: conv_general_dilated, its variants, and the shapes of their results.
 
-Stands on `contract` and `windowed_reductions`.  Chapter 24, *Loops and Numba*.
+Builds on `contract` and `windowed_reductions`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/convolution.py`.
 """
 
@@ -13,24 +13,25 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
-from minijax.primitives import convert, ad_util, families
-from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, refuse
+from minijax.primitives import ad_util, convert, families
+from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, inverse, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p
 from minijax.primitives.slicing import pad_p
-from minijax.primitives.windowed_reductions import (Padding, padtype_to_pads, places_in, spanned,
-                                                    surrounded, windows_impl, windows_that_fit)
+from minijax.primitives.windowed_reductions import (Padding, dilate_dim, pad_array, padtype_to_pads,
+                                                    reduce_window_shape_tuple, stride_dim,
+                                                    window_position, windows_impl)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the axes of a convolution are, by numbers.
+    """The axes of a convolution, by number.
 
     Args:
-      lhs_spec: of the left: its batch axis, that of features, and those that windows slide along.
-      rhs_spec: of the right: its axis of output features, of input features, and the same.
-      out_spec: of the result: batch, features, and the same.
+      lhs_spec: the batch, feature and spatial axes of the left operand.
+      rhs_spec: the axes of output features and input features, and the spatial axes, of the right.
+      out_spec: the batch, feature and spatial axes of the result.
     """
 
     lhs_spec: Axes
@@ -45,7 +46,7 @@ ConvGeneralDilatedDimensionNumbers = Union[  # noqa: UP007  as JAX's, which prin
 # ── Axes by letters ──────────────────────────────────────────────────────────────────────────
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, Axes, Axes]:
-    """The places of batch, features and the rest, from letters: ``("NHWC", "HWIO", "NHWC")``.
+    """The batch, feature and spatial axes from letters: ``("NHWC", "HWIO", "NHWC")``.
 
     >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
@@ -72,7 +73,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, A
 
 def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers: Any
                            ) -> ConvDimensionNumbers:
-    """The places of axes, as numbers.
+    """The axes of a convolution as numbers.
 
     Args:
       dimension_numbers: None for ``("NCHW", "OIHW", "NCHW")`` and so on; letters; or numbers.
@@ -106,7 +107,7 @@ def conv_dimension_numbers(lhs_shape: Shape, rhs_shape: Shape, dimension_numbers
 # ── The geometry ─────────────────────────────────────────────────────────────────────────────
 
 class Sizes(NamedTuple):
-    """What a convolution is over.  Groups are parts of the features, or else of the batch.
+    """The sizes of a convolution's loops.  Groups split the features, or else the batch.
 
     Either kind is an axis of its own, along which there are separate convolutions.
     """
@@ -127,7 +128,7 @@ def sizes_of(lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     outputs, inside, *window = (rhs[d] for d in dimension_numbers.rhs_spec)
     groups = feature_group_count * batch_group_count
     places = tuple(
-        windows_that_fit(spanned(n, base) + sum(around), size, stride, dilation)
+        stride_dim(dilate_dim(n, base) + sum(around), size, stride, dilation)
         for n, size, stride, around, base, dilation in zip(
             slid, window, window_strides, padding, lhs_dilation, rhs_dilation, strict=True))
     return Sizes(batch // batch_group_count, groups, inside, outputs // groups, tuple(slid),
@@ -142,13 +143,12 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
     batch, features = (lhs.shape[d] for d in dimension_numbers.lhs_spec[:2])
     outputs, inside = (rhs.shape[d] for d in dimension_numbers.rhs_spec[:2])
     window = [rhs.shape[d] for d in dimension_numbers.rhs_spec[2:]]
-    for kind, count, of, size, argument in (
-            ("feature", feature_group_count, "lhs feature", features, "feature_group_count"),
-            ("batch", batch_group_count, "lhs batch", batch, "batch_group_count")):
+    for kind, count, size in (("feature", feature_group_count, features),
+                              ("batch", batch_group_count, batch)):
         refuse((count < 1, f"{name} {kind}_group_count must be a positive integer, got {count}."),
                error=ValueError)
-        refuse((size % count != 0, f"{name} {argument} must divide {of} dimension size, but "
-                                   f"{count} does not divide {size}."), error=ValueError)
+        refuse((size % count != 0, f"{name} {kind}_group_count must divide lhs {kind} dimension "
+                                   f"size, but {count} does not divide {size}."), error=ValueError)
     refuse(
         (features // feature_group_count != inside,
          f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs "
@@ -161,13 +161,13 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
          "At most one of batch_group_count and feature_group_count may be > 1, got "
          f"batch_group_count={batch_group_count} and feature_group_count={feature_group_count}"),
         error=ValueError)
-    for what, given in params.items():
-        if what == "precision":
+    for parameter, value in params.items():
+        if parameter == "precision":
             continue
-        refuse((len(given) != len(window), f"{name} window and {what} must have the same number of "
-                f"dimensions, but got {len(window)} and {len(given)}"),
-               (what != "padding" and min(given, default=1) < 1,
-                f"{name} {what} must be positive, got {given}"), error=ValueError)
+        refuse((len(value) != len(window), f"{name} window and {parameter} must have the same "
+                f"number of dimensions, but got {len(window)} and {len(value)}"),
+               (parameter != "padding" and min(value, default=1) < 1,
+                f"{name} {parameter} must be positive, got {value}"), error=ValueError)
     sizes = sizes_of(lhs.shape, rhs.shape, dimension_numbers=dimension_numbers,
                      feature_group_count=feature_group_count, batch_group_count=batch_group_count,
                      **params)
@@ -179,7 +179,7 @@ def _conv_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDim
 # ── The meaning: products of every window ────────────────────────────────────────────────────
 
 def _grouped(x: np.ndarray, spec: Axes, axis: int, groups: int) -> np.ndarray:
-    """The axes in the order of `spec`, one of them cut, its groups in front."""
+    """The axes in the order of `spec`, one of them split, with its groups in front."""
     x = np.transpose(x, spec)
     size = x.shape[axis] // groups
     return np.moveaxis(x.reshape(*x.shape[:axis], groups, size, *x.shape[axis + 1:]), axis, 0)
@@ -194,21 +194,21 @@ def _conv_impl(lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: ConvDimen
     wide = np.promote_types(computed_in(dtype), computed_in(lhs.dtype))
     x = _grouped(lhs, dimension_numbers.lhs_spec, int(feature_group_count > 1), groups)
     w = _grouped(rhs, dimension_numbers.rhs_spec, 0, groups)
-    slid = surrounded(x, 0, ((0, 0),) * 3 + padding, (1,) * 3 + lhs_dilation)
-    found = windows_impl(slid, window_dimensions=(1, 1, 1, *w.shape[3:]),
-                         window_strides=(1, 1, 1, *window_strides),
-                         window_dilation=(1, 1, 1, *rhs_dilation))
-    found = found.reshape(*found.shape[:3 + rank], *w.shape[3:]).astype(wide)  # g n c s… k…
+    padded = pad_array(x, 0, ((0, 0),) * 3 + padding, (1,) * 3 + lhs_dilation)
+    windows = windows_impl(padded, window_dimensions=(1, 1, 1, *w.shape[3:]),
+                           window_strides=(1, 1, 1, *window_strides),
+                           window_dilation=(1, 1, 1, *rhs_dilation))
+    windows = windows.reshape(*windows.shape[:3 + rank], *w.shape[3:]).astype(wide)  # g n c s… k…
     names = "gnc" + "stuvw"[:rank] + "klmpq"[:rank]
     out = np.einsum(f"{names},go{names[2]}{names[3 + rank:]}->ngo{names[3:3 + rank]}",
-                    found, w.astype(wide))
+                    windows, w.astype(wide))
     out = out.reshape(out.shape[0], rhs.shape[dimension_numbers.rhs_spec[0]], *out.shape[3:])
     return [np.transpose(out, np.argsort(dimension_numbers.out_spec)).astype(dtype)]
 
 
 def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: ConvDimensionNumbers,
                   preferred_element_type: Any, **params: Any) -> Reduction:
-    """A sum of products over features and windows; what lies outside is zero."""
+    """A sum of products over features and windows; the padding is zero."""
     dtype = np.dtype(preferred_element_type or x.dtype)
     wide = np.promote_types(computed_in(dtype), computed_in(x.dtype))
     sizes = sizes_of(x.shape, w.shape, dimension_numbers=dimension_numbers, **params)
@@ -217,8 +217,9 @@ def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: Co
     of_features = params["feature_group_count"] > 1
 
     def term(feature: Any, *offset: Any) -> Any:
-        inside, at = places_in(s, tuple(places), offset, sizes.slid, *(params[name] for name in (
-            "window_strides", "padding", "lhs_dilation", "rhs_dilation")))
+        inside, at = window_position(
+            s, tuple(places), offset, sizes.slid, *(params[name] for name in (
+                "window_strides", "padding", "lhs_dilation", "rhs_dilation")))
         channel = s.add(s.mul(group, sizes.features), feature) if of_features else feature
         row = n if of_features else s.add(s.mul(group, sizes.batch), n)
         left, right = [0] * len(index), [0] * len(index)
@@ -233,92 +234,80 @@ def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: Co
                      term, lambda total: s.convert(total, dtype))
 
 
-# ── Derivatives: convolutions again ──────────────────────────────────────────────────────────
+# ── Axes merged and split ────────────────────────────────────────────────────────────────────
 
-def _swapped(spec: Axes) -> Axes:
-    return (spec[1], spec[0], *spec[2:])
-
-
-def _regrouped(x: Array, source: int, target: int, groups: int) -> Array:
-    """The groups of one axis made groups of another, in front of what that has."""
-    size = x.shape[source] // groups
-    cut = ad_util.reshaped(x, (*x.shape[:source], groups, size, *x.shape[source + 1:]))
-    goal = target + (target > source)
-    moved = ad_util.move_axis(cut, source, goal - (goal > source))
-    at = moved.shape
-    joint = goal - (goal > source)
-    return ad_util.reshaped(moved, (*at[:joint], at[joint] * at[joint + 1], *at[joint + 2:]))
-
-
-def _around(sizes: Sequence[int], stride: Shape, before: Sequence[int], base: Sequence[int],
-            n: Sequence[int], windows: Sequence[int], dilation: Shape) -> Padding:
-    """The padding with which windows of these sizes, that begin `before`, are so many."""
-    return tuple(
-        (b, (count - 1) * step + spanned(size, d) - spanned(have, every) - b)
-        for size, step, b, every, have, count, d in zip(
-            windows, stride, before, base, n, sizes, dilation, strict=True))
-
-
-def _of_lhs(ct: Array, lhs: Any, rhs: Array, *, dimension_numbers: ConvDimensionNumbers,
-            window_strides: Shape, padding: Padding, lhs_dilation: Shape, rhs_dilation: Shape,
-            feature_group_count: int, batch_group_count: int, **params: Any) -> Array:
-    """The cotangent slides along the windows turned round, as far apart as they were strided."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    shape = lhs.aval.shape
-    slid, window = [shape[d] for d in lhs_spec[2:]], [rhs.shape[d] for d in rhs_spec[2:]]
-    places = [ct.shape[d] for d in out_spec[2:]]
-    groups = feature_group_count * batch_group_count
-    turned = rev_p.bind(rhs, dimensions=rhs_spec[2:])
-    if groups > 1:
-        turned = _regrouped(turned, rhs_spec[0], rhs_spec[1], groups)
-    before = [spanned(size, d) - 1 - b for size, d, (b, _) in zip(
-        window, rhs_dilation, padding, strict=True)]
-    out = conv_general_dilated_p.bind(
-        ct, turned, window_strides=lhs_dilation, lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation, feature_group_count=groups, batch_group_count=1,
-        padding=_around(slid, lhs_dilation, before, window_strides, places, window, rhs_dilation),
-        dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec), **params)
-    if batch_group_count > 1:
-        out = _regrouped(out, lhs_spec[1], lhs_spec[0], batch_group_count)
-    return convert.converted(out, lhs.aval.dtype, out.weak_type)
-
-
-def _of_rhs(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDimensionNumbers,
-            window_strides: Shape, padding: Padding, lhs_dilation: Shape, rhs_dilation: Shape,
-            feature_group_count: int, batch_group_count: int, **params: Any) -> Array:
-    """The cotangent is the window now; what was the batch is summed over as features are."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    shape = rhs.aval.shape
-    slid, window = [lhs.shape[d] for d in lhs_spec[2:]], [shape[d] for d in rhs_spec[2:]]
-    places = [ct.shape[d] for d in out_spec[2:]]
-    before = [b for b, _ in padding]
-    if feature_group_count > 1:  # groups of features are groups of what now is the batch
-        batches, groups = feature_group_count, 1
-    else:
-        batches, groups = 1, batch_group_count
-    out = conv_general_dilated_p.bind(
-        lhs, ct, window_strides=rhs_dilation, lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides, feature_group_count=groups, batch_group_count=batches,
-        padding=_around(window, rhs_dilation, before, lhs_dilation, slid, places, window_strides),
-        dimension_numbers=ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec),
-                                               _swapped(rhs_spec)), **params)
-    return convert.converted(out, rhs.aval.dtype, out.weak_type)
-
-
-# ── Batching: an axis more of the batch, of features, or of groups ───────────────────────────
-
-def _into(x: Array, source: int, target: int) -> Array:
-    """An axis joined to another, in front of what that has; the result lacks it."""
+def _merge_axis(x: Array, source: int, target: int) -> Array:
+    """Move an axis in front of another and join the two; the result has one axis less."""
     size = x.shape[source]
     moved = ad_util.move_axis(x, source, target)
     return ad_util.reshaped(moved, (*moved.shape[:target], size * moved.shape[target + 1],
                                     *moved.shape[target + 2:]))
 
 
-def _out_of(x: Array, axis: int, size: int) -> Array:
-    """The inverse: a new axis at the place of an old one, which is behind it now."""
+def _split_axis(x: Array, axis: int, size: int) -> Array:
+    """The inverse: a new axis of this size in front of what is left of the old one."""
     return ad_util.reshaped(x, (*x.shape[:axis], size, x.shape[axis] // size, *x.shape[axis + 1:]))
 
+
+# ── Derivatives: convolutions again ──────────────────────────────────────────────────────────
+
+def _swapped(spec: Axes) -> Axes:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _conv_to_sizes(lhs: Array, rhs: Array, sizes: Sequence[int], before: Sequence[int],
+                   dimension_numbers: ConvDimensionNumbers, *, window_strides: Shape,
+                   lhs_dilation: Shape, rhs_dilation: Shape, **params: Any) -> Array:
+    """The convolution with a result of these sizes whose first windows begin `before` the array."""
+    lhs_spec, rhs_spec, _ = dimension_numbers
+    after = [(n - 1) * stride + dilate_dim(rhs.shape[k], dilation)
+             - dilate_dim(lhs.shape[d], base) - start
+             for n, stride, k, dilation, d, base, start in zip(
+                 sizes, window_strides, rhs_spec[2:], rhs_dilation, lhs_spec[2:], lhs_dilation,
+                 before, strict=True)]
+    return conv_general_dilated_p.bind(
+        lhs, rhs, dimension_numbers=dimension_numbers, window_strides=window_strides,
+        padding=tuple(zip(before, after, strict=True)), lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation, **params)
+
+
+def _lhs_cotangent(ct: Array, lhs: Any, rhs: Array, *, dimension_numbers: ConvDimensionNumbers,
+                   window_strides: Shape, padding: Padding, lhs_dilation: Shape,
+                   rhs_dilation: Shape, feature_group_count: int, batch_group_count: int,
+                   **params: Any) -> Array:
+    """The convolution of the cotangent, dilated by the strides, with the reversed weights."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    groups = feature_group_count * batch_group_count
+    before = [dilate_dim(rhs.shape[k], dilation) - 1 - start for k, dilation, (start, _) in zip(
+        rhs_spec[2:], rhs_dilation, padding, strict=True)]
+    rhs = rev_p.bind(rhs, dimensions=rhs_spec[2:])
+    if groups > 1:
+        rhs = _merge_axis(_split_axis(rhs, rhs_spec[0], groups), *rhs_spec[:2])
+    out = _conv_to_sizes(
+        ct, rhs, [lhs.aval.shape[d] for d in lhs_spec[2:]], before,
+        ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec), window_strides=lhs_dilation,
+        lhs_dilation=window_strides, rhs_dilation=rhs_dilation, feature_group_count=groups,
+        batch_group_count=1, **params)
+    if batch_group_count > 1:
+        out = _merge_axis(_split_axis(out, lhs_spec[1], batch_group_count), *lhs_spec[1::-1])
+    return convert.converted(out, lhs.aval.dtype, out.weak_type)
+
+
+def _rhs_cotangent(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDimensionNumbers,
+                   window_strides: Shape, padding: Padding, lhs_dilation: Shape,
+                   rhs_dilation: Shape, feature_group_count: int, batch_group_count: int,
+                   **params: Any) -> Array:
+    """The convolution of lhs with the cotangent: batch and features change places."""
+    _, rhs_spec, _ = dimension_numbers
+    out = _conv_to_sizes(
+        lhs, ct, [rhs.aval.shape[k] for k in rhs_spec[2:]], [start for start, _ in padding],
+        ConvDimensionNumbers(*(_swapped(dimension_numbers[k]) for k in (0, 2, 1))),
+        window_strides=rhs_dilation, lhs_dilation=lhs_dilation, rhs_dilation=window_strides,
+        feature_group_count=batch_group_count, batch_group_count=feature_group_count, **params)
+    return convert.converted(out, rhs.aval.dtype, out.weak_type)
+
+
+# ── Batching: the batch axis joins the batch, the features, or the groups ────────────────────
 
 def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDimensionNumbers,
                 feature_group_count: int, batch_group_count: int, **params: Any) -> Outs:
@@ -327,25 +316,26 @@ def _conv_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: ConvDi
     counts = {"feature_group_count": feature_group_count, "batch_group_count": batch_group_count}
     same = {"dimension_numbers": dimension_numbers, **params}
     if not axis.size:  # joined to another axis, it would hide how long that one is
-        rows = [x.aval.update(shape=tuple(n for i, n in enumerate(x.shape) if i != d))
-                for x, d in zip(args, dims, strict=True)]
-        [row] = conv_general_dilated_p.type_of(rows, {**same, **counts})
-        return [ad_util.zeros(row.update(shape=(0, *row.shape)))], [0]
+        avals = [x.aval.update(shape=without(x.shape, (d,)))
+                 for x, d in zip(args, dims, strict=True)]
+        [out] = conv_general_dilated_p.type_of(avals, {**same, **counts})
+        return [ad_util.zeros(out.update(shape=(0, *out.shape)))], [0]
     if dims[1] is None:
         if batch_group_count == 1:
-            out = conv_general_dilated_p.bind(_into(lhs, dims[0], lhs_spec[0]), rhs, **same,
+            out = conv_general_dilated_p.bind(_merge_axis(lhs, dims[0], lhs_spec[0]), rhs, **same,
                                               **counts)
-            return [_out_of(out, out_spec[0], axis.size)], [out_spec[0]]
+            return [_split_axis(out, out_spec[0], axis.size)], [out_spec[0]]
     elif dims[0] is None and feature_group_count == batch_group_count == 1:
-        out = conv_general_dilated_p.bind(lhs, _into(rhs, dims[1], rhs_spec[0]), **same, **counts)
-        return [_out_of(out, out_spec[1], axis.size)], [out_spec[1]]
-    lhs, rhs = (ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
+        out = conv_general_dilated_p.bind(lhs, _merge_axis(rhs, dims[1], rhs_spec[0]), **same,
+                                          **counts)
+        return [_split_axis(out, out_spec[1], axis.size)], [out_spec[1]]
+    lhs, rhs = (ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
     kind = "batch_group_count" if batch_group_count > 1 else "feature_group_count"
     counts[kind] *= axis.size
-    groups_of = lhs_spec[kind == "feature_group_count"]
-    out = conv_general_dilated_p.bind(_into(lhs, 0, groups_of), _into(rhs, 0, rhs_spec[0]), **same,
-                                      **counts)
-    return [_out_of(out, out_spec[1], axis.size)], [out_spec[1]]
+    lhs = _merge_axis(lhs, 0, lhs_spec[kind == "feature_group_count"])
+    rhs = _merge_axis(rhs, 0, rhs_spec[0])
+    out = conv_general_dilated_p.bind(lhs, rhs, **same, **counts)
+    return [_split_axis(out, out_spec[1], axis.size)], [out_spec[1]]
 
 
 # ── The primitive and its functions ──────────────────────────────────────────────────────────
@@ -391,7 +381,7 @@ conv_general_dilated_p = Primitive(
     jvp=families.per_argument(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
-    transpose=ad_util.transposed(_of_lhs, _of_rhs),
+    transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
     batch=_conv_batch,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
@@ -399,9 +389,9 @@ conv_general_dilated_p = Primitive(
     examples=_conv_examples)
 
 
-def each(given: Any, rank: int) -> Shape:
-    """One for each axis where nothing is given."""
-    return (1,) * rank if given is None else as_dims(given)
+def dilation_or_ones(dilation: Any, rank: int) -> Shape:
+    """A dilation for each axis; without any, one."""
+    return (1,) * rank if dilation is None else as_dims(dilation)
 
 
 def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
@@ -410,19 +400,19 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
                          feature_group_count: int = 1, batch_group_count: int = 1,
                          precision: Any = None, preferred_element_type: Any = None,
                          out_sharding: Any = None) -> Array:
-    """Sums over windows and features of an array times weights: a convolution of any kind.
+    """A convolution of any kind: sums over windows and features of an array times weights.
 
     Args:
-      lhs: an array with a batch axis, one of features, and those that windows slide along.
-      rhs: the weights: output features, input features, and the sizes of a window.
-      window_strides: how many places the windows are apart.
+      lhs: an array with a batch axis, a feature axis, and spatial axes.
+      rhs: the weights: output features, input features, and the window.
+      window_strides: the distances between windows.
       padding: "SAME", "VALID", "SAME_LOWER", or how many zeros to add before and after each axis.
-      lhs_dilation, rhs_dilation: how far apart the elements of lhs, and of a window, are set.
-      dimension_numbers: where the axes are: letters, ``("NHWC", "HWIO", "NHWC")``, or numbers.
-      feature_group_count, batch_group_count: into how many parts features, or the batch, fall that
-        have weights of their own.
+      lhs_dilation, rhs_dilation: the distances between elements of lhs, and of a window.
+      dimension_numbers: the order of axes: letters, ``("NHWC", "HWIO", "NHWC")``, or numbers.
+      feature_group_count, batch_group_count: the number of groups of features, or of the batch,
+        with weights of their own.
       precision: accepted for JAX's sake.
-      preferred_element_type: the dtype to sum in and to return.
+      preferred_element_type: the dtype of the sum and of the result.
 
     Raises:
       TypeError, ValueError: where axes, sizes or groups do not fit.
@@ -435,7 +425,7 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rank = len(numbers.lhs_spec) - 2
     strides = as_dims(window_strides)
-    base, dilation = each(lhs_dilation, rank), each(rhs_dilation, rank)
+    base, dilation = (dilation_or_ones(d, rank) for d in (lhs_dilation, rhs_dilation))
     if isinstance(padding, str):
         refuse((len(strides) != rank, "conv_general_dilated window and window_strides must have the"
                 f" same number of dimensions, but got {rank} and {len(strides)}"),
@@ -445,7 +435,7 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
                 "convolution using this op. Please either exactly specify the required padding or "
                 "use conv_transpose."), error=ValueError)
         around = padtype_to_pads([lhs.shape[d] for d in numbers.lhs_spec[2:]],
-                                 [spanned(rhs.shape[d], k) for d, k in zip(
+                                 [dilate_dim(rhs.shape[d], k) for d, k in zip(
                                      numbers.rhs_spec[2:], dilation, strict=True)],
                                  strides, padding)
     else:
@@ -459,3 +449,146 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
         batch_group_count=operator.index(batch_group_count),
         precision=canonical_precision(precision),
         preferred_element_type=dtypes.check_user_dtype_supported(preferred_element_type, "conv"))
+
+
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
+         preferred_element_type: Any = None) -> Array:
+    """A convolution of ``(batch, features, …)`` with weights ``(outputs, features, …)``.
+
+    >>> import numpy as np
+    >>> conv(np.ones((1, 1, 4)), np.ones((1, 1, 3)), (1,), "VALID")
+    Array([[[3., 3.]]], dtype=float32)
+    """
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
+                              lhs_dilation: Sequence[int] | None,
+                              rhs_dilation: Sequence[int] | None, precision: Any = None,
+                              preferred_element_type: Any = None) -> Array:
+    """A convolution as of `conv`, with the dilations of `conv_general_dilated`.
+
+    >>> import numpy as np
+    >>> conv_with_general_padding(np.ones((1, 1, 4)), np.ones((1, 1, 3)), (1,), [(1, 1)], (2,),
+    ...                           None)
+    Array([[[1., 2., 1., 2., 1., 2., 1.]]], dtype=float32)
+    """
+    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
+                                precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+# ── Transposed ───────────────────────────────────────────────────────────────────────────────
+
+def _transposed_padding(size: int, stride: int, padding: str) -> tuple[int, int]:
+    """The explicit padding that transposes a convolution with "SAME" or "VALID" windows."""
+    if padding == "SAME":
+        whole = size + stride - 2
+        before = size - 1 if stride > size - 1 else -(-whole // 2)
+    else:
+        whole = size + stride - 2 + max(size - stride, 0)
+        before = size - 1
+    return before, whole - before
+
+
+def _channels_last(rank: int) -> Any:
+    slid = "DHW"[3 - rank:] if rank <= 3 else ""
+    return f"N{slid}C", f"{slid}IO", f"N{slid}C"
+
+
+def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
+                   rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+                   transpose_kernel: bool = False, precision: Any = None,
+                   preferred_element_type: Any = None, use_consistent_padding: bool = False
+                   ) -> Array:
+    """A transposed convolution: its result is `strides` times as large as its left operand.
+
+    Args:
+      lhs, rhs, dimension_numbers: as in `conv_general_dilated`; by default features come last.
+      strides: the dilation of lhs.
+      padding: "SAME" or "VALID", as of the convolution that is transposed; or zeros before and
+        after.
+      transpose_kernel: whether to reverse the weights and swap their features, to transpose the
+        convolution with the same weights.
+      use_consistent_padding: whether numbers, too, are the padding of the transposed convolution.
+
+    >>> import numpy as np
+    >>> conv_transpose(np.ones((1, 2, 1)), np.ones((3, 1, 1)), (2,), "SAME").ravel()
+    Array([1., 1., 2., 1.], dtype=float32)
+    """
+    lhs, rhs = core.as_value(lhs), core.as_value(rhs)
+    if dimension_numbers is None:
+        dimension_numbers = _channels_last(lhs.ndim - 2)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    slid = numbers.rhs_spec[2:]
+    sizes = map(dilate_dim, [rhs.shape[d] for d in slid], dilation_or_ones(rhs_dilation, len(slid)))
+    if padding in ("SAME", "VALID"):
+        around = [_transposed_padding(size, stride, padding)
+                  for size, stride in zip(sizes, strides, strict=False)]
+    elif use_consistent_padding and not isinstance(padding, str):
+        around = [(size - 1 - before, size - 1 - after)
+                  for size, (before, after) in zip(sizes, padding, strict=True)]
+    else:
+        around = padding
+    if transpose_kernel:
+        out, features, *_ = numbers.rhs_spec
+        rhs = ad_util.transpose_p.bind(rev_p.bind(rhs, dimensions=slid), permutation=tuple(
+            {out: features, features: out}.get(d, d) for d in range(rhs.ndim)))
+    return conv_general_dilated(lhs, rhs, (1,) * len(slid), around, strides, rhs_dilation, numbers,
+                                precision=precision, preferred_element_type=preferred_element_type)
+
+
+# ── Shapes ───────────────────────────────────────────────────────────────────────────────────
+
+def conv_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, strides: Sequence[int], pads: Any,
+                     batch_group_count: int = 1) -> Shape:
+    """The shape of what `conv` returns.
+
+    >>> conv_shape_tuple((1, 2, 5, 5), (4, 2, 3, 3), (1, 2), "SAME")
+    (1, 4, 5, 3)
+    """
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected "
+                        f"{len(lhs_shape) - 2}, got {len(pads)}.")
+    places = reduce_window_shape_tuple(tuple(lhs_shape[2:]), tuple(rhs_shape[2:]), tuple(strides),
+                                       pads)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *places)
+
+
+def _in_order(shape: Shape, axes: Sequence[int]) -> Shape:
+    return tuple(shape[d] for d in axes)
+
+
+def conv_general_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],
+                             padding: Any, dimension_numbers: Any) -> Shape:
+    """The shape of what `conv_general_dilated` returns.
+
+    >>> conv_general_shape_tuple((1, 5, 5, 2), (3, 3, 2, 4), (1, 2), "VALID",
+    ...                          ("NHWC", "HWIO", "NHWC"))
+    (1, 3, 2, 4)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    out_shape = conv_shape_tuple(_in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs),
+                                 window_strides, padding)
+    return _in_order(out_shape, inverse(out))
+
+
+def conv_transpose_shape_tuple(lhs_shape: Shape, rhs_shape: Shape, window_strides: Sequence[int],
+                               padding: Any, dimension_numbers: Any) -> Shape:
+    """The shape of what `conv_transpose` returns.
+
+    >>> conv_transpose_shape_tuple((1, 5, 5, 2), (3, 3, 2, 4), (1, 2), "VALID",
+    ...                            ("NHWC", "HWIO", "NHWC"))
+    (1, 7, 11, 4)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    shape, weights = _in_order(lhs_shape, lhs), _in_order(rhs_shape, rhs)
+    if isinstance(padding, str):
+        padding = [_transposed_padding(size, stride, padding)
+                   for size, stride in zip(weights[2:], window_strides, strict=True)]
+    dilated = (*shape[:2], *map(dilate_dim, shape[2:], window_strides))
+    out_shape = conv_shape_tuple(dilated, weights, (1,) * len(padding), padding)
+    return _in_order(out_shape, inverse(out))

@@ -1,6 +1,6 @@
-"""Families: functions that make primitives which differ in little.
+"""Families: functions that make similar primitives.
 
-Stands on `slots` and `ad_util`.  Chapters 02 to 04 show the columns of what is made here.
+Builds on `slots` and `ad_util`.  Chapters 02 to 04 show the rules of such primitives.
 In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
@@ -13,15 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import core
-from minijax.core import (Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray,
-                          Zero)
+from minijax.core import Array, ArrayImpl, ForPrimitive, Params, Primitive, ShapedArray, Zero
 from minijax.util.lazily import importing
 from minijax.primitives.axes import Outs
-from minijax.primitives.ad_util import add_any_p, batch_elementwise, stretched
+from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
-from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
-                                      elementary, elementwise_type, in_numpy, kind_name)
+from minijax.primitives.slots import (Formula, INEXACT, NOT_LINEAR, NUMBER, by_formula, elementary,
+                                      elementwise_type, in_numpy, kind_name, pointwise)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -36,7 +35,7 @@ def per_argument(*rules: Callable | None) -> Any:
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         outs = p.listed(p.bind(*primals, **params))
-        terms = [stretched(rule(t, outs[0], *primals, **params), outs[0].shape)
+        terms = [broadcast_to(rule(t, outs[0], *primals, **params), outs[0].shape)
                  for rule, t in zip(rules, tangents, strict=bool(rules))
                  if rule is not None and not isinstance(t, Zero)]
         return outs, [sum_of(terms)] if terms else [Zero(x.aval.to_tangent_aval()) for x in outs]
@@ -54,12 +53,9 @@ def sum_of(terms: Sequence[Array]) -> Array:
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
 class FormulaPrimitive(Primitive):
-    """One whose formula takes NumPy a thousand steps: evaluated, it is compiled.
+    """A primitive with a long formula, which evaluation compiles; `impl` remains its meaning."""
 
-    `impl` stays its meaning.
-    """
-
-    # Evaluates by compiled code, once `jit` is there; None where it is not to.
+    # Evaluates by compiled code, once `jit` is loaded; None where it must not.
     compiled: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
@@ -72,21 +68,21 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
-                examples: Examples, made: type[Primitive] = Primitive) -> Primitive:
-    """A primitive that works place by place, on operands that stretch to one shape.
+                examples: Examples, primitive_class: type[Primitive] = Primitive) -> Primitive:
+    """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
       impl: by default the formula of one element, run over whole arrays.
-      accepts, result: as of `elementwise_type`, unless `abstract_eval` is given.
-      derivatives: the rules of `per_argument`, unless `jvp` is given.
+      accepts, result: as of `elementwise_type`; not with `abstract_eval`.
+      derivatives: the rules of `per_argument`; not with `jvp`.
       element: the formula of one element; by default the operation or function of that name.
-      made: `FormulaPrimitive` if the formula is long, and there is no function of NumPy's.
+      primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
     """
     element = element or elementary(name)
-    return made(name, impl=impl or by_formula(element),
-                abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
-                jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                batch=batch_elementwise, element=at_each(element), examples=examples)
+    return primitive_class(name, impl=impl or by_formula(element),
+                           abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
+                           jvp=jvp or per_argument(*derivatives), transpose=transpose,
+                           batch=batch_elementwise, element=pointwise(element), examples=examples)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,
@@ -97,11 +93,11 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
 
     Args:
       name: as a jaxpr prints it and users call it.
-      meaning: what the function's docstring says.
+      meaning: the first sentence of the function's docstring.
       derivative: ``(tangent, result, x) -> tangent``; None: the result does not vary.
       shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
-      accurate: whether users may say how exact it has to be; it always is as exact as it can be.
-      slots: others of `elementwise`; `impl` is a NumPy function.
+      accurate: whether the function takes an `accuracy`; the highest is used in any case.
+      slots: others of `elementwise`; `impl` is a NumPy function, by default the one of that name.
     """
     p = _of_numpy(name, [accepts], derivatives=[derivative], examples=examples, **slots)
 
@@ -133,6 +129,8 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
               **slots: Any) -> Primitive:
+    if impl is None and "element" not in slots:
+        impl = getattr(np, name, None)
     return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
 
 
@@ -160,12 +158,12 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
     return function
 
 
-# ── What stands elsewhere: loops written by hand, a program of other primitives ──────────────
+# ── Rules by hand-written loops, and by programs of other primitives ─────────────────────────
 
 def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
-    """The loops of that name which are written by hand: a `loop` or `library` rule.
+    """A `loop` or `library` rule: the hand-written loops of that name.
 
-    `anywhere`: outputs are handed over as what stores elements, and need not be whole buffers.
+    `anywhere`: outputs are objects that store elements, and need not be whole buffers.
     """
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
         with importing:
@@ -176,7 +174,7 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
 
 
 def by_program(program: Callable[..., Any]) -> Callable[..., list]:
-    """The meaning of what is a program of other operations."""
+    """The meaning of a primitive that is defined by a program of other primitives."""
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
         return [x._buffer for x in (out if isinstance(out, list) else [out])]

@@ -1,6 +1,6 @@
 """Primitive fft: discrete Fourier transforms of the last axes, of complex and of real numbers.
 
-Stands on `pairs`: what is compiled are transforms of real and imaginary parts.  Chapter 24.
+Builds on `complex_pairs`: loops transform real and imaginary parts.  Chapter 24.
 In JAX: `jax/_src/lax/fft.py`.
 """
 
@@ -14,15 +14,16 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
 from minijax.primitives import ad_util, families
+from minijax.primitives.axes import refuse
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
-from minijax.primitives.pairs import Pair, as_pair, each_of
+from minijax.primitives.complex_pairs import Pair, as_pair, map_parts
 from minijax.primitives.shape import rev
 from minijax.primitives.joining import concatenate
-from minijax.primitives.lengths import BESIDE, LONGEST, goes_in_steps
 from minijax.primitives.slicing import part
 from minijax.primitives.slots import real_dtype
+from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 
 
 class FftType(enum.IntEnum):
@@ -41,8 +42,8 @@ def _impl(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> 
     [out] = _type(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
     if not math.prod(out.shape) or not x.size:
         return [np.zeros(out.shape, out.dtype)]
-    found = getattr(np.fft, fft_type.name.lower() + "n")(x, fft_lengths, axes)
-    return [found.astype(out.dtype, copy=False)]
+    transform = getattr(np.fft, fft_type.name.lower() + "n")
+    return [transform(x, fft_lengths, axes).astype(out.dtype, copy=False)]
 
 
 def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[ShapedArray]:
@@ -51,20 +52,22 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
         raise ValueError(f"FFT input shape {x.shape} must have at least as many input dimensions "
                          f"as fft_lengths {fft_lengths}.")
     name = fft_type.name if fft_type in (FftType.RFFT, FftType.IRFFT) else "FFT"
-    if name == "RFFT" and x.dtype not in (np.float32, np.float64):
-        raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype}")
-    if name != "RFFT" and not is_complex(x):
-        raise ValueError(f"{name} input must be complex64 or complex128, got {x.dtype}")
     rest, last = x.shape[:-count], x.shape[-count:]
-    if name == "IRFFT" and last[:-1] != fft_lengths[:-1]:
-        raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all "
-                         f"except the last fft_length, got {fft_lengths=}")
-    if name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1 and (last[-1] or fft_lengths[-1]):
-        raise ValueError("IRFFT requires innermost dimension to be compatible with "
-                         f"fft_length[-1]/2+1. Got: {last[-1]} but fft_length is {fft_lengths[-1]}")
-    if name != "IRFFT" and last != fft_lengths:
-        raise ValueError(f"{name} input shape {x.shape} minor dimensions must be equal to "
-                         f"fft_lengths {fft_lengths}")
+    refuse(
+        (name == "RFFT" and x.dtype not in (np.float32, np.float64),
+         f"RFFT input must be float32 or float64, got {x.dtype}"),
+        (name != "RFFT" and not is_complex(x),
+         f"{name} input must be complex64 or complex128, got {x.dtype}"),
+        (name == "IRFFT" and last[:-1] != fft_lengths[:-1],
+         f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last "
+         f"fft_length, got {fft_lengths=}"),
+        (name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1
+         and max(last[-1], fft_lengths[-1]) > 0,
+         "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1. Got: "
+         f"{last[-1]} but fft_length is {fft_lengths[-1]}"),
+        (name != "IRFFT" and last != fft_lengths,
+         f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
+         f"{fft_lengths}"), error=ValueError)
     if name == "RFFT":
         return [x.update(shape=(*rest, *last[:-1], last[-1] // 2 + 1),
                          dtype=dtypes.to_complex_dtype(x.dtype))]
@@ -75,33 +78,33 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
 
 # ── Transpose ────────────────────────────────────────────────────────────────────────────────
 
-def _shares(like: Array, n: int) -> Array:
-    """How often each number of half a spectrum stands in the whole one: twice, or once."""
+def _multiplicities(like: Array, n: int) -> Any:
+    """How often the full spectrum contains each number of its first half: twice, or once."""
     count = np.full(n // 2 + 1, 2, like.dtype)
     count[0] = 1
     count[-1] = count[-1] if n % 2 else 1
-    return ad_util.spread(as_value(count), (like.ndim - 1,), like.shape)
+    return ad_util.broadcast_at(as_value(count), (like.ndim - 1,), like.shape)
 
 
 def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
-    """The matrix of a transform is symmetric; that of a real one but for what stands twice."""
+    """The matrix of a transform is symmetric; RFFT keeps one of each pair of conjugates."""
     n, size = fft_lengths[-1], math.prod(fft_lengths)
     if not size:
         return ad_util.zeros(x.aval)
     if fft_type is FftType.RFFT:
-        found: Any = fft(conj(t) / _shares(t, n), FftType.IRFFT, fft_lengths)
-        return found * size
+        out: Any = fft(conj(t) / _multiplicities(t, n), FftType.IRFFT, fft_lengths)
+        return out * size
     if fft_type is FftType.IRFFT:
-        found = fft(t, FftType.RFFT, fft_lengths)
-        return conj(found * _shares(found, n)) * (1 / size)
+        spectrum = fft(t, FftType.RFFT, fft_lengths)
+        return conj(spectrum * _multiplicities(spectrum, n)) * (1 / size)
     return fft(t, fft_type, fft_lengths)
 
 
 # ── In real numbers ──────────────────────────────────────────────────────────────────────────
 
 def _impl_of_parts(x: np.ndarray, y: np.ndarray, *, axis: int) -> list[np.ndarray]:
-    found = np.fft.fft(x + 1j * y, axis=axis) if x.size else x + 1j * y
-    return _parts(found, x.dtype)
+    z = x + 1j * y
+    return _parts(np.fft.fft(z, axis=axis) if x.size else z, x.dtype)
 
 
 def _parts(z: np.ndarray, dtype: Any) -> list[np.ndarray]:
@@ -154,51 +157,51 @@ to_real_p = _of_parts(  # the inverse, times the length
 
 
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
-    """The transform along an axis; the inverse is that of the parts exchanged."""
+    """The transform along an axis; the inverse exchanges the real and imaginary parts."""
     last, n = z.re.ndim - 1, z.re.shape[axis]
     if inverse and n:
-        z = each_of(z, lambda x: x * (1 / n))
-    where = axis if goes_in_steps(n, BESIDE) else last
+        z = map_parts(z, lambda x: x * (1 / n))
+    where = axis if is_smooth(n, LONGEST_COLUMNS) else last
     order = slice(None, None, -1 if inverse else 1)
     parts = (ad_util.move_axis(x, axis, where) for x in z.parts[order])
-    found = fourier_p.bind(*parts, axis=where)[order]
-    return Pair(*(ad_util.move_axis(x, where, axis) for x in found))
+    outs = fourier_p.bind(*parts, axis=where)[order]
+    return Pair(*(ad_util.move_axis(x, where, axis) for x in outs))
 
 
 def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
-    """One axis after the other; the last first of what is real, and last of what becomes so."""
+    """One axis after the other: a real input begins with the last one, a real output ends there."""
     [out] = _type(x.aval, fft_type=fft_type, fft_lengths=fft_lengths)
     if not math.prod(out.shape) or not x.size:
         return ad_util.zeros(out)
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     z = Pair(real(x), imag(x)) if is_complex(x) else as_pair(x)
     last, n = z.re.ndim - 1, fft_lengths[-1]
-    halved = n % 2 == 0 and goes_in_steps(n // 2, LONGEST)
+    halved = n % 2 == 0 and is_smooth(n // 2, LONGEST)
     axes = list(range(last, last - len(fft_lengths), -1))
     for axis in axes[::-1] if inverse else axes:
         if fft_type is FftType.IRFFT and axis == last:
             if halved:
-                return to_real_p.bind(*each_of(z, lambda x: x * (1 / n)).parts)[0]
+                return to_real_p.bind(*map_parts(z, lambda x: x * (1 / n)).parts)[0]
             return _along(_whole(z, n), axis, inverse).re
         if fft_type is FftType.RFFT and axis == last and halved:
             z = Pair(*of_real_p.bind(z.re))
             continue
         z = _along(z, axis, inverse)
         if fft_type is FftType.RFFT and axis == last:
-            z = each_of(z, lambda x: part(x, 0, n // 2 + 1, last))
+            z = map_parts(z, lambda x: part(x, 0, n // 2 + 1, last))
     return complex_p.bind(*z.parts)
 
 
 def _whole(z: Pair, n: int) -> Pair:
-    """A spectrum of a real signal from its first half."""
+    """The spectrum of a real signal from its first half."""
     axis = z.re.ndim - 1
-    mirrored = each_of(z.conj(), lambda x: rev(part(x, 1, (n + 1) // 2, axis), (axis,)))
-    first = each_of(z, lambda x: part(x, 0, n // 2 + 1, axis))
+    mirrored = map_parts(z.conj(), lambda x: rev(part(x, 1, (n + 1) // 2, axis), (axis,)))
+    first = map_parts(z, lambda x: part(x, 0, n // 2 + 1, axis))
     return Pair(*(concatenate([x, y], axis)
                   for x, y in zip(first.parts, mirrored.parts, strict=True)))
 
 
-# ── The block ──────────────────────────────────────────────────────────────────────────────────
+# ── The block ────────────────────────────────────────────────────────────────────────────────
 
 def _examples() -> list[Example]:
     def z(*shape: int) -> np.ndarray:

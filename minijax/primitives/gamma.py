@@ -1,6 +1,6 @@
 """Primitives of the gamma function: its logarithm, and the derivatives of that.
 
-Stands on `families`.  Chapter 25, *exp from scratch*, has the functions these are made of.
+Builds on `families`.  Chapter 25, *exp from scratch*, has the functions these are made of.
 In JAX: `jax/_src/lax/special.py`; Lanczos' formula is also XLA's.
 """
 
@@ -36,7 +36,7 @@ def _series(z: Any) -> tuple[Any, Any]:
 
 
 def _reflected(x: Any) -> tuple[Any, Any]:
-    """Whether x is on the left, where it is mirrored; and z, so that gamma(z + 1) serves."""
+    """Whether x is reflected, being below 1/2; and z, for which gamma(z + 1) is computed."""
     left = x < .5
     return left, select(left, -x, x - 1.)
 
@@ -56,18 +56,18 @@ def _lgamma(x: Any) -> Any:
     log_sine = log(sin(select(part > .5, 1. - part, part) * math.pi))
     mirrored = math.log(math.pi) - log_sine - right
     mirrored = select(abs(log_sine) == math.inf, -log_sine, mirrored)
-    found = select((x == 1.) | (x == 2.), 0., select(left, mirrored, right))
-    return select(size == math.inf, math.inf, found)
+    finite = select((x == 1.) | (x == 2.), 0., select(left, mirrored, right))
+    return select(size == math.inf, math.inf, finite)
 
 
 def _digamma(x: Any) -> Any:
     left, z = _reflected(x)
     total, slope = _series(z)
-    found = _log_shifted(z) + slope / total - 7. / (z + 7.5)
+    right = _log_shifted(z) + slope / total - 7. / (z + 7.5)
     angle = (x - floor(x + .5)) * math.pi
-    mirrored = found - cos(angle) / sin(angle) * math.pi
+    mirrored = right - cos(angle) / sin(angle) * math.pi
     pole = (x <= 0.) & (x == floor(x))
-    return select(pole, math.nan, select(left, mirrored, found))
+    return select(pole, math.nan, select(left, mirrored, right))
 
 
 # ── The derivatives of digamma ───────────────────────────────────────────────────────────────
@@ -77,19 +77,19 @@ _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _polygamma(x: Any, *, n: int) -> Any:
-    """On the left it is mirrored, and the derivative of a cotangent comes in (DLMF 5.15.6)."""
+    """Where x is negative, by reflection, with a derivative of the cotangent (DLMF 5.15.6)."""
     left, sign = x <= 0., float((-1) ** n)
-    found = _polygamma_of_positive(select(left, 1. - x, x), n)
+    right = _polygamma_of_positive(select(left, 1. - x, x), n)
     angle = (x - floor(x + .5)) * math.pi
     cotangent, slope = cos(angle) / sin(angle), x.const(0.)
-    for coefficient in reversed(_slopes_of_cotangent(n)):
+    for coefficient in reversed(_cotangent_derivative(n)):
         slope = slope * cotangent + float(coefficient)
-    mirrored = found * sign - slope * math.pi ** (n + 1)
+    mirrored = right * sign - slope * math.pi ** (n + 1)
     pole = left & (x == floor(x))
-    return select(pole, -sign * math.inf, select(left, mirrored, found))
+    return select(pole, -sign * math.inf, select(left, mirrored, right))
 
 
-def _slopes_of_cotangent(n: int) -> list[int]:
+def _cotangent_derivative(n: int) -> list[int]:
     """The n-th derivative of the cotangent, as a polynomial in it, lowest power first."""
     powers = [0, 1]
     for _ in range(n):
@@ -99,7 +99,7 @@ def _slopes_of_cotangent(n: int) -> list[int]:
 
 
 def _polygamma_of_positive(x: Any, n: int) -> Any:
-    """By the sum of ``(x + k)^-(n + 1)``: some terms, and Euler and Maclaurin for the others."""
+    """The sum of ``(x + k)^-(n + 1)``: ten terms, and Euler-Maclaurin's formula for the rest."""
     def inverse_power(y: Any) -> Any:
         return 1. / math.prod([y] * n, start=y)
 
@@ -120,7 +120,7 @@ def _polygamma_of_positive(x: Any, n: int) -> Any:
 
 polygamma_p = families.elementwise(
     "polygamma",
-    accepts=[FLOAT], made=families.FormulaPrimitive,
+    accepts=[FLOAT], primitive_class=families.FormulaPrimitive,
     derivatives=[lambda t, y, x, n: algebra.mul(t, polygamma(n + 1, x))],
     element=wide(infix(_polygamma)),
     examples=examples.each_with(examples.points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
@@ -139,7 +139,7 @@ def polygamma(n: int, x: Any) -> Array:
 # ── Hurwitz' zeta function ───────────────────────────────────────────────────────────────────
 
 def zeta_series(s: Any, q: Any, power: Any) -> Any:
-    """The sum of ``(q + k)^-s``: some terms, and Euler and Maclaurin for the others."""
+    """The sum of ``(q + k)^-s``: ten terms, and Euler and Maclaurin's formula for the rest."""
     total = power(q, -s)
     for k in range(1, _TERMS):
         total += power(q + float(k), -s)
@@ -156,25 +156,25 @@ def zeta_series(s: Any, q: Any, power: Any) -> Any:
 def _zeta(s: Any, q: Any) -> Any:
     total = zeta_series(s, q, power)
     pole = (q <= 0.) & (q == floor(q))
-    found = select(pole, math.inf, total)
-    found = select((q < 0.) & ~pole & (s != floor(s)), math.nan, found)
-    found = select(q == math.inf, 0., found)
-    found = select((s < 1.) | (s != s) | (q != q), math.nan, found)
-    return select(s == 1., math.inf, found)
+    out = select(pole, math.inf, total)
+    out = select((q < 0.) & ~pole & (s != floor(s)), math.nan, out)
+    out = select(q == math.inf, 0., out)
+    out = select((s < 1.) | (s != s) | (q != q), math.nan, out)
+    return select(s == 1., math.inf, out)
 
 
 zeta_p = families.elementwise(
-    "zeta", accepts=[FLOAT, FLOAT], made=families.FormulaPrimitive,
-    jvp=cannot("it is not known how it varies with x"),
+    "zeta", accepts=[FLOAT, FLOAT], primitive_class=families.FormulaPrimitive,
+    jvp=cannot("its derivative with respect to x has no formula"),
     element=wide(infix(_zeta)), examples=examples.points((1.5, 4.), (.5, 3.)))
 
 
 def zeta(x: Any, q: Any) -> Array:
-    """The sum of ``(q + k)^-x`` over all whole k from 0 on.
+    """Hurwitz' zeta function: the sum of ``(q + k)^-x`` over all integers k from 0 on.
 
     Args:
-      x: the power, above 1: an array of a floating dtype.
-      q: what is added: an array of the same dtype.
+      x: the exponent, above 1: an array of a floating dtype.
+      q: the offset: an array of the same dtype.
 
     >>> zeta(2., 1.)
     Array(1.6449339, dtype=float32, weak_type=True)
@@ -187,14 +187,14 @@ def zeta(x: Any, q: Any) -> Array:
 
 digamma_p, digamma = families.unary(
     "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
-    made=families.FormulaPrimitive,
+    primitive_class=families.FormulaPrimitive,
     derivative=lambda t, y, x: algebra.mul(t, polygamma(1, x)),
     element=wide(infix(_digamma)),
     examples=examples.points((.5, 3.)))
 
 lgamma_p, lgamma = families.unary(
-    "lgamma", "The logarithm of the size of the gamma function.", accepts=FLOAT,
-    made=families.FormulaPrimitive,
+    "lgamma", "The logarithm of the absolute value of the gamma function.", accepts=FLOAT,
+    primitive_class=families.FormulaPrimitive,
     derivative=lambda t, y, x: algebra.mul(t, digamma(x)),
     element=wide(infix(_lgamma)),
     examples=examples.points((.5, 3.)))

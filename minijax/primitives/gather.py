@@ -1,6 +1,6 @@
 """Primitives gather and the scatters: windows read and written at computed places.
 
-Stands on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
+Builds on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
@@ -13,12 +13,14 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
-from minijax.primitives.algebra import div_p, extremum, mul_p, neg_p
-from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
+from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
+from minijax.primitives.axes import Index, Outs, Shape, as_dims, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
-from minijax.primitives.ad_util import (batched_in_front, filled, instantiate, linear, move_axis,
+from minijax.primitives.ad_util import (batch_to_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
+from minijax.primitives.joining import stack
+from minijax.primitives.rounding import rem
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode, Numbers,
@@ -31,7 +33,7 @@ PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def _examples() -> list[tuple]:
-    """An operand's shape, indices, dimension numbers, a window's sizes, a mode; is each unique?"""
+    """Operand shape, indices, dimension numbers, window sizes, mode; whether places are unique."""
     rows, windows = ((1,), (0,), (0,)), ((1, 2), (), (1, 0))
     cases = [
         ((4, 3), [[2], [0]], rows, (1, 3), FILL_OR_DROP, True),
@@ -77,7 +79,7 @@ def _flat(places: Sequence[Any], shape: Shape) -> Any:
 
 def _gather_tangent(t: Array, out: Array, x: Array, indices: Array, *, fill_value: Any,
                     **params: Any) -> Array:
-    """What is filled in does not vary."""
+    """The tangent of a fill value is zero."""
     return gather_p.bind(t, indices, fill_value=None if fill_value is None else 0, **params)
 
 
@@ -112,7 +114,7 @@ def _gather_element(s: Any, index: Index, x: Any, indices: Any, *, dimension_num
 def gather_params(x: Any, dnums: Numbers, sizes: Sequence[int], mode: GatherScatterMode,
                   fill_value: Any = None, unique_indices: bool = False,
                   indices_are_sorted: bool = False) -> dict[str, Any]:
-    """The parameters of a gather from `x`; by default nothing is promised."""
+    """The parameters of a gather from `x`; by default indices may repeat and be unsorted."""
     if mode is not FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
@@ -142,13 +144,12 @@ gather_p = Primitive(
     examples=_gather_examples)
 
 
-def taken_along(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
-                fill_value: Any = None) -> Array:
-    """What stands at places along an axis; the other axes of the places go with those of `x`.
+def take_along_axis(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
+                    fill_value: Any = None) -> Array:
+    """The elements at places along an axis; the other axes of the places are batch axes of `x`.
 
-    >>> taken_along(core.as_value(np.eye(2, dtype=np.float32)), core.as_value(np.array([1, 0])), 0)
-    Array([[0., 1.],
-           [1., 0.]], dtype=float32)
+    >>> take_along_axis(core.as_value(np.arange(3)), core.as_value(np.array([2, 0])), 0)
+    Array([2, 0], dtype=int32)
     """
     paired = without(range(places.ndim), (axis,))
     window = tuple(range(places.ndim, x.ndim))
@@ -182,7 +183,7 @@ def _impl(write: Write) -> Callable[..., list]:
 @ForPrimitive
 def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
                    dimension_numbers: Numbers, **params: Any) -> Outs:
-    x, updates = (batched_in_front(args[k], dims[k], axis.size) for k in (0, 2))
+    x, updates = (batch_to_front(args[k], dims[k], axis.size) for k in (0, 2))
     indices = args[1] if dims[1] is None else move_axis(args[1], dims[1], 0)
     dnums = batched_numbers(dimension_numbers, True, dims[1] is not None)
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]
@@ -190,14 +191,14 @@ def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
 
 Join = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
-BLOCKS = 8      # of the updates, where these are many and places few: each joins its own apart
+BLOCKS = 8      # of many updates of few places, each with its own partial result
 MANY = 1 << 16
 
 
 def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
-    """Copy the operands, then visit the updates; ``join(b, there, updates)`` is written back.
+    """Copy the operands, then visit the updates; ``join(b, old, updates)`` is written back.
 
-    With the `op` that joins them, in any association, they may be joined in blocks.
+    With an associative `op`, updates may be combined in blocks first.
     """
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
              mode: GatherScatterMode, unique_indices: bool, **_: Any) -> None:
@@ -212,18 +213,18 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         sizes = window_sizes(dimension_numbers, out.shape, updates[0].shape)
         few = op and updates[0].size >= max(MANY, 4 * BLOCKS * out.size)
         step = shape[0] // BLOCKS if few else 0
-        # The last axes, as far as they are of windows, lead to different places: one test for all.
+        # Trailing window axes lead to different places, and need one bounds check together.
         last = max((d + 1 for d in range(len(shape)) if d not in dimension_numbers[0]), default=1)
 
         def place_at(*index: Any) -> tuple:
             return place_of(b, dimension_numbers, out.shape, sizes, indices, index[:rank])
 
-        def visit(into: list, above: Index, i: Any) -> None:
+        def visit(into: list, prefix: Index, i: Any) -> None:
             with slots.nest(b, shape[1:last]) as rest:
                 _, inside = place_at(i, *rest, *[b.index(0)] * (len(shape) - last))
                 with (contextlib.nullcontext() if mode is CLIP else b.when(inside),
                       slots.nest(b, shape[last:], "parallel") as window):
-                    place = (*above, *place_at(i, *rest, *window)[0])
+                    place = (*prefix, *place_at(i, *rest, *window)[0])
                     new: Sequence[Any] = [x((i, *rest, *window)[:rank]) for x in updates]
                     if join:
                         new = join(b, [b.load(each, place) for each in into], new)
@@ -233,15 +234,15 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         if 0 in out.shape:
             return  # no place is inside
         if step:
-            apart = b.temp((BLOCKS, *out.shape), out.dtype, "apart")
+            partial = b.temp((BLOCKS, *out.shape), out.dtype, "partial")
             with b.loop(BLOCKS, vectorize="parallel") as block:
                 with slots.nest(b, out.shape) as place:
-                    b.store(apart, (block, *place), b.starting_value(op, out.dtype))
+                    b.store(partial, (block, *place), b.starting_value(op, out.dtype))
                 with b.loop(step) as k:
-                    visit([apart], (block,), b.add(b.mul(block, step), k))
+                    visit([partial], (block,), b.add(b.mul(block, step), k))
             with slots.nest(b, out.shape, "parallel") as place:
-                found = (b.load(apart, (block, *place)) for block in range(BLOCKS))
-                b.store(out, place, functools.reduce(getattr(b, op), found, olds[0](place)))
+                totals = (b.load(partial, (block, *place)) for block in range(BLOCKS))
+                b.store(out, place, functools.reduce(getattr(b, op), totals, olds[0](place)))
         else:
             for x, each in zip(olds, outputs, strict=True):
                 b.materialize(x, into=each)
@@ -251,7 +252,7 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
 
 
 def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
-    """With all that combines several updates of one place, unless each must be `unique`."""
+    """Examples with several updates of one place, unless each place must be `unique`."""
     nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
                for mode in (FILL_OR_DROP, CLIP)]
     return lambda: table("dimension_numbers indices_are_sorted unique_indices mode", *(
@@ -265,12 +266,12 @@ def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
 
 def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
                    examples: Examples | None = None) -> Primitive:
-    """A primitive that changes an operand at computed places, one update after another.
+    """A primitive that updates an operand at computed places, one update after another.
 
     Args:
-      op: the scalar operation that joins what is there and an update; none: this is written over.
+      op: the scalar operation of the old element and an update; "": the update replaces it.
       write: ``(flat operand, positions, updates)``, in place, in NumPy.
-      jvp: by default that of what is linear in operand and updates.
+      jvp: by default that of an operation linear in operand and updates.
       transpose, examples: as in `Primitive`.
     """
     def abstract_eval(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
@@ -296,15 +297,15 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
 # ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
 
-def read_back(of: Array, x: Any, indices: Array, updates: Any, *, dimension_numbers: Numbers,
-              mode: GatherScatterMode, **params: Any) -> Array:
-    """What stands in `of` where a scatter into `x` would write; zero where it writes nothing."""
+def gather_at_updates(source: Array, x: Any, indices: Array, updates: Any, *,
+                      dimension_numbers: Numbers, mode: GatherScatterMode, **params: Any) -> Array:
+    """The elements of `source` where a scatter into `x` would write; zero where it drops one."""
     shape = updates.aval.shape
-    if 0 in of.shape:  # no gather has a window there
-        return zeros(ShapedArray(shape, of.dtype))
-    return gather_p.bind(of, indices, **gather_params(
-        of, GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        window_sizes(dimension_numbers, of.shape, shape),
+    if 0 in source.shape:  # no gather has a window there
+        return zeros(ShapedArray(shape, source.dtype))
+    return gather_p.bind(source, indices, **gather_params(
+        source, GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        window_sizes(dimension_numbers, source.shape, shape),
         CLIP if mode is CLIP else FILL_OR_DROP, 0, **params))
 
 
@@ -314,17 +315,17 @@ def _masked(keep: Array, x: Array) -> Array:
 
 def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
                            ) -> Array:
-    """An update gets what stands where it was written, if no later one overwrote it.
+    """An update gets the cotangent of the place where it was written, unless a later overwrote it.
 
     JAX: differentiates by numbering the updates in the forward pass already.
     """
-    read = read_back(ct, x, indices, updates, **params)
+    read = gather_at_updates(ct, x, indices, updates, **params)
     if params["unique_indices"]:
         return read
-    order = reshape(iota(np.int32, read.size), read.shape)
-    nobody = zeros(ShapedArray(ct.shape, np.int32))
-    last = read_back(scatter_p.bind(nobody, indices, order, **params), x, indices, order, **params)
-    return _masked(comparison.eq_p.bind(order, last), read)
+    numbers = reshape(iota(np.int32, read.size), read.shape)
+    written = scatter_p.bind(zeros(ShapedArray(ct.shape, np.int32)), indices, numbers, **params)
+    last = gather_at_updates(written, x, indices, numbers, **params)
+    return _masked(comparison.eq_p.bind(numbers, last), read)
 
 
 def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -348,16 +349,16 @@ def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Arr
 def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
                            ) -> Array:
     _check_unique(params)
-    return read_back(mul_p.bind(ct, x), x, indices, updates, **params)
+    return gather_at_updates(mul_p.bind(ct, x), x, indices, updates, **params)
 
 
 @ForPrimitive
 def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
-    """The mean of the tangents of all that attained the extremum."""
+    """The mean of the tangents of all elements and updates that attain the extremum."""
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
     kept = comparison.eq_p.bind(x, out)
-    won = comparison.eq_p.bind(updates, read_back(out, *primals, **params))
+    won = comparison.eq_p.bind(updates, gather_at_updates(out, *primals, **params))
     count = scatter_add_p.bind(convert.converted(kept, x.dtype, False), indices,
                                convert.converted(won, x.dtype, False), **params)
     total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,
@@ -369,10 +370,10 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
 
 def _by_extremum(op: str) -> Write:
     def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
-        def run(ufunc: np.ufunc, found: np.ndarray, updates: np.ndarray) -> np.ndarray:
-            found = found.copy()
-            ufunc.at(found, places, updates)
-            return found
+        def run(ufunc: np.ufunc, operand: np.ndarray, updates: np.ndarray) -> np.ndarray:
+            out = operand.copy()
+            ufunc.at(out, places, updates)
+            return out
         flat[...] = extremum(op, run, flat, updates)
     return write
 
@@ -386,14 +387,14 @@ scatter_p = scatter_family(
 scatter_add_p = scatter_family(
     "add",
     write=np.add.at,
-    transpose=transposed(lambda ct, *_, **__: ct, None, read_back))
+    transpose=transposed(lambda ct, *_, **__: ct, None, gather_at_updates))
 
 scatter_sub_p = scatter_family(
     "sub",
     write=np.subtract.at,
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
-        lambda ct, *args, **params: neg_p.bind(read_back(ct, *args, **params))))
+        lambda ct, *args, **params: neg_p.bind(gather_at_updates(ct, *args, **params))))
 
 scatter_mul_p = scatter_family(
     "mul",
@@ -412,10 +413,10 @@ scatter_min_p, scatter_max_p = (
     for op in ("min", "max"))
 
 
-# ── What users call ──────────────────────────────────────────────────────────────────────────
+# ── Public functions ─────────────────────────────────────────────────────────────────────────
 
 def default_fill(dtype: Any) -> Any:
-    """What a read outside gives where it is to be seen: nan, or an extreme integer."""
+    """The fill value of reads out of bounds: nan, or an extreme integer."""
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
     if dtype == np.bool_:
@@ -440,8 +441,8 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
       dimension_numbers: which axes mean what.
       slice_sizes: the size of a window, for every axis of the operand.
       unique_indices, indices_are_sorted: promises of the caller.
-      mode: what to do with windows that stick out.
-      fill_value: what they read in mode "fill"; by default nan or an extreme integer.
+      mode: what to do with windows that are out of bounds.
+      fill_value: their elements in mode "fill"; by default nan or an extreme integer.
 
     >>> import numpy as np
     >>> rows = GatherDimensionNumbers((1,), (0,), (0,))
@@ -460,7 +461,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
 
 def _corners(operand: Any, indices: Any, dnums: Numbers, sizes: Sequence[int] | None = None,
              updates: Any = None) -> Iterator[tuple[Array, int, int]]:
-    """The places along each axis where windows start, for a check that looks at them."""
+    """The places along each axis where windows start, for the check of bounds."""
     shape, indices = np.shape(operand), core.as_value(indices)
     sizes = window_sizes(dnums, shape, np.shape(updates)) if sizes is None else sizes
     for k, axis in enumerate(dnums[2]):
@@ -474,9 +475,9 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                  mode: str | GatherScatterMode | None = None) -> Array:
         """The operand with updates {what} windows at computed places.
 
-        Every vector along the last axis of the indices is the corner of a window; updates are made
-        in row-major order, and those whose window sticks out are dropped (`mode="clip"` moves the
-        window inside instead).
+        Every vector along the last axis of the indices is the first corner of a window; updates
+        are made in row-major order, and those out of bounds are dropped (`mode="clip"` moves them
+        inside instead).
 
         >>> import numpy as np
         >>> dims = ScatterDimensionNumbers((), (0,), (0,))
@@ -502,3 +503,50 @@ scatter_sub = _user_function(scatter_sub_p, "scatter_sub", "subtracted from")
 scatter_mul = _user_function(scatter_mul_p, "scatter_mul", "multiplied into")
 scatter_min = _user_function(scatter_min_p, "scatter_min", "limiting from above")
 scatter_max = _user_function(scatter_max_p, "scatter_max", "limiting from below")
+
+
+def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
+                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Shape = (),
+                  indices_are_sorted: bool = False, unique_indices: bool = False,
+                  mode: str | GatherScatterMode | None = None) -> Array:
+    """The operand with a function applied to windows at computed places, element by element.
+
+    JAX: applies it once more for every time that a place is repeated.
+
+    Args:
+      func: one element to one.
+      update_shape: the shape that updates would have.
+
+    >>> import numpy as np
+    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_apply(np.ones(3), np.array([[1]]), lambda x: 5 * x, dims, update_shape=(1,))
+    Array([1., 5., 1.], dtype=float32)
+    """
+    axes = list(map(tuple, dimension_numbers))
+    read, written = GatherDimensionNumbers(*axes), ScatterDimensionNumbers(*axes)
+    sizes = window_sizes(written, np.shape(operand), tuple(update_shape))
+    old = gather(operand, scatter_indices, read, sizes, mode=mode or "fill")
+    return scatter(operand, scatter_indices, func(old), written, mode=mode,
+                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
+    """The parts of an array at indices along some of its axes; negative ones count from the end.
+
+    Args:
+      src: an array.
+      idxs: for each of the axes an array of integers; all have one shape.
+      axes: the axes.
+
+    >>> import numpy as np
+    >>> index_take(np.arange(6).reshape(2, 3), np.array([[0, 1], [-1, 0]]), (0, 1))
+    Array([2, 3], dtype=int32)
+    """
+    shape, axes, places = np.shape(src), as_dims(axes), [core.as_value(i) for i in idxs]
+    rank, wrapped = places[0].ndim, []
+    for i, axis in zip(places, axes, strict=True):
+        size = filled(shape[axis], i)
+        wrapped.append(rem(add(rem(i, size), size), size))
+    windows = tuple(range(rank, rank + len(shape) - len(axes)))
+    return gather(src, stack(wrapped, rank), GatherDimensionNumbers(windows, axes, axes),
+                  [1 if d in axes else n for d, n in enumerate(shape)])

@@ -1,6 +1,6 @@
 """Formulas in infix: `x * y + 1.0` writes operations with a builder, or runs them on arrays.
 
-Stands on nothing.  Chapter 25, *exp from scratch*, is written in it.
+Builds on nothing.  Chapter 25, *exp from scratch*, is written in it.
 In JAX: the operators of MLIR's Python bindings.
 """
 
@@ -20,7 +20,7 @@ class Number:
         self.s, self.value, self.dtype = s, value, value.dtype
 
     def const(self, value: Any, dtype: Any = None) -> Number:
-        """A constant, of the same dtype if no other is given."""
+        """A constant, by default of the same dtype."""
         return Number(self.s, self.s.const(value, dtype or self.dtype))
 
     def to(self, dtype: Any) -> Number:
@@ -51,7 +51,7 @@ def infix(formula: Callable[..., Number]) -> Callable[..., Any]:
 
 
 def on_numbers(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The way back: a function of numbers, some of which may be bare, from `f(s, *scalars)`."""
+    """The inverse of `infix`: a function of `Number` and Python numbers, from `f(s, *scalars)`."""
     def function(*args: Any) -> Number:
         s = [x for x in args if isinstance(x, Number)][0].s
         return Number(s, f(s, *[x.value if isinstance(x, Number) else x for x in args]))

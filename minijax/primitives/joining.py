@@ -1,6 +1,6 @@
-"""Primitives that join arrays, and cut them into all their pieces: concatenate, stack, tile, split.
+"""Primitives that join arrays and split them: concatenate, stack, tile, split, unstack.
 
-Stands on `slicing`.  Chapter 23, *An array is a function of an index*.
+Builds on `slicing`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -20,8 +20,9 @@ from minijax.primitives.shape import squeeze_p
 from minijax.primitives.slicing import part, slice_in_dim
 
 
-def _among(s: Any, place: Any, ends: Sequence[int], element: Callable[[int], Any]) -> Any:
-    """The element of the piece that `place` lies in; the question is halved, for there may be many.
+def _element_of_piece(s: Any, position: Any, ends: Sequence[int], element: Callable[[int], Any]
+                      ) -> Any:
+    """The element of the piece that holds a position, by binary search.
 
     Args:
       ends: where each piece ends.
@@ -31,7 +32,7 @@ def _among(s: Any, place: Any, ends: Sequence[int], element: Callable[[int], Any
         if last - first == 1:
             return element(first)
         middle = (first + last) // 2
-        return s.choose(s.lt(place, ends[middle - 1]), lambda: within(first, middle),
+        return s.choose(s.lt(position, ends[middle - 1]), lambda: within(first, middle),
                         lambda: within(middle, last))
     return within(0, len(ends))
 
@@ -62,11 +63,11 @@ def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list
 
 
 def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
-    place = index[dimension]
+    position = index[dimension]
     operands = [x for x in xs if x.shape[dimension]] or xs[:1]
     ends = list(itertools.accumulate(x.shape[dimension] for x in operands))
-    return _among(s, place, ends, lambda i: operands[i](replaced(
-        index, dimension, s.sub(place, ends[i] - operands[i].shape[dimension]))))
+    return _element_of_piece(s, position, ends, lambda i: operands[i](replaced(
+        index, dimension, s.sub(position, ends[i] - operands[i].shape[dimension]))))
 
 
 concatenate_p = Primitive(
@@ -127,7 +128,7 @@ stack_p = Primitive(
     jvp=ad_util.linear(),
     transpose=_transpose_stack,
     batch=ad_util.batch_in_front("axis"),
-    element=lambda s, index, *xs, axis: _among(
+    element=lambda s, index, *xs, axis: _element_of_piece(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),
     examples=table("axis", (grid(2), grid(2), 0), (grid(2, 3), grid(2, 3), grid(2, 3), 1),
                    (grid(dtype=np.int32), 0), (grid(0, 2), grid(0, 2), 2)))
@@ -184,7 +185,7 @@ tile_p = ad_util.rearrangement(
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Array:
-    """The array as a tile, laid a number of times along each of its axes.
+    """The array repeated a number of times along each of its axes.
 
     >>> import numpy as np
     >>> tile(np.arange(2), (2,))
@@ -198,18 +199,18 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 # ── split, unstack ───────────────────────────────────────────────────────────────────────────
 
-def _cut(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed: bool = False,
-         examples: Any) -> Primitive:
+def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **slots: Any
+               ) -> Primitive:
     """A primitive whose results are the pieces of its operand; compiled, each is a slice.
 
     Args:
       shapes: ``(shape, **params)`` to the shapes of the pieces.
-      program: ``(x, **params)`` to the pieces, each by operations of its own.
-      join: ``(pieces, axis)`` to what they are the pieces of.
+      join: ``(pieces, axis)`` to the whole.
       removed: whether the pieces lack the axis.
+      slots: as in `Primitive`; the `program` computes each piece by operations of its own.
     """
     return Primitive(
-        name, impl=impl, program=program, examples=examples, multiple_results=True,
+        name, multiple_results=True, **slots,
         abstract_eval=lambda x, **params: [x.update(shape=shape)
                                            for shape in shapes(x.shape, **params)],
         jvp=ad_util.linear(0),
@@ -228,7 +229,7 @@ def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:
     return [replaced(shape, axis, int(n)) for n in sizes]
 
 
-split_p = _cut(
+split_p = _splitting(
     "split",
     impl=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis)[:len(sizes)],
     shapes=_split_shapes,
@@ -241,7 +242,7 @@ split_p = _cut(
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """The operand cut into pieces of the given sizes along an axis.
+    """The operand split into pieces of these sizes along an axis.
 
     >>> import numpy as np
     >>> split(np.arange(3), (1, 2))
@@ -254,7 +255,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
                         axis=canonical_axis(axis, np.ndim(operand)))
 
 
-unstack_p = _cut(
+unstack_p = _splitting(
     "unstack",
     impl=lambda x, axis: [np.asarray(np.take(x, i, axis)) for i in range(x.shape[axis])],
     shapes=lambda shape, axis: [without(shape, (axis,))] * shape[axis],

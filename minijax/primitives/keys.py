@@ -1,6 +1,6 @@
-"""Random keys: making, splitting and spending them, each a program over Threefry's words.
+"""Primitives on random keys: seed, split, fold_in, bits; each a program over Threefry's words.
 
-Stands on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
+Builds on `random_bits`, `shape`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 """
 
@@ -15,7 +15,7 @@ from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
 from minijax.primitives import algebra, comparison, convert, families, reduce
 from minijax.primitives.axes import Shape, check_sizes, refuse
-from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, spread
+from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, broadcast_at
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
@@ -38,8 +38,8 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
     Args:
       name: as a jaxpr prints it.
       program: from the words of the arguments, a key's in a trailing axis, to those of the result.
-      type_of: from the types as programs see them to the type of the result.  Without a parameter
-        `impl`, which says of what type the keys are that are made, the first must be that of keys.
+      type_of: from the types as programs see them to the type of the result.  The first must be
+        that of keys, unless there is a parameter `impl`, the type of the keys that it makes.
       batch, rules: as in `Primitive`.
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
@@ -89,9 +89,9 @@ def paired(first: Array, second: Array) -> Array:
     return concatenate([expand_dims(first, last), expand_dims(second, last)], first.ndim)
 
 
-def spread_keys(word: Array, shape: Shape) -> Array:
+def broadcast_words(word: Array, shape: Shape) -> Array:
     """Words of keys, each repeated over new trailing axes."""
-    return spread(word, range(word.ndim), word.shape + shape)
+    return broadcast_at(word, range(word.ndim), word.shape + shape)
 
 
 def as_words(x: Array, bit_width: int) -> Array:
@@ -109,18 +109,18 @@ def number_words(x: Array) -> tuple[Array, Array]:
 
 
 def check_count(words: int) -> None:
-    """Refuse to draw more from one key than it has counters for.
+    """Refuse to draw more words from one key than it has counters.
 
     Raises:
-      ValueError: where more than 2**32 words are asked for.
+      ValueError: for more than 2**32 words.
     """
     if words > MOST_WORDS:  # JAX: splits the key, or counts with two words
         raise ValueError(f"one key gives at most {MOST_WORDS} words of random bits, and "
                          f"{words} were asked for; split the key and draw in pieces.")
 
 
-def stream(keys: Array, count: int) -> Array:
-    """Each key's first `count` words in the original layout: a trailing axis.
+def original_words(keys: Array, count: int) -> Array:
+    """Each key's first `count` words, in the original layout, along a trailing axis.
 
     The counters 0, 1, … are encrypted in pairs, the first half of them with the second; an odd
     count is filled up with a counter 0.
@@ -131,20 +131,20 @@ def stream(keys: Array, count: int) -> Array:
     if count % 2:
         is_last = comparison.eq(second, np.uint32(count))
         second = comparison.select_n(is_last, second, filled(0, second))
-    k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
+    k1, k2 = (broadcast_words(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
 
 
-def pairs_at(keys: Array, shape: Shape) -> list[Array]:
-    """A pair of words for every place of an array of this shape: the partitionable layout.
+def partitionable_words(keys: Array, shape: Shape) -> list[Array]:
+    """A pair of words for every element of an array of this shape, in the partitionable layout.
 
-    The pair of counters is the place's row-major number, in 64 bits; so any piece of the array
-    can be computed by itself.
+    The pair of counters is the element's row-major number, in 64 bits, so that any part of the
+    array can be computed by itself.
     """
     place = reshape(iota(np.uint32, math.prod(shape)), shape)
     ones = (1,) * len(shape)
-    k1, k2 = (spread_keys(word, ones) for word in key_words(keys))
+    k1, k2 = (broadcast_words(word, ones) for word in key_words(keys))
     return threefry2x32(k1, k2, filled(0, place), place)
 
 
@@ -178,8 +178,7 @@ random_wrap_p = key_operation(
 
 def keys_of(shape: Shape, words: int, dtype: dtypes.KeyType) -> Array:
     """Keys of a dtype, whose words are all that number."""
-    given = convert.full((*shape, *dtype.shape), words, np.uint32)
-    return random_wrap_p.bind(given, impl=dtype)
+    return random_wrap_p.bind(convert.full((*shape, *dtype.shape), words, np.uint32), impl=dtype)
 
 
 random_unwrap_p = key_operation(
@@ -201,8 +200,8 @@ random_clone_p = key_operation(
 
 def _split(keys: Array, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
-        return paired(*pairs_at(keys, shape))
-    words = stream(keys, 2 * math.prod(shape))
+        return paired(*partitionable_words(keys, shape))
+    words = original_words(keys, 2 * math.prod(shape))
     return reshape(words, (*keys.shape[:-1], *shape, 2))
 
 
@@ -236,12 +235,12 @@ random_fold_in_p = key_operation(
 
 def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
-        first, second = pairs_at(keys, shape)
+        first, second = partitionable_words(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64
                 else convert.converted(comparison.bitwise_xor(first, second),
                                        np.dtype(f"uint{bit_width}"), False))
     size = math.prod(shape)
-    words = stream(keys, -(-size * bit_width // 32))
+    words = original_words(keys, -(-size * bit_width // 32))
     if bit_width == 64:  # all upper halves come first
         upper, lower = split(words, (size, size), -1)
         words = as_words(paired(lower, upper), 64)
@@ -269,8 +268,8 @@ random_bits_p = key_operation(
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
-def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any]
-                  ) -> Callable[[Any, Any], Any]:
+def _extended_to_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any]
+                      ) -> Callable[[Any, Any], Any]:
     """The comparison extended to keys, which are equal when all of their words are."""
     # JAX: the primitive takes keys; here a comparison of keys is one of their words.
     @functools.wraps(compare)
@@ -282,5 +281,5 @@ def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any],
     return function
 
 
-eq = _also_of_keys(comparison.eq, reduce.reduce_and)
-ne = _also_of_keys(comparison.ne, reduce.reduce_or)
+eq = _extended_to_keys(comparison.eq, reduce.reduce_and)
+ne = _extended_to_keys(comparison.ne, reduce.reduce_or)

@@ -1,6 +1,6 @@
 """Primitives eig, schur, hessenberg, tridiagonal, column_order, by SciPy's LAPACK on the host.
 
-Stands on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
+Builds on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -18,12 +18,12 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import batch_in_front, filled
 from minijax.primitives.examples import Examples
 from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import taken_along
-from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, flipped,
-                                       product, spread_out, symmetric)
+from minijax.primitives.gather import take_along_axis
+from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, matmul,
+                                       matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, row
+from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, as_row
 
 Types = list[tuple[tuple[int, ...], Any]]
 
@@ -33,13 +33,13 @@ Types = list[tuple[tuple[int, ...], Any]]
 def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Callable[..., Types],
             *, square: bool = True, iterates: bool = False, jvp: Any, examples: Examples
             ) -> Primitive:
-    """A primitive that takes stacks of matrices to what a Python function makes of each.
+    """A primitive that applies a Python function to every matrix of a stack.
 
     Args:
       compute: ``(matrix, **params)``, in NumPy.
       types: ``(m, n, dtype, **params)``: the shape and dtype of each result of one m×n matrix.
-      iterates: whether it may fail to converge; all its results are then nan, and so they are
-        where a number is not finite.
+      iterates: whether it may fail to converge; its results are then nan, as they are for a
+        matrix with an element that is not finite.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -58,11 +58,11 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
             if iterates and not np.isfinite(x[place]).all():
                 continue
             try:
-                found = compute(x[place], **params)
+                results = compute(x[place], **params)
             except np.linalg.LinAlgError:
                 continue
-            for out, each in zip(outs, found, strict=True):
-                out[place] = each
+            for out, result in zip(outs, results, strict=True):
+                out[place] = result
         return outs
 
     return Primitive(
@@ -74,7 +74,7 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
 
 
 def _lapack(routine: str, x: np.ndarray, **options: Any) -> Sequence[np.ndarray]:
-    """What a LAPACK routine gives, less the number that tells of failure."""
+    """The results of a LAPACK routine, without its error code."""
     from scipy.linalg import lapack
     return lapack.get_lapack_funcs(routine, (x,))(x, **options)[:-1]
 
@@ -86,7 +86,7 @@ def _no_derivative(name: str) -> Any:
 # ── eig ──────────────────────────────────────────────────────────────────────────────────────
 
 class EigImplementation(enum.Enum):
-    """Who computes `eig`; here it is LAPACK."""
+    """The implementation of `eig`, which here is LAPACK."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -97,8 +97,8 @@ def _eig(x: np.ndarray, *, left: bool, right: bool, varies: bool) -> list[np.nda
     import scipy.linalg
     if not x.size:
         return [np.zeros(0), *[x] * (left + right)]
-    found = scipy.linalg.eig(x, left=left, right=right, check_finite=False)
-    return list(found) if left or right else [found]
+    results = scipy.linalg.eig(x, left=left, right=right, check_finite=False)
+    return list(results) if left or right else [results]
 
 
 def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: bool) -> Types:
@@ -108,7 +108,7 @@ def _eig_types(m: int, n: int, dtype: Any, *, left: bool, right: bool, varies: b
 
 def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: bool
              ) -> tuple[list, list]:
-    """Each value by what the change does to its vector."""
+    """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     if (left or right) and not varies:
         raise NotImplementedError(
             "Derivatives of non-symmetric eigenvectors are only valid under assumptions on the "
@@ -116,24 +116,21 @@ def _eig_jvp(primals: list, tangents: list, *, left: bool, right: bool, varies: 
             "jax.lax.linalg.eig). Pass enable_eigvec_derivs=True to jax.lax.linalg.eig to opt in. "
             "See https://github.com/jax-ml/jax/issues/2748 for discussion.")
     values, *vectors = eig_p.bind(primals[0], left=left, right=True, varies=True)
-    slope = convert_element_type(tangents[0], values.dtype)
-    value_slopes, turn = _eig_slopes(slope, values, vectors[-1])
-    slopes = [_eig_slopes(adjoint(slope), conj(values), u)[1] for u in vectors[:left]]
-    return [values, *vectors][:1 + left + right], [value_slopes, *slopes, turn][:1 + left + right]
+    t = convert_element_type(tangents[0], values.dtype)
+    values_dot, turn = _eig_tangents(t, values, vectors[-1])
+    left_dots = [_eig_tangents(adjoint(t), conj(values), u)[1] for u in vectors[:left]]
+    return [values, *vectors][:1 + left + right], [values_dot, *left_dots, turn][:1 + left + right]
 
 
-def _eig_slopes(slope: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
-    """Vectors keep their length, and their largest number stays real, as LAPACK has it.
-
-    Source: M. Giles, *Collected matrix derivative results* (2008), section 3.1.
-    """
-    inside = solve(vectors, product(slope, vectors))
-    turn: Any = product(vectors, inverse_gaps(values, vectors.dtype) * inside)
+def _eig_tangents(t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
+    """The tangents of values and vectors, whose length stays 1 and largest element real."""
+    inside = solve(vectors, matmul(t, vectors))
+    turn: Any = matmul(vectors, inverse_gaps(values, vectors.dtype) * inside)
     sizes: Any = abs(vectors)
     largest: Any = sizes == sizes.max(-2, keepdims=True, initial=0)
     here, there = (select(largest, x, filled(0, x)).sum(-2) for x in (vectors, turn))
     excess = complex(real((conj(vectors) * turn).sum(-2)), imag(there / here))
-    return diagonal_of(inside), turn - vectors * row(excess)
+    return diagonal_of(inside), turn - vectors * as_row(excess)
 
 
 eig_p = on_host(
@@ -144,7 +141,7 @@ eig_p = on_host(
     jvp=_eig_jvp,
     examples=lambda: examples_of_matrices(
         "left right varies",
-        [(spread_out(3, 3), False, False, False), (spread_out(2, 2, 2), True, True, True)],
+        [(nonsingular(3, 3), False, False, False), (nonsingular(2, 2, 2), True, True, True)],
         [(np.zeros((0, 0)), False, True, True), (np.full((2, 2), np.nan), False, False, False)]))
 
 
@@ -156,10 +153,10 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
 
     Args:
       x: floats or complex numbers, of shape (…, n, n).
-      compute_left_eigenvectors: whether the vectors u with ``uᴴ x = w uᴴ`` are wanted.
-      compute_right_eigenvectors: whether the vectors v with ``x v = w v`` are wanted.
+      compute_left_eigenvectors: whether to return the vectors u with ``uᴴ x = w uᴴ``.
+      compute_right_eigenvectors: whether to return the vectors v with ``x v = w v``.
       enable_eigvec_derivs: whether vectors have a derivative, which is right where the values
-        differ from each other, and the numbers of a vector in size.
+        differ from each other, and the elements of a vector in size.
       implementation: LAPACK, or None.
 
     >>> eig(np.array([[0., 1.], [-1., 0.]]))[0]
@@ -179,8 +176,8 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True,
 
 def _schur(x: np.ndarray, *, vectors: bool) -> Sequence[np.ndarray]:
     import scipy.linalg
-    found = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
-    return found[:1 + vectors]
+    factors = scipy.linalg.schur(x, check_finite=False) if x.size else (x, x)
+    return factors[:1 + vectors]
 
 
 schur_p = on_host(
@@ -190,7 +187,7 @@ schur_p = on_host(
     iterates=True,
     jvp=_no_derivative("schur"),
     examples=lambda: examples_of_matrices(
-        "vectors", [(spread_out(3, 3), True), (spread_out(2, 4, 4), False)],
+        "vectors", [(nonsingular(3, 3), True), (nonsingular(2, 4, 4), False)],
         [(np.zeros((0, 0)), True), (np.full((2, 2), np.nan), True)]))
 
 
@@ -200,8 +197,8 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
 
     Args:
       x: floats or complex numbers, of shape (…, n, n).
-      compute_schur_vectors: whether Z is wanted.
-      sort_eig_vals, select_callable: taken for JAX's sake; the eigenvalues are in LAPACK's order.
+      compute_schur_vectors: whether to return Z.
+      sort_eig_vals, select_callable: accepted for JAX's sake; eigenvalues are in LAPACK's order.
 
     >>> schur(np.array([[1., 2.], [0., 3.]]))[0]
     Array([[1., 2.],
@@ -225,7 +222,7 @@ column_order_p = on_host(
     square=False,
     jvp=constant_in_all,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3)[:, ::-1].copy(),), (spread_out(2, 2, 4),), (spread_out(4, 2),)],
+        "", [(nonsingular(3, 3)[:, ::-1].copy(),), (nonsingular(2, 2, 4),), (nonsingular(4, 2),)],
         [(np.zeros((0, 2)),), (np.zeros((2, 0)),), (np.full((2, 2), np.nan),)]))
 
 
@@ -253,7 +250,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
         return tuple(qr_p.bind(x, full_matrices=full_matrices))
     # JAX: one factorisation; here the second, of columns in order, is the one with a derivative.
     [order] = column_order_p.bind(x)
-    ordered = flipped(taken_along(flipped(x), order, x.ndim - 2))
+    ordered = matrix_transpose(take_along_axis(matrix_transpose(x), order, x.ndim - 2))
     return (*qr_p.bind(ordered, full_matrices=full_matrices), order)
 
 
@@ -270,7 +267,7 @@ hessenberg_p = on_host(
     lambda m, n, dtype: [((n, n), dtype), ((max(n - 1, 0),), dtype)],
     jvp=_no_derivative("hessenberg"),
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3),), (spread_out(2, 4, 4),)], [(spread_out(1, 1),)]))
+        "", [(nonsingular(3, 3),), (nonsingular(2, 4, 4),)], [(nonsingular(1, 1),)]))
 
 
 def hessenberg(a: Any) -> list[Array]:
@@ -322,8 +319,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
       lower: which triangle is read.
 
     Returns:
-      An array with the reflections' vectors, the diagonal, what stands beside it, and the scales
-      of the reflections.
+      An array with the reflectors, the diagonal, the off-diagonal, and the scales of the
+      reflectors.
 
     >>> tridiagonal(np.array([[2., 1.], [1., 2.]]))[1]
     Array([2., 2.], dtype=float32)

@@ -1,6 +1,6 @@
 """Stacks of matrices: the family of their factorisations, cholesky, and triangular_solve.
 
-Stands on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter 24, *Loops and
+Builds on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter 24, *Loops and
 Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -16,18 +16,17 @@ from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedA
 from minijax.primitives import comparison, contract
 from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import (add_cotangents, batch_in_front, filled, move_axis, spread,
-                                        transposed)
+from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
+                                        move_axis, transposed)
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import (INEXACT, check_dtypes, check_same_dtypes, is_narrow,
-                                      nest)
+from minijax.primitives.slots import INEXACT, check_dtypes, check_same_dtypes, is_narrow, nest
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
 
 def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
-    """Refuse what is no stack of matrices of a dtype that LAPACK knows.
+    """Refuse other arrays than stacks of matrices of a dtype of LAPACK's.
 
     Raises:
       TypeError: for other dtypes and ranks below two.
@@ -45,44 +44,44 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
 
 # ── Algebra ──────────────────────────────────────────────────────────────────────────────────
 
-def flipped(x: Array) -> Array:
+def matrix_transpose(x: Array) -> Array:
     """Every matrix transposed."""
     return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
-    turned = flipped(x)
-    return conj(turned) if is_complex(x) else turned
+    x = matrix_transpose(x)
+    return conj(x) if is_complex(x) else x
 
 
-def product(x: Array, y: Array) -> Array:
+def matmul(x: Array, y: Array) -> Array:
     """The products of two stacks of matrices."""
     batch = tuple(range(x.ndim - 2))
     return contract.dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)))
 
 
 def lower_part(x: Array, offset: int = 0) -> Array:
-    """Every matrix with zeros above the diagonal that lies `offset` to the right."""
+    """Every matrix with zeros above its diagonal number `offset`."""
     return masked(x, lambda rows, columns: rows + offset >= columns)
 
 
 def upper_part(x: Array, offset: int = 0) -> Array:
-    """Every matrix with zeros below the diagonal that lies `offset` to the right."""
+    """Every matrix with zeros below its diagonal number `offset`."""
     return masked(x, lambda rows, columns: columns >= rows + offset)
 
 
 def masked(x: Array, test: Callable[[Any, Any], Any]) -> Array:
-    """Every matrix with zeros where the test of row and column says no."""
+    """Every matrix with zeros where a test of row and column fails."""
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
-    mask = spread(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
+    mask = broadcast_at(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
     return comparison.select(mask, x, filled(0, x))
 
 
 def identity_like(x: Array) -> Array:
     """For each matrix the identity of its dtype and shape."""
     one = as_value(np.eye(x.shape[-2], x.shape[-1], dtype=x.dtype))
-    return spread(one, (x.ndim - 2, x.ndim - 1), x.shape)
+    return broadcast_at(one, (x.ndim - 2, x.ndim - 1), x.shape)
 
 
 # ── The family ───────────────────────────────────────────────────────────────────────────────
@@ -95,7 +94,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     Args:
       impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
-      library: what LAPACK is asked for.
+      library: the calls of LAPACK.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -109,19 +108,19 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
         library=library, examples=examples)
 
 
-def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
-    """The derivative of a factorisation: ``slopes(tangent, factors, **params)``."""
+def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
+    """The derivative of a factorisation: ``tangent_rule(tangent, factors, **params)``."""
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         factors = p.bind_list(*primals, **params)
-        return factors, list(slopes(tangents[0], factors, **params))
+        return factors, list(tangent_rule(tangents[0], factors, **params))
     return jvp
 
 
 def by_lapack(name: str, *arrays: np.ndarray) -> Any:
     """A function behind `numpy.linalg`, for stacks: nan where there is no result.
 
-    The functions in front of them raise, and compute float32 in float64, where LAPACK may choose
+    Those of `numpy.linalg` itself raise, and compute float32 in float64, where LAPACK may choose
     other signs.
     """
     return getattr(importlib.import_module("numpy.linalg._umath_linalg"), name)(*arrays)
@@ -129,21 +128,21 @@ def by_lapack(name: str, *arrays: np.ndarray) -> Any:
 
 # ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
-SMALL = 16  # rows: with so few, a call costs more than the work
+SMALL = 16  # rows: with so few, a call costs more than the substitution
 LAPACK = {np.dtype(np.float32): "blas_s", np.dtype(np.float64): "blas_d"}
 
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
-    """Where an external finds the element of a buffer at the leading indices."""
+    """The address of a buffer's element at the leading indices, for external calls."""
     return b.address(functools.reduce(b.row, index, b.value(buffer)))
 
 
 def of_each_matrix(factor: Callable[..., None], fails: bool = True) -> Callable[..., None]:
-    """A `library` rule from what LAPACK does to one matrix; where it `fails` the factors are nan.
+    """A `library` rule from LAPACK's calls for one matrix; where it `fails` the factors are nan.
 
     Args:
-      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy that lies by columns,
-        and ``lapack(routine, *arguments)`` calls a routine of its dtype.
+      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy in column-major
+        order, and ``lapack(routine, *arguments)`` calls a routine of its dtype.
     """
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
         [x] = operands
@@ -172,22 +171,22 @@ def fill_with_identities(b: Any, outputs: Sequence) -> None:
             b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
 
 
-def turn_back(b: Any, matrix: Any, out: Any) -> None:
+def store_transposed(b: Any, matrix: Any, out: Any) -> None:
     with nest(b, out.shape) as (i, j):
         out.store((i, j), b.load(matrix, (j, i)))
 
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────
 
-def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Matrices without symmetries whose diagonals keep them far from singular."""
+def nonsingular(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Unsymmetric matrices with dominant diagonals."""
     x = np.cos(1.3 * np.arange(np.prod(shape, dtype=int)) ** 1.1).reshape(shape)
     return (x + 3 * np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
 
 
 def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Symmetric positive definite matrices whose eigenvalues lie apart."""
-    x = spread_out(*shape)
+    """Symmetric positive definite matrices with well separated eigenvalues."""
+    x = nonsingular(*shape)
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
 
@@ -201,18 +200,18 @@ def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[t
 
 # ── cholesky ─────────────────────────────────────────────────────────────────────────────────
 
-def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:
+def _cholesky_tangent(t: Array, outs: Sequence[Array]) -> list[Array]:
     """Murray, *Differentiation of the Cholesky decomposition* (2016), equation 8."""
     [factor] = outs
     half = triangular_solve(factor, t, left_side=False, lower=True, transpose_a=True,
                             conjugate_a=True)
     inside = triangular_solve(factor, half, left_side=True, lower=True)
     halved: Any = inside / (identity_like(inside) + 1)  # the diagonal counts half
-    return [product(factor, lower_part(halved))]
+    return [matmul(factor, lower_part(halved))]
 
 
 def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """LAPACK reads columns where we have rows: its upper factor is our lower one."""
+    """LAPACK is column-major: its upper factor is our lower one."""
     [x], [out] = operands, outputs
     n = out.shape[-1]
     if 0 in out.shape:
@@ -234,7 +233,7 @@ cholesky_p = factorization(
     multiple_results=False,
     impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
     square=True,
-    jvp=factored(_cholesky_slope),
+    jvp=factored(_cholesky_tangent),
     library=_cholesky_library,
     examples=lambda: examples_of_matrices(
         "", [(symmetric(3, 3),), (symmetric(2, 3, 3),), (symmetric(1, 1),)],
@@ -274,7 +273,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
 
     Args:
       applied: ``(a, x, **params)`` to the left side, linear in both.
-      slots: what differs: meaning, transpose, lowering, examples.
+      slots: as in `Primitive`: meaning, transpose, lowering, examples.
     """
     def abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool = True, **_: Any
                       ) -> list[ShapedArray]:
@@ -304,12 +303,12 @@ def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **para
                         ) -> tuple[list, list]:
     if dims[0] is not None:
         return batch_in_front().rule(p, axis, args, dims, **params)
-    # One matrix for the whole batch: the right sides of its equations stand beside each other.
+    # One matrix for the whole batch: the right sides become columns of one system.
     place = args[1].ndim - (1 if params.get("left_side", True) else 2)
-    beside = move_axis(args[1], dims[1], place)
-    shape = beside.shape
-    joined = reshape(beside, (*shape[:place - 1], shape[place - 1] * shape[place],
-                              *shape[place + 1:]))
+    rhs = move_axis(args[1], dims[1], place)
+    shape = rhs.shape
+    joined = reshape(rhs, (*shape[:place - 1], shape[place - 1] * shape[place],
+                           *shape[place + 1:]))
     return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 
@@ -324,8 +323,8 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
     x = (b if left_side else b.swapaxes(-1, -2)).copy()
     n = x.shape[-2]
     for i in range(n) if forward else reversed(range(n)):
-        known = slice(0, i) if forward else slice(i + 1, n)
-        x[..., i, :] -= (a[..., None, i, known] @ x[..., known, :])[..., 0, :]
+        solved = slice(0, i) if forward else slice(i + 1, n)
+        x[..., i, :] -= (a[..., None, i, solved] @ x[..., solved, :])[..., 0, :]
         if not unit_diagonal:
             x[..., i, :] /= a[..., i, i, None]
     return [x if left_side else np.ascontiguousarray(x.swapaxes(-1, -2))]
@@ -333,17 +332,17 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
 
 def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: bool,
              conjugate_a: bool, unit_diagonal: bool) -> Array:
-    """``op(a) x``, or ``x op(a)``, of the triangle that counts."""
+    """``op(a) x``, or ``x op(a)``, for the triangle that is read."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
     a = conj(a) if conjugate_a else a
-    a = flipped(a) if transpose_a else a
-    return product(a, x) if left_side else product(x, a)
+    a = matrix_transpose(a) if transpose_a else a
+    return matmul(a, x) if left_side else matmul(x, a)
 
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
                    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
-    """BLAS reads columns where we have rows: it is told of the other triangle and side."""
+    """BLAS is column-major: it gets the other triangle and the other side."""
     [a, rhs], [x] = operands, outputs
     b.materialize(b.value(rhs), into=x)
     if 0 in x.shape:
@@ -360,7 +359,7 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
 
 def _substitute(b: Any, a: Any, x: Any, left_side: bool, forward: bool, turned: bool,
                 unit_diagonal: bool) -> None:
-    """Row by row of the solution, or column by column: for one small matrix a call is long."""
+    """Row by row of the solution, or column by column, without a call."""
     n, others = a.shape[-1], x.shape[-1 if left_side else -2]
 
     def row(i: Any) -> Any:
@@ -381,15 +380,16 @@ def _solve_examples() -> list[Example]:
 
     def case(a: np.ndarray, b: np.ndarray, flags: str = "", dtype: Any = np.float64) -> tuple:
         return a.astype(dtype), b.astype(dtype), *(name in flags.split() for name in names.split())
-    a, single = spread_out(3, 3), np.float32
-    sides = [(spread_out(2, 3), ""), (spread_out(3, 2), "left_side"),
-             (spread_out(3, 1), "left_side")]
+    a, single = nonsingular(3, 3), np.float32
+    sides = [(nonsingular(2, 3), ""), (nonsingular(3, 2), "left_side"),
+             (nonsingular(3, 1), "left_side")]
     return table(
         names, *(case(a, b, f"{side} {flags}") for b, side in sides for flags in (
             "", "lower", "transpose_a", "lower transpose_a", "lower unit_diagonal")),
-        case(a, spread_out(3, 2), "left_side lower", single), case(a, spread_out(2, 3), "", single),
-        case(spread_out(2, 3, 3), spread_out(2, 3, 4), "left_side"),
-        case(spread_out(2, 3, 3), spread_out(2, 4, 3), "lower transpose_a"),
+        case(a, nonsingular(3, 2), "left_side lower", single),
+        case(a, nonsingular(2, 3), "", single),
+        case(nonsingular(2, 3, 3), nonsingular(2, 3, 4), "left_side"),
+        case(nonsingular(2, 3, 3), nonsingular(2, 4, 3), "lower transpose_a"),
         case(np.zeros((0, 0)), np.zeros((0, 2)), "left_side", single),
         case(a, np.zeros((3, 0)), "left_side lower", single))()
 

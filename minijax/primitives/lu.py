@@ -1,6 +1,6 @@
 """Primitives lu and solve: elimination with row exchanges, and systems of equations by it.
 
-Stands on `linalg`.  Chapter 24, *Loops and Numba*.
+Builds on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `lu`.
 """
 
@@ -14,9 +14,9 @@ from minijax.core import Array, Primitive, ShapedArray, Zero, cannot
 from minijax.primitives import ad_util, families, gather, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
-                                       factorization, flipped, identity_like, lower_part, masked,
-                                       of_each_matrix, product, spread_out, triangular_solve,
-                                       turn_back, upper_part)
+                                       factorization, identity_like, lower_part, masked, matmul,
+                                       matrix_transpose, nonsingular, of_each_matrix,
+                                       store_transposed, triangular_solve, upper_part)
 from minijax.primitives.slicing import pad, zero_of
 
 INT32 = np.dtype("int32")
@@ -41,22 +41,22 @@ def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _exchange_rows(stack: np.ndarray, k: int, places: np.ndarray) -> None:
-    """Row k of each matrix (or row of numbers) with its own other one."""
+    """Exchange row k of each matrix (or element k of each vector) with another row."""
     each = np.arange(len(stack))
     stack[each, k], stack[each, places] = stack[each, places], stack[each, k].copy()
 
 
 # ── lu: the derivative ───────────────────────────────────────────────────────────────────────
 
-def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
+def _lu_tangents(t: Array, outs: Sequence[Array]) -> list:
     """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
     factors, pivots, permutation = outs
     lower, upper = _square_factors(factors)
-    rows = gather.taken_along(t, permutation, t.ndim - 2)
+    rows = gather.take_along_axis(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
-    slope = product(lower, lower_part(inside, -1)) + product(upper_part(inside), upper)
-    return [slope, *(Zero(x.aval.to_tangent_aval()) for x in (pivots, permutation))]
+    tangent = matmul(lower, lower_part(inside, -1)) + matmul(upper_part(inside), upper)
+    return [tangent, *(Zero(x.aval.to_tangent_aval()) for x in (pivots, permutation))]
 
 
 def _square_factors(factors: Array) -> tuple[Array, Array]:
@@ -77,15 +77,15 @@ def _factor_lu(b: Any, lapack: Callable, matrix: Any, factors: Any, pivots: Any)
     b.store(exchanges, (1,), 0)
     with b.threads_of_ours(m * n > 64**2):
         lapack("getrf", m, n, matrix, m, exchanges)
-    turn_back(b, matrix, factors)
-    # It counts from 1, so that a zero can only be the upper half of a library's longer integer.
+    store_transposed(b, matrix, factors)
+    # Pivots count from 1: a zero can only be the upper half of a library's 64-bit integer.
     width = b.select(b.eq(b.load(exchanges, (1,)), 0), b.index(2), 1)
     with b.loop(min(m, n)) as k:
         pivots.store((k,), b.sub(b.load(exchanges, (b.mul(k, width),)), 1))
 
 
 def _lu_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """Elimination goes on after a zero, of which LAPACK tells: that is no failure."""
+    """LAPACK's error code for a zero pivot is no failure: elimination continues."""
     factors, pivots, permutation = outputs
     of_each_matrix(_factor_lu, fails=False)(b, [factors, pivots], operands)
     permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=factors.shape[-2])
@@ -94,12 +94,12 @@ def _lu_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
 lu_p = factorization(
     "lu",
     impl=_lu_impl,
-    jvp=factored(_lu_slopes),
+    jvp=factored(_lu_tangents),
     library=_lu_library,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(*shape)[..., ::-1, :].copy(),)
+        "", [(nonsingular(*shape)[..., ::-1, :].copy(),)
              for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
-        [(spread_out(80, 80),), (spread_out(90, 70),), (spread_out(40, 100),),
+        [(nonsingular(80, 80),), (nonsingular(90, 70),), (nonsingular(40, 100),),
          (np.zeros((2, 2)),), (np.zeros((0, 0)),), (np.zeros((2, 0)),)]))
 
 
@@ -180,11 +180,11 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 # ── solve ────────────────────────────────────────────────────────────────────────────────────
 
-# JAX: a program whose derivative uses the factors again; here each direction factors anew.
+# JAX: a program whose derivative reuses the factors; here each direction factorises again.
 
 def _solve_program(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(a)
-    rows = gather.taken_along(b, permutation, b.ndim - 2)
+    rows = gather.take_along_axis(b, permutation, b.ndim - 2)
     inside = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, inside, left_side=True)
 
@@ -193,7 +193,7 @@ _substituted = families.by_program(_solve_program)
 
 
 def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
-    """Where the matrix is singular LAPACK gives up, and substitution shows what is infinite."""
+    """LAPACK gives nan for a singular matrix; substitution gives the infinite elements."""
     x = by_lapack("solve", a, b)
     return _substituted(a, b) if np.isnan(x).any() else [x]
 
@@ -201,14 +201,14 @@ def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
 solve_p = equations(
     "solve",
     impl=_solve_impl,
-    applied=product,
-    transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
+    applied=matmul,
+    transpose=ad_util.transposed(None, lambda ct, a, b: solve_p.bind(matrix_transpose(a), ct)),
     program=_solve_program,
     examples=lambda: examples_of_matrices(
-        "", [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),
-             (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1))],
-        [(np.zeros((0, 0)), np.zeros((0, 2))), (spread_out(3, 3), np.zeros((3, 0))),
-         (spread_out(70, 70), spread_out(70, 3))]))
+        "", [(nonsingular(3, 3)[::-1].copy(), nonsingular(3, 2)),
+             (nonsingular(2, 3, 3)[:, ::-1].copy(), nonsingular(2, 3, 1))],
+        [(np.zeros((0, 0)), np.zeros((0, 2))), (nonsingular(3, 3), np.zeros((3, 0))),
+         (nonsingular(70, 70), nonsingular(70, 3))]))
 
 
 def solve(a: Array, b: Array) -> Array:

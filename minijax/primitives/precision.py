@@ -1,6 +1,6 @@
-"""How exact an operation is asked to be: products by algorithm, functions by tolerance.
+"""The precision that a caller requests: of products by algorithm, of functions by tolerance.
 
-Stands on nothing but dtypes.  Here the CPU has one precision, and it is the highest.
+Builds on `config`.  The CPU has one precision, which is the highest.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/other.py`.
 """
 
@@ -14,7 +14,7 @@ from minijax import config
 # ── Functions ────────────────────────────────────────────────────────────────────────────────
 
 class AccuracyMode(enum.Enum):
-    """How many digits of a function are asked for; the functions here always have all."""
+    """The requested accuracy of a function; minijax always uses the highest."""
 
     HIGHEST = 1
     DEFAULT = 2
@@ -22,13 +22,13 @@ class AccuracyMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """How far a function's result may be off: absolutely, relatively, in units of the last place.
+    """The error that a function's result may have: absolute, relative, in units in the last place.
 
     >>> Tolerance(rtol=1e-5)
     Tolerance(atol=0.0, rtol=1e-05, ulps=0)
 
     Raises:
-      ValueError: for a negative one, and when none is given.
+      ValueError: for a negative one, and when all are zero.
     """
 
     atol: float = 0.
@@ -43,10 +43,10 @@ class Tolerance:
 
 
 def check_accuracy(accuracy: Any) -> None:
-    """Refuse what is no accuracy.
+    """Refuse other values than a mode, a tolerance, or None.
 
     Raises:
-      NotImplementedError: for something else than a mode, a tolerance, or None.
+      NotImplementedError: for those.
     """
     if accuracy is not None and not isinstance(accuracy, AccuracyMode | Tolerance):
         raise NotImplementedError(f"Accuracy {accuracy} not supported")
@@ -55,9 +55,7 @@ def check_accuracy(accuracy: Any) -> None:
 # ── Products ─────────────────────────────────────────────────────────────────────────────────
 
 class Precision(enum.Enum):
-    """How exactly products are computed: on a GPU those of float32 may have fewer digits if one of
-    the lower two is asked for, on the CPU never.
-    """
+    """The precision of products: on a GPU the lower two may give those of float32 fewer digits."""
 
     # JAX: on a GPU fewer digits are the default.
     DEFAULT = 0
@@ -71,7 +69,7 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How a product is computed: what its operands are rounded to, and what it is summed in."""
+    """The arithmetic of a product: the dtypes of its operands and of its sum."""
 
     lhs_precision_type: Any
     rhs_precision_type: Any

@@ -1,10 +1,10 @@
-"""Where random bits come from: Threefry-2x32, Philox-4x32, and the one-rounding `x*y + z`.
+"""Sources of random bits: Threefry-2x32, Philox-4x32; and fused multiply-add.
 
-Stands on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
+Builds on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
 # which alternate, and the word that makes the third key word (Skein's parity constant).
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
-# And those of Philox for four words: what two of them are multiplied by, and what is added to the
-# key words from round to round (the golden ratio's fraction, and that of the root of three).
+# And those of Philox for four words: the multipliers of two of them, and the increments of the key
+# words from round to round (the fractions of the golden ratio and of the root of three).
 FACTORS = (0xD2511F53, 0xCD9E8D57)
 STEPS = (0x9E3779B9, 0xBB67AE85)
 
@@ -45,36 +45,47 @@ def rounds(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
     return [x1, x2]
 
 
-def _threefry_element(s: Any, index: Sequence[Any], *words: Any) -> list[Any]:
-    return [word.value for word in rounds(*(Number(s, word(index)) for word in words))]
+def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: int,
+                 *examples: Iterable, impl: Callable[..., list] | None = None) -> Primitive:
+    """A primitive that encrypts words, element by element, by the formula of one block.
 
+    Args:
+      count, outputs: how many words it takes, key words first, and how many it gives.
+      examples: rows of words.
+      impl: the meaning; by default the formula with NumPy's scalar operations.
+    """
+    def abstract_eval(*words: ShapedArray) -> list[ShapedArray]:
+        if len(words) != count or any(word.dtype != np.uint32 for word in words):
+            raise TypeError(f"Arguments to {name} must have uint32 type, "
+                            f"got {[word.str_short(True) for word in words]}")
+        if len({word.shape for word in words}) != 1:
+            raise TypeError(f"Arguments to {name} must have equal shapes, "
+                            f"got {[word.shape for word in words]}")
+        return [words[0]] * outputs
 
-def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
-    if any(word.dtype != np.uint32 for word in words):
-        raise TypeError("Arguments to threefry2x32 must have uint32 type, "
-                        f"got {[word.str_short(True) for word in words]}")
-    if len({word.shape for word in words}) != 1:
-        raise TypeError("Arguments to threefry2x32 must have equal shapes, "
-                        f"got {[word.shape for word in words]}")
-    return [words[0], words[0]]
+    def encrypted(s: Any, *words: Any) -> list[Any]:
+        return [word.value for word in formula(*(Number(s, word) for word in words))]
+
+    return Primitive(
+        name,
+        impl=impl or (lambda *words: encrypted(slots.numpy_scalars(), *words)),
+        abstract_eval=abstract_eval,
+        jvp=families.constant_in_all,
+        transpose=cannot("its words are integers, which have no cotangents."),
+        batch=ad_util.batch_in_front(),
+        element=lambda s, index, *words: encrypted(s, *(word(index) for word in words)),
+        examples=_arrays(np.uint32, [(0,)] * count, [(2**32 - 1,) * 3] * count, [()] * count,
+                         range(count), *examples),
+        multiple_results=True)
 
 
 def _arrays(dtype: Any, *rows: Iterable) -> Examples:
     return table("", *(tuple(np.array(x, dtype) for x in row) for row in rows))
 
 
-threefry2x32_p = Primitive(
-    "threefry2x32",
-    impl=rounds,
-    abstract_eval=_threefry_types,
-    jvp=families.constant_in_all,
-    transpose=cannot("its words are integers, which have no cotangents."),
-    batch=ad_util.batch_in_front(),
-    element=_threefry_element,
-    examples=_arrays(
-        np.uint32, [(0,)] * 4, [(2**32 - 1,) * 3] * 4, [()] * 4, range(4),
-        [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, 2**32 - 1)]),
-    multiple_results=True)
+threefry2x32_p = block_cipher(
+    "threefry2x32", rounds, 4, 2,
+    [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, 2**32 - 1)], impl=rounds)
 
 
 def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
@@ -105,7 +116,7 @@ def _of_one_shape(words: Sequence[Array]) -> list[Array]:
 def philox_rounds(*words: Any) -> list[Any]:
     """The ten rounds, of two key words and four words of a counter.
 
-    Each round multiplies two words by constants; the halves of the products change places.
+    Each round multiplies two words by constants and exchanges the halves of the products.
     """
     (k1, k2), (x1, x2, x3, x4) = words[:2], words[2:]
     for _ in range(10):
@@ -116,34 +127,11 @@ def philox_rounds(*words: Any) -> list[Any]:
     return [x1, x2, x3, x4]
 
 
-def _philox_formula(s: Any, *words: Any) -> list[Any]:
-    return [word.value for word in philox_rounds(*(Number(s, word) for word in words))]
-
-
-def _philox_types(*words: ShapedArray) -> list[ShapedArray]:
-    if len(words) != 6 or any(word.dtype != np.uint32 for word in words):
-        raise TypeError("philox4x32 must get six arrays of uint32, "
-                        f"got {[word.str_short(True) for word in words]}")
-    if len({word.shape for word in words}) != 1:
-        raise TypeError("Arguments to philox4x32 must have equal shapes, "
-                        f"got {[word.shape for word in words]}")
-    return [words[0]] * 4
-
-
 # JAX: has it inside rng_bit_generator alone.
-philox4x32_p = Primitive(
-    "philox4x32",
-    impl=lambda *words: _philox_formula(slots.numpy_scalars(), *words),
-    abstract_eval=_philox_types,
-    jvp=families.constant_in_all,
-    transpose=cannot("its words are integers, which have no cotangents."),
-    batch=ad_util.batch_in_front(),
-    element=lambda s, index, *words: _philox_formula(s, *(word(index) for word in words)),
-    examples=_arrays(
-        np.uint32, [(0,)] * 6, [(2**32 - 1,) * 3] * 6, [()] * 6, range(6),
-        [(0xA4093822, 5), (0x299F31D0, 6), (0x243F6A88, 7), (0x85A308D3, 8), (0x13198A2E, 9),
-         (0x03707344, 2**32 - 1)]),
-    multiple_results=True)
+philox4x32_p = block_cipher(
+    "philox4x32", philox_rounds, 6, 4,
+    [(0xA4093822, 5), (0x299F31D0, 6), (0x243F6A88, 7), (0x85A308D3, 8), (0x13198A2E, 9),
+     (0x03707344, 2**32 - 1)])
 
 
 def philox4x32(*words: Array) -> list[Array]:
@@ -176,7 +164,7 @@ fma_p = families.elementwise(
 
 
 def fused_multiply_add(x: Any, y: Any, z: Any) -> Array:
-    """`x * y + z` rounded once, as compiled programs do.
+    """`x * y + z` with a single rounding, as in compiled programs.
 
     Args:
       x, y, z: arrays of one float dtype, of shapes that stretch to one.  Shorter floats than

@@ -1,6 +1,6 @@
-"""Many elements to one: reductions along some axes, and running totals along one of them.
+"""Reductions along axes, and cumulative reductions along one axis.
 
-Stands on `ad_util`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
+Builds on `ad_util`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
 an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -25,7 +25,7 @@ from minijax.primitives.families import by_program, constant_in_all, kernel, per
 from minijax.primitives.joining import concatenate_p
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
-                                      computed_in, extremum_of_nothing, in_numpy, nest, widened)
+                                      computed_in, extremum_identity, in_numpy, nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -44,19 +44,19 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
-    """The sum of the tangents, each times the factors before it and those after it."""
+    """The sum of the tangents, each times all other factors: those before it and after it."""
     for axis in sorted(axes, reverse=True):
-        before, after = (_factors_up_to(x, axis, reverse) for reverse in (False, True))
+        before, after = (_exclusive_products(x, axis, reverse) for reverse in (False, True))
         t = reduce_sum_p.bind(mul(t, mul(before, after)), axes=(axis,))
         x = reduce_prod_p.bind(x, axes=(axis,))
     return t
 
 
-def _factors_up_to(x: Array, axis: int, reverse: bool) -> Array:
-    """For each place, the product of what stands before it along an axis, or behind it."""
+def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
+    """For each element, the product of those before it along an axis, or after it."""
     by_one = replaced([(0, 0, 0)] * x.ndim, axis, (-1, 1, 0) if reverse else (1, -1, 0))
-    moved = pad_p.bind(x, constant(1, x), padding_config=by_one)
-    return cumprod_p.bind(moved, axis=axis, reverse=reverse)
+    shifted = pad_p.bind(x, constant(1, x), padding_config=by_one)
+    return cumprod_p.bind(shifted, axis=axis, reverse=reverse)
 
 
 reduce_prod_p = reduction(
@@ -75,18 +75,18 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return reduce_prod_p.bind(operand, axes=tuple(axes))
 
 
-# ── The largest, the smallest ────────────────────────────────────────────────────────────────
+# ── Maximum and minimum ──────────────────────────────────────────────────────────────────────
 
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
-    """The mean of the tangents at the places where the extremum is."""
-    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    places = converted(comparison.eq(x, reshaped(out, kept)), t.dtype, False)
-    count = reduce_sum_p.bind(places, axes=axes)
-    return div(reduce_sum_p.bind(mul(t, places), axes=axes), count)
+    """The mean of the tangents of all elements that attain the extremum."""
+    keepdims = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    attained = converted(comparison.eq(x, reshaped(out, keepdims)), t.dtype, False)
+    count = reduce_sum_p.bind(attained, axes=axes)
+    return div(reduce_sum_p.bind(mul(t, attained), axes=axes), count)
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    start = extremum_of_nothing(op, x.dtype)
+    start = extremum_identity(op, x.dtype)
     return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 
 
@@ -152,19 +152,19 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     return reduce_xor_p.bind(operand, axes=tuple(axes))
 
 
-# ── Running totals ───────────────────────────────────────────────────────────────────────────
+# ── Cumulative reductions ────────────────────────────────────────────────────────────────────
 
-ROWS = 4  # of terms, which vectors hold side by side
+ROWS = 4  # of terms in a block, side by side in vector registers
 
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
                jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
-    """A primitive that keeps every step of a reduction along one axis.
+    """A primitive that gives every partial result of a reduction along one axis.
 
     Args:
       name: as a jaxpr prints it.
       op: the scalar operation.
-      running: the meaning, from the start, in NumPy.
+      running: the meaning in NumPy, from the first element on.
     """
     def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
         x = np.flip(x, axis) if reverse else x
@@ -196,7 +196,7 @@ Dual = tuple[Array, Array]  # a value and its tangent
 
 
 def _by_prefixes(step: Primitive) -> ForPrimitive:
-    """The derivative of running totals with which a binary primitive goes on."""
+    """The derivative of the cumulative reduction by a binary primitive."""
     def combined(x: Dual, y: Dual) -> Dual:
         [out], [tangent] = step.rule("jvp")([x[0], y[0]], [x[1], y[1]])
         return out, tangent
@@ -204,21 +204,21 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
 
 
 def _of_duals(combined: Callable[[Dual, Dual], Dual]) -> ForPrimitive:
-    """The same running total, of values with tangents."""
+    """The derivative as the same cumulative reduction of pairs of values and tangents."""
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-        found = p.bind(*primals, **params)
-        pairs = prefixes(combined, (*primals, *tangents), **params)
-        return [found], [pairs[1]]
+        out = p.bind(*primals, **params)
+        _, tangent = prefixes(combined, (*primals, *tangents), **params)
+        return [out], [tangent]
     return jvp
 
 
 def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool = False) -> Any:
     """All partial results of an associative operation on tuples of arrays.
 
-    Each round doubles the length of what every place has seen.
+    Each round doubles the number of elements that a partial result combines.
     """
-    # JAX: does it with half of the work on the even places.
+    # JAX: does half of the work, on the even indices.
     n, reach = x[0].shape[axis], 1
     while reach < n:
         early, late, rest = (
@@ -234,7 +234,7 @@ def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool =
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
 def _running_loop(op: str) -> Callable[..., None]:
-    """Along the axis in order; the axes after it run inside as one, each place with its total."""
+    """Along the axis in order; the axes after it are one inner loop of independent totals."""
     def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
         if b.on_gpu:
             kernel("running")(b, outputs, operands, op=op, axis=axis, reverse=reverse)
@@ -254,10 +254,10 @@ def _running_loop(op: str) -> Callable[..., None]:
 
 def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, store: Callable
          ) -> None:
-    """``store(k, j, what all term(i, j) up to i = k give)`` for all k below n, j below `width`.
+    """``store(k, j, total of term(i, j) for i <= k)`` for all k < n and j < `width`.
 
-    What each few rows give is found first; from the running totals of that each then goes on by
-    itself, in registers.
+    The totals of blocks of rows come first, then their own running totals, from which each block
+    goes on by itself, in registers.
     """
     join, whole = getattr(b, op), (n - 1) // ROWS if n > summation.CHAIN else 0
     before = b.temp((whole + 1, width), dtype, "before")
@@ -290,10 +290,10 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
 def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
-    start = np.full(replaced(x.shape, axis, 1), extremum_of_nothing(op, x.dtype))
-    found = extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
-                     np.concatenate([start, x], axis))
-    return np.delete(found, 0, axis)
+    start = np.full(replaced(x.shape, axis, 1), extremum_identity(op, x.dtype))
+    extrema = extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
+                       np.concatenate([start, x], axis))
+    return np.delete(extrema, 0, axis)
 
 
 cumsum_p = cumulative(
@@ -365,25 +365,25 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def _running_logs(x: Array, axis: int, reverse: bool) -> Array:
-    [found] = prefixes(lambda a, b: (_log_add(*a, *b),), (x,), axis, reverse)
-    return add(found, constant(0, x))  # of a sum that begins with exp(-inf): never -0
+    [logs] = prefixes(lambda a, b: (_log_add(*a, *b),), (x,), axis, reverse)
+    return add(logs, constant(0, x))  # the sum begins with exp(-inf), so that no log is -0
 
 
 def _log_add(a: Array, b: Array) -> Array:
     if a.dtype.kind == "c":
         is_first = comparison.ge(real(a), real(b))
         larger, smaller = comparison.select(is_first, a, b), comparison.select(is_first, b, a)
-        found = add(larger, analytic.log1p(analytic.exp(sub(smaller, larger))))
-        angle: Any = imag(found)  # to be between -pi and pi
+        log = add(larger, analytic.log1p(analytic.exp(sub(smaller, larger))))
+        angle: Any = imag(log)  # to be brought between -pi and pi
         turns = rounding.floor((angle + np.pi) / (2 * np.pi))
-        return complex(real(found), angle - turns * (2 * np.pi))
-    alike = comparison.eq(a, b)  # infinities, too, whose difference is nan
-    gap = comparison.select(alike, filled(0, a), sub(a, b))
+        return complex(real(log), angle - turns * (2 * np.pi))
+    equal = comparison.eq(a, b)  # so are infinities, whose difference is nan
+    gap = comparison.select(equal, filled(0, a), sub(a, b))
     return add(max(a, b), analytic.log1p(analytic.exp(neg(rounding.abs(gap)))))
 
 
 def _log_add_of_duals(x: Dual, y: Dual) -> Dual:
-    """Each tangent by its part of the sum; infinite sums have no parts."""
+    """Each tangent, weighted by its term's part of the sum; infinite terms weigh nothing."""
     whole = _log_add(x[0], y[0])
     finite = [comparison.select(comparison.eq(a, filled(np.inf, a)), filled(0, a), a)
               for a in (x[0], y[0], whole)]

@@ -1,6 +1,6 @@
-"""Sign and size, whole numbers near a float, what is left over, and the floats nearby.
+"""Sign, absolute value, rounding, remainder, precision, and the neighbours of a float.
 
-Stands on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
+Builds on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -15,7 +15,7 @@ from minijax import dtypes
 from minijax.core import Array, Example, cannot
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
 from minijax.primitives import comparison, ad_util
-from minijax.primitives.axes import Outs, refuse
+from minijax.primitives.axes import refuse
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
@@ -23,10 +23,10 @@ from minijax.primitives.infix import copysign, infix, round_even, select as wher
 from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
                                       numpy_scalars, real_dtype, wide)
 
-# ── Sign and size ────────────────────────────────────────────────────────────────────────────
+# ── Sign and absolute value ──────────────────────────────────────────────────────────────────
 
 def _size(x: Any) -> Any:
-    """NumPy's absolute value, but nan of a complex number of which either part is."""
+    """NumPy's absolute value, but nan for a complex number with a part that is nan."""
     size = np.abs(x)
     return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
 
@@ -65,7 +65,7 @@ def _real_dtype_of_size(dtype: Any) -> Any:
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
-        z = convert_element_type(z, z.dtype)  # strong, and so is the slope
+        z = convert_element_type(z, z.dtype)  # strong, and so is the derivative
         away = comparison.select(comparison.eq(z, ad_util.constant(0, z)), ad_util.filled(1, z), z)
         return div(real(mul(t, conj(x))), away)
     return comparison.select(comparison.ge(x, ad_util.constant(0, x)), t, neg(t))
@@ -82,17 +82,15 @@ abs_p, abs = unary(
 
 floor_p, floor = unary(
     "floor", "The largest integer not above x.", accepts=FLOAT, shows="-2.5 -> -3.",
-    impl=np.floor,
     examples=points((.1, .9)))
 
 ceil_p, ceil = unary(
     "ceil", "The smallest integer not below x.", accepts=FLOAT, shows="-2.5 -> -2.",
-    impl=np.ceil,
     examples=points((.1, .9)))
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes a number half-way between two integers."""
+    """How `round` rounds a number half-way between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -146,7 +144,7 @@ rem_p, rem = binary(
 # ── Fewer bits ───────────────────────────────────────────────────────────────────────────────
 
 def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """The mantissa is rounded to even; what the exponent is too short for is infinite, or zero."""
+    """The mantissa is rounded to even; an exponent out of range gives infinity, or zero."""
     if x.dtype.itemsize == 1:
         return _reduced(x.to(np.float32), exponent_bits, mantissa_bits).to(x.dtype)
     info = dtypes.finfo(x.dtype)
@@ -163,17 +161,12 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     return where(x != x, nan, bits.bits(x.dtype))
 
 
-def _reduce_precision_jvp(primals: list, tangents: list, **bits: int) -> Outs:
-    out, tangent = (reduce_precision_p.bind_list(*both, **bits) for both in (primals, tangents))
-    return out, tangent
-
-
 reduce_precision_p = elementwise(
     "reduce_precision",
     impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
     accepts=[FLOAT],
     element=infix(_reduced),
-    jvp=_reduce_precision_jvp,
+    jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
     examples=lambda: [
         Example(e.args, {"exponent_bits": 5, "mantissa_bits": m})
@@ -213,7 +206,7 @@ is_finite_p, is_finite = unary(
     examples=points((-2., 2.)))
 
 def _step(x: Any, y: Any) -> Any:
-    """As on the integers that the bits of floats are, in order, sign aside."""
+    """A step of one on the bits of a float read as an integer, up to the sign in order."""
     bits = x.bits()
     away = (y > x) == (x > 0)  # whether the step leads away from zero
     stepped = bits + where(away, bits.const(1), bits.const(-1))

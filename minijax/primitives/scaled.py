@@ -1,6 +1,6 @@
 """Products of numbers in blocks, each block with a scale: `scaled_dot`.
 
-Stands on `contract`.  Each scale is spread over its block; one product does the rest.
+Builds on `contract`.  Each scale is broadcast over its block; one product does the rest.
 In JAX: `jax/_src/lax/scaled_dot.py`.
 """
 
@@ -23,10 +23,10 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
 
     Args:
       lhs, rhs: arrays of one rank, of floats of few bits as a rule.
-      lhs_scale, rhs_scale: of their shapes, but shorter along axes that are summed over: one
-        number for two or more in a row.  None: ones.
+      lhs_scale, rhs_scale: of their shapes, but shorter along contracted axes: one scale for a
+        block of two or more numbers.  None: ones.
       dimension_numbers: as in `dot_general`; by default those of stacks of matrices.
-      preferred_element_type: the dtype to sum in and to return; by default bfloat16, in which
+      preferred_element_type: the dtype of the sum and of the result; by default bfloat16, in which
         numbers are scaled in any case.
 
     Returns:
@@ -51,9 +51,9 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
     return convert_element_type(product, dtype)
 
 
-def _numbers(given: Any, lhs: Array, rhs: Array) -> Dimensions:
-    if given is not None:
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = given
+def _numbers(dimension_numbers: Any, lhs: Array, rhs: Array) -> Dimensions:
+    if dimension_numbers is not None:
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         return ((as_dims(lhs_contract), as_dims(rhs_contract)),
                 (as_dims(lhs_batch), as_dims(rhs_batch)))
     refuse((lhs.ndim < 2, "scaled_dot does not support 0-rank and 1-rank operands."))
@@ -62,7 +62,7 @@ def _numbers(given: Any, lhs: Array, rhs: Array) -> Dimensions:
 
 
 def _shape_of_scale(x: Array, scale: Any, contract: Axes) -> tuple[int, ...]:
-    """That of a scale which is left out: one for all that is summed over."""
+    """The shape of a scale; without one, a single number along contracted axes."""
     if scale is not None:
         return scale.shape
     return tuple(1 if d in contract else n for d, n in enumerate(x.shape))
@@ -102,11 +102,11 @@ def _check_scale(side: str, shape: tuple[int, ...], scale: tuple[int, ...], cont
 
 
 def _scaled(x: Array, scale: Any) -> Array:
-    """`x` times its scale, each number of which is for as many in a row as fit, in bfloat16."""
+    """`x` times its scale, each number of which is repeated over its block, in bfloat16."""
     x = convert_element_type(x, dtypes.bfloat16)
     if scale is None:
         return x
     sizes = [size for n, m in zip(x.shape, scale.shape, strict=True)
              for size in (m, n // m if m else 1)]
-    spread = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
-    return mul(x, convert_element_type(reshape(spread, x.shape), dtypes.bfloat16))
+    blocks = broadcast_in_dim(scale, sizes, range(0, len(sizes), 2))
+    return mul(x, convert_element_type(reshape(blocks, x.shape), dtypes.bfloat16))

@@ -1,6 +1,6 @@
-"""The functions that move elements: broadcast, reshape, transpose; squeeze, reverse; and iota.
+"""Rearrangements: broadcast, reshape, transpose, squeeze, rev; and iota.
 
-Stands on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
+Builds on `ad_util`, where three of the primitives are.  Chapter 23, *An array is a function of an
 index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, inverse, keeping, refuse, without)
+                                     check_sizes, expand_index, inverse, refuse, without)
 from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
@@ -56,7 +56,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int],
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
-    """The operand repeated along new leading axes of the given sizes.
+    """The operand repeated along new leading axes of these sizes.
 
     >>> import numpy as np
     >>> broadcast(np.ones(3), (2, 4)).shape
@@ -91,7 +91,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
-    """The array with new axes of size one at the given places of the result.
+    """The array with new axes of size one, numbered as in the result.
 
     >>> import numpy as np
     >>> expand_dims(np.ones((2, 3)), (0, -1)).shape
@@ -157,7 +157,7 @@ squeeze_p = rearrangement(
     shape=_squeeze_shape,
     transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
     batch=batch_along("dimensions", removed=True),
-    source=lambda s, index, x, dimensions: x(keeping(
+    source=lambda s, index, x, dimensions: x(expand_index(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
     examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
                    (grid(0, 1, dtype=np.int32), (1,))))
@@ -266,7 +266,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
 # ── Shapes of other shapes ───────────────────────────────────────────────────────────────────
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The array with some neighbouring axes joined to one.
+    """The array with some adjacent axes merged into one.
 
     Args:
       operand: an array.
@@ -295,11 +295,10 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     Raises:
       ValueError: when the other has fewer axes.
     """
-    shape, wanted = np.shape(arr), np.shape(like_arr)
-    if len(wanted) < len(shape):
-        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
-                         f"arr_shape={shape} shape={wanted}")
-    return broadcast_in_dim(arr, wanted, range(len(wanted) - len(shape), len(wanted)))
+    arr_shape, shape = np.shape(arr), np.shape(like_arr)
+    if len(shape) < len(arr_shape):
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: {arr_shape=} {shape=}")
+    return broadcast_in_dim(arr, shape, range(len(shape) - len(arr_shape), len(shape)))
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

@@ -1,6 +1,6 @@
-"""Primitive dce_sink: a use of a value, for the sake of which its equations are kept.
+"""Primitive dce_sink: a use of a value, which protects its equations from elimination.
 
-Stands on `core`.  Chapter 06, *Programs as data*, reads programs.
+Builds on `core`.  Chapter 06, *Programs as data*, reads programs.
 In JAX: `jax/_src/lax/lax.py` (`dce_sink`).
 """
 
@@ -13,7 +13,7 @@ from minijax.primitives.axes import Dim, Outs
 
 
 class NoDCEEffect(Effect):
-    """A value counts as used: the equation stays, and what it needs with it."""
+    """A value counts as used: dead code elimination keeps the equation and those it needs."""
 
     def __repr__(self) -> str:
         return "NoDCE"
@@ -43,16 +43,16 @@ dce_sink_p = Primitive(
     loop=lambda b, outs, operands, **_: None,
     effects=lambda **_: frozenset([no_dce_effect]),
     handles_keys=True,
-    examples=list,  # it has no result to hold a law to; its tests look at programs
+    examples=list,  # it has no result that a law could test
     multiple_results=True)
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Count a value as used: a program keeps the equations that make it.
+    """Count a value as used: dead code elimination keeps the equations that make it.
 
     Args:
       val: a tree of arrays.
-      prevent_mlir_dce: accepted for JAX's sake; below programs nothing asks for the value.
+      prevent_mlir_dce: accepted for JAX's sake; the compiler does not compute the value.
 
     >>> import minijax as jax
     >>> jax.make_jaxpr(dce_sink)(1.)

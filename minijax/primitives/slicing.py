@@ -1,6 +1,6 @@
-"""Primitives that cut at places known beforehand, and put a margin around: slice, pad.
+"""Primitives slice and pad, whose bounds are static.
 
-Stands on `shape`.  Chapter 23, *An array is a function of an index*.
+Builds on `shape`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives import algebra, comparison, ad_util
-from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes,
-                                     refuse, replaced, with_item)
+from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes, refuse, replaced,
+                                     with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -49,11 +49,12 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
         check_sizes("slice", "strides", strides)
         refuse(_of_another_length("strides", "strides", strides, x),
                (0 in strides, f"slice strides must be positive, got {strides}"))
-    return tuple(len(places) for places in _along_axes(start_indices, limit_indices, strides))
+    return tuple(map(len, _indices_along_axes(start_indices, limit_indices, strides)))
 
 
-def _along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list[range]:
-    """The places that are taken along each axis."""
+def _indices_along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None
+                        ) -> list[range]:
+    """The indices that are taken along each axis."""
     return list(map(range, start_indices, limit_indices, strides or (1,) * len(start_indices)))
 
 
@@ -66,7 +67,7 @@ def _of_another_length(argument: str, what: str, sizes: tuple, x: ShapedArray) -
 def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
     return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
         (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
-        for taken, n in zip(_along_axes(**bounds), x.shape, strict=True)))
+        for taken, n in zip(_indices_along_axes(**bounds), x.shape, strict=True)))
 
 
 def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit_indices: tuple,
@@ -79,7 +80,7 @@ def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit
 
 def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
     return x(tuple(s.add(s.mul(i, taken.step), taken.start)
-                   for i, taken in zip(index, _along_axes(**bounds), strict=True)))
+                   for i, taken in zip(index, _indices_along_axes(**bounds), strict=True)))
 
 
 slice_p = ad_util.rearrangement(
@@ -203,12 +204,12 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> O
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
-    x = ad_util.batched_in_front(x, dims[0], axis.size)
+    x = ad_util.batch_to_front(x, dims[0], axis.size)
     config = ((0, 0, 0), *padding_config)
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
-    values = ad_util.spread(value, (0,), padded.shape)
+    values = ad_util.broadcast_at(value, (0,), padded.shape)
     return [comparison.select_n_p.bind(inside, values, padded)], [0]
 
 

@@ -1,6 +1,6 @@
-"""What fills the slots of a block, and names no primitive: meanings, types, elements.
+"""Rules for the slots of a primitive that name no other primitive: meanings, types, elements.
 
-Stands on `core`.  Chapters 02 to 04 show the columns of what is made of it.
+Builds on `core`.  Chapters 02 to 04 show the rules that are made of them.
 In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 """
 
@@ -19,7 +19,7 @@ from minijax.util.lazily import importing
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
-# What a primitive may accept, in the order in which messages list it.
+# The kinds of dtypes that a primitive accepts, in the order in which messages list them.
 BOOL, INTEGER, SIGNED = (np.bool_,), (np.integer,), (np.signedinteger,)
 FLOAT, COMPLEX = (np.floating,), (np.complexfloating,)
 NUMBER = INTEGER + FLOAT + COMPLEX
@@ -40,7 +40,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
-    """A meaning from a NumPy function; narrow numbers are computed in wide ones, rounded once."""
+    """A meaning from a NumPy function; narrow floats are computed in float32 and rounded once."""
     def impl(*arrays: np.ndarray, **params: Any) -> list:
         dtype = arrays[0].dtype
         wide = computed_in(dtype)
@@ -52,7 +52,7 @@ def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
 
 
 def by_formula(f: Formula) -> Callable[..., list]:
-    """A meaning that is the formula of one element, run over whole arrays."""
+    """A meaning from the formula of one element, run over whole arrays."""
     computed = wide(f)
     return lambda *arrays, **params: [computed(numpy_scalars(), *arrays, **params)]
 
@@ -66,7 +66,7 @@ def numpy_scalars() -> Any:
 def wide(formula: Formula) -> Formula:
     """A formula whose narrow floats are computed in float32 and rounded once.
 
-    Integers stay: the operations know their width, and wrap around.
+    Integers keep their width, in which operations wrap around.
     """
     def computed(s: Any, *scalars: Any, **params: Any) -> Any:
         dtype = scalars[0].dtype
@@ -79,15 +79,13 @@ def wide(formula: Formula) -> Formula:
 
 @contextlib.contextmanager
 def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]:
-    """Loops within loops, one an extent; gives their indices."""
+    """A loop nest with these extents; gives its indices."""
     with contextlib.ExitStack() as stack:
         yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
-def extremum_of_nothing(op: str, dtype: Any) -> Any:
-    """What no element is beyond: for a maximum -inf, the least number where there is no infinity,
-    or False.
-    """
+def extremum_identity(op: str, dtype: Any) -> Any:
+    """The identity of "max" or "min": for a maximum -inf, or else the least number, or False."""
     if dtype.kind == "b":
         return dtype.type(op == "min")
     is_integer = dtypes.issubdtype(dtype, np.integer)
@@ -98,23 +96,23 @@ def extremum_of_nothing(op: str, dtype: Any) -> Any:
 
 
 class Reduction(NamedTuple):
-    """What an element rule gives that joins many elements to one; the writer of the loops says in
-    which order, and whether for one element or for a row of them.
+    """An element that reduces many others; the loop writer chooses the order of the terms, and
+    whether it computes one element or a row of them.
     """
 
     op: str  # one of add, mul, min, max, and, or, xor
-    dtype: np.dtype  # of what is joined
+    dtype: np.dtype  # of the terms
     extents: tuple[int, ...]
-    term: Callable[..., Any]  # of an index below the extents
-    finish: Callable[[Any], Any]  # of what all terms give
+    term: Callable[..., Any]  # of an index within the extents
+    finish: Callable[[Any], Any]  # of the total
 
 
 def elementary(name: str) -> Formula:
-    """The scalar operation or elementary function of that name: what compiled code computes.
+    """The scalar operation or elementary function of that name, as compiled code computes it.
 
-    Evaluation takes NumPy's function where there is one, so the two may differ in the last bit.
-    Step by step over NumPy arrays the polynomial would take a hundred times as long, and one
-    operation alone is not worth waiting for a compiler.
+    Evaluation uses NumPy's function where there is one, so that the two may differ in the last
+    bit: over NumPy arrays the polynomial would take a hundred times as long, and one operation
+    does not repay compilation.
     """
     return lambda s, *scalars: getattr(s, name)(*scalars)
 
@@ -123,7 +121,7 @@ def elementary(name: str) -> Formula:
 
 def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tuple],
                  same: bool = True) -> None:
-    """Refuse dtypes that an operation does not take.
+    """Refuse dtypes that an operation does not accept.
 
     Raises:
       TypeError: in JAX's words.
@@ -154,7 +152,7 @@ def _float0_message(name: str, place: str) -> str:
             "to an integer argument.")
 
 
-# What `jnp` calls the function that converts its arguments first, where the name differs.
+# The names of `jnp` for the functions that promote their arguments.
 _IN_NUMPY = {"div": "divide", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
              "gt": "greater", "ge": "greater_equal", "max": "maximum", "min": "minimum",
              "mul": "multiply", "sub": "subtract", "atan2": "arctan2", "rem": "remainder",
@@ -163,7 +161,7 @@ _IN_NUMPY = {"div": "divide", "eq": "equal", "ne": "not_equal", "lt": "less", "l
 
 
 def check_same_dtypes(name: str, *avals: ShapedArray) -> None:
-    """Refuse operands of different dtypes; `lax` converts nothing by itself.
+    """Refuse operands of different dtypes, which `lax` does not promote.
 
     Raises:
       TypeError: naming the `jnp` function that converts.
@@ -188,7 +186,7 @@ def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of an elementwise result: of equal ranks, sizes of one stretch; scalars too.
+    """The shape of an elementwise result: operands have one rank, or are scalars, and broadcast.
 
     Raises:
       TypeError: where the shapes do not fit.
@@ -231,12 +229,12 @@ def elementwise_type(name: str, accepts: Sequence[tuple],
 
 
 def widened(s: Any, x: Any) -> Any:
-    """A narrow number as a wide one, in which it is accumulated."""
+    """A narrow number in the dtype of its accumulation."""
     return s.convert(x, computed_in(x.dtype)) if is_narrow(x.dtype) else x
 
 
 def ordered_bits(s: Any, x: Any) -> Any:
-    """A signed integer for every value, in the same order; nan is the largest."""
+    """A signed integer for every number, in the same order; nan is the largest."""
     x = widened(s, x)
     signed = np.dtype(f"i{x.dtype.itemsize}")
     limits = np.iinfo(signed)
@@ -250,7 +248,7 @@ def ordered_bits(s: Any, x: Any) -> Any:
 
 
 def falling_bits(s: Any, x: Any) -> Any:
-    """An integer for every value, in falling order; zeros and nans have signs: -0 is below +0."""
+    """An integer for every number, in descending order; -0 is less than +0, and nans have signs."""
     if x.dtype.itemsize == 1:
         x = widened(s, x)
     if not dtypes.issubdtype(x.dtype, np.floating):
@@ -262,15 +260,15 @@ def falling_bits(s: Any, x: Any) -> Any:
 
 # ── element ──────────────────────────────────────────────────────────────────────────────────
 
-def at_each(f: Formula) -> Callable[..., Any]:
-    """One element of the result from the operands' elements at the same place."""
+def pointwise(f: Formula) -> Callable[..., Any]:
+    """One element of the result from the operands' elements at the same index."""
     def element(s: Any, index: tuple, *operands: Any, **params: Any) -> Any:
         return f(s, *(x(place(s, index, x.shape)) for x in operands), **params)
     return element
 
 
 def place(s: Any, index: tuple, shape: tuple[int, ...]) -> tuple:
-    """Where an operand that may stretch holds its element for `index`."""
+    """An operand's index for an index of the result to which it broadcasts."""
     if not shape:
         return ()
     return tuple(s.const(0, np.int64) if n == 1 else i

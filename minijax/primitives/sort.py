@@ -1,6 +1,6 @@
-"""Order: sort, of several arrays at once, what is made of it, and where the extremum is.
+"""Order: sort of one or several arrays, top_k, and the index of an extremum.
 
-Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of an index*.
+Builds on `gather`, for derivatives.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Primitive, ShapedArray, Zero, cannot, dtype_name,
-                          has_key_dtype)
+from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
+                          dtype_name, has_key_dtype)
 from minijax.primitives import algebra, comparison, ad_util, families, gather, reduce
 from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import converted
@@ -38,7 +38,7 @@ def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
 # ── The meaning ──────────────────────────────────────────────────────────────────────────────
 
 def _keys(x: np.ndarray) -> list[np.ndarray]:
-    """What NumPy sorts as XLA does: nan last, the zeros equal, complex numbers by their parts."""
+    """Keys that NumPy sorts as XLA does: nan last, zeros equal, complex numbers by their parts."""
     if x.dtype.kind == "c":
         return [np.ascontiguousarray(x.real), np.ascontiguousarray(x.imag)]
     return [x.astype(dtypes.computed_in(x.dtype), copy=False)]
@@ -57,11 +57,11 @@ def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
 
 def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
               num_keys: int) -> tuple[list, list]:
-    """The tangents go where the elements went."""
-    places = broadcasted_iota(np.int32, primals[0].shape, dimension)
-    *outs, order = sort_p.bind(*primals, places, dimension=dimension, is_stable=is_stable,
+    """The tangents are permuted as the elements are."""
+    indices = broadcasted_iota(np.int32, primals[0].shape, dimension)
+    *outs, order = sort_p.bind(*primals, indices, dimension=dimension, is_stable=is_stable,
                                num_keys=num_keys)
-    return outs, [t if isinstance(t, Zero) else gather.taken_along(t, order, dimension)
+    return outs, [t if isinstance(t, Zero) else gather.take_along_axis(t, order, dimension)
                   for t in tangents]
 
 
@@ -88,26 +88,30 @@ sort_p = Primitive(
 # ── The largest ──────────────────────────────────────────────────────────────────────────────
 
 def _top_k_impl(x: np.ndarray, k: int, axis: int) -> list[np.ndarray]:
-    """All that is above the k-th largest, and as many of those equal to it as there is room for."""
+    """All elements above the k-th largest, then as many of those equal to it as fit."""
     x = np.moveaxis(x, axis, -1)
-    places = np.zeros((*x.shape[:-1], k), np.int32)
-    if places.size:
+    indices = np.zeros((*x.shape[:-1], k), np.int32)
+    if indices.size:
         keys = falling_bits(numpy_scalars(), x)
         last = np.partition(keys, k - 1)[..., k - 1:k]
         above, equal = keys < last, keys == last
         room = k - np.count_nonzero(above, -1, keepdims=True)
         taken = np.nonzero(above | equal & (np.cumsum(equal, -1) <= room))[-1]
-        places[...] = taken.reshape(places.shape)
-        order = np.argsort(np.take_along_axis(keys, places, -1), kind="stable")
-        places = np.take_along_axis(places, order, -1)
-    return [np.moveaxis(found, -1, axis) for found in (np.take_along_axis(x, places, -1), places)]
+        indices[...] = taken.reshape(indices.shape)
+        order = np.argsort(np.take_along_axis(keys, indices, -1), kind="stable")
+        indices = np.take_along_axis(indices, order, -1)
+    return [np.moveaxis(out, -1, axis) for out in (np.take_along_axis(x, indices, -1), indices)]
 
 
-def _top_k_jvp(primals: list, tangents: list, *, k: int, axis: int) -> tuple[list, list]:
-    [x], [t] = primals, tangents
-    values, places = top_k_p.bind(x, k=k, axis=axis)
-    return [values, places], [gather.taken_along(t, places, axis),
-                              Zero(places.aval.to_tangent_aval())]
+def _selection_jvp(axis_name: str) -> ForPrimitive:
+    """The tangents of the elements at the indices along the axis in that parameter."""
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
+        values, indices = p.bind(*primals, **params)
+        axis = canonical_axis(params[axis_name], values.ndim)
+        return [values, indices], [gather.take_along_axis(tangents[0], indices, axis),
+                                   Zero(indices.aval.to_tangent_aval())]
+    return jvp
 
 
 top_k_p = Primitive(
@@ -117,7 +121,7 @@ top_k_p = Primitive(
     abstract_eval=lambda x, k, axis: [
         x.update(shape=replaced(x.shape, axis, k), dtype=dtype)
         for dtype in (x.dtype, np.dtype(np.int32))],
-    jvp=_top_k_jvp,
+    jvp=_selection_jvp("axis"),
     transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_along("axis"),
     loop=families.kernel("top_k"),
@@ -162,7 +166,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1,
                  is_stable: bool = True) -> tuple[Array, Array]:
-    """The keys in ascending order, and the values that stood beside them.
+    """The keys in ascending order, and the values permuted with them.
 
     >>> import numpy as np
     >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
@@ -172,10 +176,10 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1,
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
-    """The `k` largest elements along an axis, largest first, and where they stood.
+    """The `k` largest elements along an axis, largest first, and their indices.
 
-    Of equal elements the earlier comes first; +0 is above -0, and nan largest, or least if its
-    sign is set.
+    Of equal elements the earlier comes first; +0 is larger than -0, and nan is the largest, or the
+    smallest if its sign is set.
 
     >>> import numpy as np
     >>> top_k(np.array([3, 1, 4, 1, 5]), 2)
@@ -196,10 +200,10 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     return top_k_p.bind(operand, k=k, axis=axis)
 
 
-# ── Where the extremum is ────────────────────────────────────────────────────────────────────
+# ── The index of the extremum ────────────────────────────────────────────────────────────────
 
-def _locator(name: str, best_p: Primitive, relation: str) -> Primitive:
-    """A primitive that gives the first place of the extremum, or of the first nan."""
+def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive:
+    """A primitive that gives the first index of the extremum, or of nan."""
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
         [axis] = axes
         if not 0 <= axis < x.ndim:
@@ -214,13 +218,13 @@ def _locator(name: str, best_p: Primitive, relation: str) -> Primitive:
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
-        """Find the extremum, then its first place."""
+        """Reduce to the extremum, then to its first index."""
         # JAX: counts in 64 bits where an axis needs them.
-        places = broadcasted_iota(np.int32, x.shape, *axes)
-        best = expand_dims(best_p.bind(x, axes=axes), axes)
-        is_best = comparison.bitwise_or(comparison.eq(x, best), comparison.ne(x, x))  # or nan
-        last = ad_util.filled(x.shape[axes[0]] - 1, places)
-        candidates = comparison.select(is_best, places, last)
+        indices = broadcasted_iota(np.int32, x.shape, *axes)
+        extremum = expand_dims(extremum_p.bind(x, axes=axes), axes)
+        attained = comparison.bitwise_or(comparison.eq(x, extremum), comparison.ne(x, x))  # or nan
+        last = ad_util.filled(x.shape[axes[0]] - 1, indices)
+        candidates = comparison.select(attained, indices, last)
         return converted(reduce.reduce_min(candidates, axes), index_dtype)
 
     return Primitive(
@@ -236,12 +240,12 @@ def _locator(name: str, best_p: Primitive, relation: str) -> Primitive:
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 
-argmax_p = _locator("argmax", reduce.reduce_max_p, "gt")
-argmin_p = _locator("argmin", reduce.reduce_min_p, "lt")
+argmax_p = _arg_reduction("argmax", reduce.reduce_max_p, "gt")
+argmin_p = _arg_reduction("argmin", reduce.reduce_min_p, "lt")
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the maximum is along an axis: the first place, and that of nan if there is one.
+    """The index of the maximum along an axis: the first one, or the first nan's.
 
     >>> import numpy as np
     >>> argmax(np.array([1., 3., 3.]), 0, "int32")
@@ -252,7 +256,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the minimum is along an axis: the first place, and that of nan if there is one.
+    """The index of the minimum along an axis: the first one, or the first nan's.
 
     >>> import numpy as np
     >>> argmin(np.array([3., 1., 1.]), 0, "int32")
@@ -262,7 +266,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     return argmin_p.bind(operand, axes=(axis,), index_dtype=dtype)
 
 
-# ── The best, found roughly elsewhere ────────────────────────────────────────────────────────
+# ── top_k that may be approximate on accelerators ────────────────────────────────────────────
 
 def _approx_type(x: ShapedArray, *, k: int, reduction_dimension: int, recall_target: float,
                  reduction_input_size_override: int, aggregate_to_topk: bool, is_max_k: bool
@@ -281,25 +285,18 @@ def _approx_type(x: ShapedArray, *, k: int, reduction_dimension: int, recall_tar
 
 
 def _approx_program(x: Array, **params: Any) -> list[Array]:
-    [kept, _] = _approx_type(x.aval, **params)
+    [aval, _] = _approx_type(x.aval, **params)
     axis = canonical_axis(params["reduction_dimension"], x.ndim)
-    turned = x if params["is_max_k"] else algebra.neg(x)
-    values, places = top_k(turned, kept.shape[axis], axis=axis)
-    return [values if params["is_max_k"] else algebra.neg(values), places]
-
-
-def _approx_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    [x], [t] = primals, tangents
-    values, places = approx_top_k_p.bind(x, **params)
-    axis = canonical_axis(params["reduction_dimension"], x.ndim)
-    return [values, places], [gather.taken_along(t, places, axis),
-                              Zero(places.aval.to_tangent_aval())]
+    if params["is_max_k"]:
+        return top_k(x, aval.shape[axis], axis=axis)
+    values, indices = top_k(algebra.neg(x), aval.shape[axis], axis=axis)
+    return [algebra.neg(values), indices]
 
 
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:
     [x], [dim] = args, dims
     axis = canonical_axis(params["reduction_dimension"], x.ndim - 1)
-    shifted = params | {"reduction_dimension": ad_util.above((axis,), dim)[0]}
+    shifted = params | {"reduction_dimension": ad_util.batched_axes((axis,), dim)[0]}
     return approx_top_k_p.bind(x, **shifted), [dim, dim]
 
 
@@ -309,7 +306,7 @@ approx_top_k_p = Primitive(
     impl=families.by_program(_approx_program),
     program=_approx_program,
     abstract_eval=_approx_type,
-    jvp=_approx_jvp,
+    jvp=_selection_jvp("reduction_dimension"),
     transpose=cannot("the order depends on the values."),
     batch=_approx_batch,
     examples=table(
@@ -321,22 +318,22 @@ approx_top_k_p = Primitive(
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
                  ) -> list[Array]:
-    """The `k` largest elements along an axis, largest first, and where they stood.
+    """The `k` largest elements along an axis, largest first, and their indices.
 
-    On accelerators JAX may miss some; on the CPU it finds all, as here.
+    On accelerators JAX may miss some; on the CPU it returns all, and so does minijax.
 
     Args:
       operand: an array of a floating dtype.
-      recall_target: which part of the `k` largest has to be found.
-      reduction_input_size_override: the size of the axis that the target is meant for.
-      aggregate_to_topk: whether just `k` are wanted, and not all candidates that JAX would find.
+      recall_target: the fraction of the `k` largest that the result must contain.
+      reduction_input_size_override: the size of the axis that the target refers to.
+      aggregate_to_topk: whether to return `k` elements, or all candidates of JAX's search.
 
     >>> import numpy as np
     >>> approx_max_k(np.array([3., 1., 4.]), 2)
     [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
 
     Raises:
-      ValueError: when `k` is not positive, or larger than the axis, or these are no floats.
+      ValueError: when `k` is not positive, or larger than the axis; for other dtypes.
 
     Source: Chern et al., *TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s* (2022).
     """
@@ -367,7 +364,7 @@ def _approx_top_k(operand: Any, is_max_k: bool, k: int, reduction_dimension: int
 
 
 def _candidates(size: int, rank: int, k: int, recall_target: float, override: int) -> int:
-    """How many candidates the paper's search keeps of `size` elements."""
+    """The number of candidates that the paper's search keeps of `size` elements."""
     tile = 1024 if rank == 1 else 128
     whole = size if override < 0 else override
     if size <= tile:
@@ -375,6 +372,6 @@ def _candidates(size: int, rank: int, k: int, recall_target: float, override: in
     tiles = -(-size // tile)
     halvings = (tiles - 1).bit_length()
     if k > 1:
-        wanted = min(max(int((1 - k) / math.log(recall_target)), tile), whole)
-        halvings = min(halvings, (whole // wanted).bit_length() - 1)
+        least = min(max(int((1 - k) / math.log(recall_target)), tile), whole)
+        halvings = min(halvings, (whole // least).bit_length() - 1)
     return -(-tiles // 2 ** halvings) * tile if halvings else size

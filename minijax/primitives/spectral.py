@@ -1,6 +1,6 @@
 """Primitives qr, eigh and svd, by LAPACK.
 
-Stands on `linalg`, `lu`.  Chapter 24, *Loops and Numba*.
+Builds on `linalg`, `lu`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -16,8 +16,8 @@ from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import filled, reduce_sum_p
 from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
-                                       factorization, identity_like, lower_part, masked,
-                                       of_each_matrix, product, spread_out, symmetric, turn_back)
+                                       factorization, identity_like, lower_part, masked, matmul,
+                                       nonsingular, of_each_matrix, store_transposed, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slots import nest
@@ -29,68 +29,68 @@ def diagonal_of(x: Array) -> Array:
     return reduce_sum_p.bind(masked(x, comparison.eq), axes=(x.ndim - 1,))
 
 
-def row(w: Array) -> Array:
-    """Numbers for the columns of a matrix."""
+def as_row(w: Array) -> Array:
+    """Vectors as rows, with a number for each column of a matrix."""
     return expand_dims(w, (w.ndim - 1,))
 
 
-def column(w: Array) -> Array:
-    """Numbers for the rows of a matrix."""
+def as_column(w: Array) -> Array:
+    """Vectors as columns, with a number for each row of a matrix."""
     return expand_dims(w, (w.ndim,))
 
 
 def inverse_gaps(w: Array, dtype: Any) -> Array:
     """``1 / (w[j] - w[i])`` in row i and column j, and zeros on the diagonal."""
-    gaps = row(w) - column(w)
+    gaps = as_row(w) - as_column(w)
     one = identity_like(gaps)
     return convert_element_type(1 / (gaps + one) - one, dtype)
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
 
-def _qr_slopes(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Array]:
+def _qr_tangents(t: Any, outs: Sequence[Any], *, full_matrices: bool) -> list[Array]:
     """Walter and Lehmann, *Algorithmic differentiation of linear algebra functions* (2010).
 
-    The columns beyond the square part, where there are more columns than rows, follow from it.
+    The tangents of a wide matrix's last columns follow from those of its square part.
     """
     whole, r = outs
     height, n, axis = whole.shape[-2], r.shape[-1], r.ndim - 1
     size = min(height, n)
     q, square = whole[..., :size], r[..., :size, :size]
     x = linalg.triangular_solve(square, t[..., :size])
-    inside = product(adjoint(q), x)
+    inside = matmul(adjoint(q), x)
     below = lower_part(inside, -1)
     turn = below - adjoint(below)  # how Q turns: antisymmetric
     if is_complex(q):
         turn = turn + (inside - conj(inside)) / 2 * identity_like(inside)
-    q_slope = product(q, turn - inside) + x
-    r_slope = product(inside - turn, square)
+    q_dot = matmul(q, turn - inside) + x
+    r_dot = matmul(inside - turn, square)
     if n > size:
-        r_rest = product(adjoint(q), t[..., size:] - product(q_slope, r[..., size:]))
-        return [q_slope, joining.concatenate([r_slope, r_rest], axis)]
+        r_rest = matmul(adjoint(q), t[..., size:] - matmul(q_dot, r[..., size:]))
+        return [q_dot, joining.concatenate([r_dot, r_rest], axis)]
     if full_matrices and height > size:
-        return [joining.concatenate([q_slope, _slopes_beyond(whole, q, q_slope)], axis),
-                joining.concatenate([r_slope, filled(0, r[..., size:, :])], axis - 1)]
-    return [q_slope, r_slope]
+        return [joining.concatenate([q_dot, _last_columns_tangent(whole, q, q_dot)], axis),
+                joining.concatenate([r_dot, filled(0, r[..., size:, :])], axis - 1)]
+    return [q_dot, r_dot]
 
 
-def _slopes_beyond(whole: Any, q: Any, slope: Array) -> Array:
-    """The reflections that make the first columns of Q make the others, too.
+def _last_columns_tangent(whole: Any, q: Any, q_dot: Array) -> Array:
+    """The tangents of the last columns of a full Q, which come from the same reflections.
 
-    Q is ``I - V T Vᴴ``, so that the others are those of the identity and ``(I - Q) M``.
+    Q is ``I - V T Vᴴ``, so that those columns are the identity's and ``(I - Q) M``.
     """
     size, axis = q.shape[-1], q.ndim - 2
     gap: Any = identity_like(q) - q
     corner = gap[..., :size, :]
     m = solve(corner, whole[..., :size, size:])
     one = identity_like(whole[..., size:, size:])
-    back = product(adjoint(slope), joining.concatenate([m, one], axis))
-    return product(gap, solve(adjoint(corner), back)) - product(slope, m)
+    back = matmul(adjoint(q_dot), joining.concatenate([m, one], axis))
+    return matmul(gap, solve(adjoint(corner), back)) - matmul(q_dot, m)
 
 
 def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_matrices: bool
                ) -> None:
-    """LAPACK gives R with Householder's reflections below it, and then their product, Q."""
+    """geqrf gives R with Householder's reflectors below it, orgqr their product, which is Q."""
     (n, m), width = matrix.shape, q.shape[1]
     size, floats = min(m, n), 32 * max(n, width)  # blocks of as many columns as LAPACK likes
     turned, scales = b.temp((width, m), matrix.dtype), b.temp((size,), matrix.dtype)
@@ -103,20 +103,20 @@ def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_ma
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
         lapack("orgqr", m, width, size, turned, m, scales, work, floats)
-    turn_back(b, turned, q)
+    store_transposed(b, turned, q)
 
 
 qr_p = factorization(
     "qr",
     impl=lambda x, full_matrices: list(np.linalg.qr(
         x, "complete" if full_matrices else "reduced")),
-    jvp=factored(_qr_slopes),
+    jvp=factored(_qr_tangents),
     library=of_each_matrix(_factor_qr),
     examples=lambda: examples_of_matrices(
-        "full_matrices", [(spread_out(3, 3), True), (spread_out(2, 4, 2), False),
-                          (spread_out(2, 3), False), (spread_out(2, 3), True),
-                          (spread_out(1, 1), False), (spread_out(4, 2), True)],
-        [(spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
+        "full_matrices", [(nonsingular(3, 3), True), (nonsingular(2, 4, 2), False),
+                          (nonsingular(2, 3), False), (nonsingular(2, 3), True),
+                          (nonsingular(1, 1), False), (nonsingular(4, 2), True)],
+        [(nonsingular(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
 
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
@@ -126,12 +126,12 @@ def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
     return [vectors, values]
 
 
-def _eigh_slopes(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
+def _eigh_tangents(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     vectors, values = outs
-    inside = product(product(adjoint(vectors), t), vectors)
+    inside = matmul(matmul(adjoint(vectors), t), vectors)
     turn = inverse_gaps(values, t.dtype)
-    return [product(vectors, turn * inside), _real_part(diagonal_of(inside))]
+    return [matmul(vectors, turn * inside), _real_part(diagonal_of(inside))]
 
 
 def _real_part(x: Array) -> Array:
@@ -145,14 +145,14 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
     work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
     lapack("syevd", ord("V"), ord("L" if lower else "U"), n, matrix, n, b.address(values), work,
            floats, iwork, integers)
-    turn_back(b, matrix, vectors)
+    store_transposed(b, matrix, vectors)
 
 
 eigh_p = factorization(
     "eigh",
     impl=_eigh_impl,
     square=True,
-    jvp=factored(_eigh_slopes),
+    jvp=factored(_eigh_tangents),
     library=of_each_matrix(_factor_eigh),
     examples=lambda: examples_of_matrices(
         "lower", [(symmetric(3, 3), True), (symmetric(2, 4, 4), False), (symmetric(1, 1), True)],
@@ -160,7 +160,7 @@ eigh_p = factorization(
 
 
 class EighImplementation(enum.Enum):
-    """Who computes `eigh`: QR is LAPACK, the others are those of GPUs and TPUs."""
+    """The implementation of `eigh`: QR is LAPACK, the others are for GPUs and TPUs."""
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -187,7 +187,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
     Array([1., 2.], dtype=float32)
 
     Raises:
-      NotImplementedError: for a part of the eigenvalues, and for another implementation.
+      NotImplementedError: for a subset of the eigenvalues, and for another implementation.
       TypeError: for other than matrices.
     """
     x = as_value(x)
@@ -211,40 +211,40 @@ def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[n
 
 def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
              ) -> tuple[list, list]:
-    """Singular values vary with their vectors; so the derivative computes these in any case."""
+    """The derivative of singular values needs their vectors, which are computed in any case."""
     [x] = primals
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
         raise NotImplementedError(
             "Singular value decomposition JVP not implemented for full matrices")
     factors = svd_p.bind(x, full_matrices=False, compute_uv=True)
-    wanted = 3 if compute_uv else 1
-    return factors[:wanted], _svd_slopes(tangents[0], *factors)[:wanted]
+    count = 3 if compute_uv else 1
+    return factors[:count], _svd_tangents(tangents[0], *factors)[:count]
 
 
-def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Array]:
+def _svd_tangents(t: Array, values: Array, left: Array, right: Array) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
     v, scale = adjoint(right), convert_element_type(values, t.dtype)
-    inside = product(product(adjoint(left), t), v)
+    inside = matmul(matmul(adjoint(left), t), v)
     gaps = inverse_gaps(values * values, t.dtype)
-    scaled, turned = inside * row(scale), column(scale) * inside
+    scaled, turned = inside * as_row(scale), as_column(scale) * inside
     left_turn = gaps * (scaled + adjoint(scaled))
-    v_slope = product(v, gaps * (turned + adjoint(turned)))
+    v_dot = matmul(v, gaps * (turned + adjoint(turned)))
     zero = convert_element_type(comparison.eq(values, filled(0, values)), t.dtype)
-    inverse = row(1 / (scale + zero) - zero)
+    inverse = as_row(1 / (scale + zero) - zero)
     if is_complex(t):  # the phases of the vectors
         imaginary = (inside - conj(inside)) / 2 * identity_like(inside)
         left_turn = left_turn + imaginary * inverse
-    left_slope = product(left, left_turn)
+    left_dot = matmul(left, left_turn)
     if left.shape[-2] > left.shape[-1]:
-        left_slope = left_slope + _outside(left, product(t, v)) * inverse
+        left_dot = left_dot + _orthogonal_part(left, matmul(t, v)) * inverse
     if v.shape[-2] > v.shape[-1]:
-        v_slope = v_slope + _outside(v, product(adjoint(t), left)) * inverse
-    return [_real_part(diagonal_of(inside)), left_slope, adjoint(v_slope)]
+        v_dot = v_dot + _orthogonal_part(v, matmul(adjoint(t), left)) * inverse
+    return [_real_part(diagonal_of(inside)), left_dot, adjoint(v_dot)]
 
 
-def _outside(basis: Array, x: Array) -> Array:
+def _orthogonal_part(basis: Array, x: Array) -> Array:
     """The part of x that is orthogonal to the columns of an orthonormal basis."""
-    return x - product(basis, product(adjoint(basis), x))
+    return x - matmul(basis, matmul(adjoint(basis), x))
 
 
 def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: Any,
@@ -257,8 +257,8 @@ def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: An
     work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
     lapack("gesdd", job, m, n, matrix, m, b.address(values), u, m, vt, right, work, floats, iwork)
-    for found, out in zip((u, vt), vectors, strict=False):
-        turn_back(b, found, out)
+    for matrix, out in zip((u, vt), vectors, strict=False):
+        store_transposed(b, matrix, out)
 
 
 svd_p = factorization(
@@ -268,14 +268,14 @@ svd_p = factorization(
     library=of_each_matrix(_factor_svd),
     examples=lambda: examples_of_matrices(
         "full_matrices compute_uv",
-        [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
-         (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)],
+        [(nonsingular(3, 3), True, True), (nonsingular(2, 4, 2), False, True),
+         (nonsingular(2, 3), False, True), (nonsingular(2, 3), False, False)],
         [(np.zeros((0, 0)), True, True), (np.zeros((2, 0)), False, True),
          (np.zeros((0, 2)), False, False)]))
 
 
 class SvdAlgorithm(enum.Enum):
-    """How `svd` is computed: by LAPACK's divide and conquer, which DEFAULT and QR mean, too."""
+    """The algorithm of `svd`; DEFAULT and QR, too, are LAPACK's divide and conquer."""
 
     DEFAULT = "default"
     QR = "QR"
@@ -292,7 +292,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     Args:
       full_matrices: whether U and V are square; otherwise they have as many columns as s has
         numbers.
-      compute_uv: whether U and V are wanted.
+      compute_uv: whether to return U and V.
       subset_by_index: None, or the whole range of singular values, from 0 to their number.
       algorithm: None, or one that a CPU has: not JACOBI or POLAR.
 
@@ -303,7 +303,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     Array([2., 1.], dtype=float32)
 
     Raises:
-      NotImplementedError: for a part of the singular values, and for another algorithm.
+      NotImplementedError: for a subset of the singular values, and for another algorithm.
       TypeError: for other than matrices.
     """
     x = as_value(x)

@@ -1,4 +1,4 @@
-"""Sums of NumPy arrays in short chains of additions: no number is rounded often, of however many.
+"""Sums of NumPy arrays in short chains of additions, which bound the rounding error.
 
 NumPy adds pairwise along the last axis alone.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: XLA's rewriting of reductions into trees.
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-CHAIN = 16      # additions in a row; what chains give is added up in the same manner
+CHAIN = 16      # additions in a row; the sums of chains are added up in the same manner
 STRETCH = 4096  # numbers that are added to as many others at once: they stay in the cache
-LONG = 256      # what a library of products is given to add up, where it does so in a row
+LONG = 256      # the longest sum left to a library of products, which adds up in one chain
 
 
 def total(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -39,7 +39,7 @@ def _around(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
 
 
 def _along(x: np.ndarray) -> np.ndarray:
-    """The sum along the axis in the middle: of `CHAIN` stretches of rows at a time."""
+    """The sum along the middle axis: `CHAIN` stretches of rows at a time."""
     outer, n, inner = x.shape
     while n > (CHAIN if inner > 1 else STRETCH):  # NumPy adds what is left pairwise
         rows = max(min(STRETCH // inner, n // CHAIN), 1)
@@ -63,7 +63,7 @@ def running(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _prefixes(x: np.ndarray) -> np.ndarray:
-    """Along the axis in the middle: of each chain alone, then what all chains before it gave."""
+    """Prefix sums along the middle axis: those of each chain, plus the sum of all chains before."""
     outer, n, inner = x.shape
     whole = n // CHAIN
     if not whole:

@@ -1,6 +1,6 @@
-"""Windows that slide over an array, and what is joined in them: pooling, and its way back.
+"""Windows that slide over an array, and reductions in them: pooling, and its transpose.
 
-Stands on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
+Builds on `reduce`, `slicing` and `sort`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/windowed_reductions.py`.
 """
 
@@ -13,35 +13,36 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
 from minijax.primitives import comparison, ad_util, sort
-from minijax.primitives.axes import Index, Outs, Shape, refuse, with_item
+from minijax.primitives.axes import Axes, Index, Outs, Shape, refuse, with_item
 from minijax.primitives.examples import grid, table
+from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
-                                      computed_in, extremum_of_nothing)
+                                      computed_in, extremum_identity, numpy_scalars)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 # ── Sizes ────────────────────────────────────────────────────────────────────────────────────
 
-def spanned(size: int, dilation: int) -> int:
-    """How many places a number of elements take when those between are left out."""
+def dilate_dim(size: int, dilation: int) -> int:
+    """The size of an axis whose elements are set `dilation` places apart."""
     return (size - 1) * dilation + 1 if size else 0
 
 
-def windows_that_fit(n: int, size: int, stride: int, dilation: int = 1) -> int:
-    """How many windows there are in n places."""
-    return max((n - spanned(size, dilation)) // stride + 1, 0)
+def stride_dim(n: int, size: int, stride: int, dilation: int = 1) -> int:
+    """How many windows fit into an axis of size n."""
+    return max((n - dilate_dim(size, dilation)) // stride + 1, 0)
 
 
 def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
                     window_strides: Sequence[int], padding: Any) -> list[tuple[int, int]]:
-    """How much to add before and after each axis: "SAME" gives as many windows as strides.
+    """The padding before and after each axis; with "SAME" one window begins at every stride.
 
     Args:
       in_shape, window_shape, window_strides: a number for each axis.
-      padding: "VALID", "SAME" or "SAME_LOWER"; of an odd number the last has one more before.
+      padding: "VALID", "SAME" or "SAME_LOWER", which puts the odd element before the axis.
 
     >>> padtype_to_pads((5, 5), (2, 3), (1, 1), "SAME")
     [(0, 1), (1, 1)]
@@ -58,12 +59,12 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
     if kind not in ("SAME", "SAME_LOWER"):
         raise RuntimeError("Unrecognized padding type: expected 'VALID', 'SAME', or "
                            f"'SAME_LOWER', got {padding}.")
-    found = []
+    pads = []
     for n, size, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        whole = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
-        less, more = whole // 2, whole - whole // 2
-        found.append((less, more) if kind == "SAME" else (more, less))
-    return found
+        total = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if kind == "SAME" else (more, less))
+    return pads
 
 
 def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, window_strides: Shape,
@@ -76,7 +77,7 @@ def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, wi
     """
     ones = (1,) * len(operand_shape)
     return tuple(
-        windows_that_fit(spanned(n, base) + sum(around), size, stride, dilation)
+        stride_dim(dilate_dim(n, base) + sum(around), size, stride, dilation)
         for n, size, stride, around, base, dilation in zip(
             operand_shape, window_dimensions, window_strides, padding, base_dilation or ones,
             window_dilation or ones, strict=True))
@@ -84,33 +85,26 @@ def reduce_window_shape_tuple(operand_shape: Shape, window_dimensions: Shape, wi
 
 # ── Every window, as new axes ────────────────────────────────────────────────────────────────
 
-def _windows_shape(x: ShapedArray, window_dimensions: Shape, window_strides: Shape,
+def _windows_shape(x: ShapedArray | np.ndarray, window_dimensions: Shape, window_strides: Shape,
                    window_dilation: Shape) -> Shape:
-    return tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
+    return tuple(map(stride_dim, x.shape, window_dimensions, window_strides,
                      window_dilation)) + window_dimensions
 
 
-def windows_impl(x: np.ndarray, window_dimensions: Shape, window_strides: Shape,
-                  window_dilation: Shape) -> np.ndarray:
-    counts = tuple(map(windows_that_fit, x.shape, window_dimensions, window_strides,
-                       window_dilation))
-    places = [np.arange(count)[:, None] * stride + np.arange(size) * dilation
-              for count, size, stride, dilation in zip(
-                  counts, window_dimensions, window_strides, window_dilation, strict=True)]
-    rank = x.ndim
-    return x[tuple(np.expand_dims(at, tuple({*range(2 * rank)} - {axis, rank + axis}))
-                   for axis, at in enumerate(places))] if rank else x
-
-
-def _windows_element(s: Any, index: Index, x: Any, window_dimensions: Shape, window_strides: Shape,
-                     window_dilation: Shape) -> Any:
-    rank = len(x.shape)
+def _windows_element(s: Any, index: Index, x: Callable[[Index], Any], window_dimensions: Shape,
+                     window_strides: Shape, window_dilation: Shape) -> Any:
+    rank = len(window_dimensions)
     return x(tuple(s.add(s.mul(i, stride), s.mul(k, dilation)) for i, k, stride, dilation in zip(
         index[:rank], index[rank:], window_strides, window_dilation, strict=True)))
 
 
+def windows_impl(x: np.ndarray, **params: Shape) -> np.ndarray:
+    index = np.ix_(*map(np.arange, _windows_shape(x, **params)))
+    return np.asarray(_windows_element(numpy_scalars(), index, x.__getitem__, **params))
+
+
 def _batch_windows(axis: Axis, args: list, dims: list, **params: Shape) -> Outs:
-    """The batch axis has windows of one element, whose axis is taken away."""
+    """The windows have one element along the batch axis; its window axis is squeezed out."""
     [x], [dim] = args, dims
     out = windows_p.bind(x, **{name: with_item(sizes, dim, 1) for name, sizes in params.items()})
     return [squeeze_p.bind(out, dimensions=(x.ndim + dim,))], [dim]
@@ -131,12 +125,12 @@ windows_p = ad_util.rearrangement(
     examples=_WINDOWS)
 
 
-# ── The way back: elements of windows that lie over each other are added up ──────────────────
+# ── The transpose: overlapping elements of windows are added up ──────────────────────────────
 
 def _overlap_type(x: ShapedArray, shape: Shape, **params: Shape) -> list[ShapedArray]:
     whole = x.update(shape=shape)
     refuse((x.shape != _windows_shape(whole, **params),
-            f"windows of shape {x.shape} do not lie over an array of shape {shape}"))
+            f"windows of shape {x.shape} do not cover an array of shape {shape}"))
     return [whole]
 
 
@@ -145,7 +139,7 @@ def _overlap_impl(x: np.ndarray, shape: Shape, window_dimensions: Shape, window_
     rank = len(shape)
     out = np.zeros(shape, computed_in(x.dtype))
     for offset in np.ndindex(window_dimensions):
-        there = tuple(np.s_[k * dilation:k * dilation + spanned(count, stride):stride]
+        there = tuple(np.s_[k * dilation:k * dilation + dilate_dim(count, stride):stride]
                       for k, dilation, count, stride in zip(
                           offset, window_dilation, x.shape[:rank], window_strides, strict=True))
         last: Any = (..., *offset)
@@ -196,9 +190,9 @@ overlap_p = Primitive(
     examples=_overlap_examples)
 
 
-def in_windows(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
+def windows_of(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, **params: Shape
                ) -> Array:
-    """Every window of an array with a value around it and between its elements."""
+    """Every window of an array that is padded with a value around and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     if any(map(any, config)):
         value = value if isinstance(value, Array) else ad_util.constant(value, x)
@@ -209,12 +203,13 @@ def in_windows(x: Array, value: Any, *, padding: Padding, base_dilation: Shape, 
 # ── Sums and extrema in windows ──────────────────────────────────────────────────────────────
 
 def check_windows(rank: int, sizes: dict[str, Any]) -> None:
-    for name, given in sizes.items():
-        refuse((len(given) != rank, f"reduce_window {name} must have one entry for each of the "
-                                    f"{rank} axes of the operand, got {given}."), error=ValueError)
-        refuse((name != "padding" and any(n < 1 for n in given),
+    for name, entries in sizes.items():
+        refuse((len(entries) != rank,
+                f"reduce_window {name} must have one entry for each of the {rank} axes of the "
+                f"operand, got {entries}."), error=ValueError)
+        refuse((name != "padding" and any(n < 1 for n in entries),
                 f"reduce_window {name} must have every element be strictly positive, got "
-                f"{given}."))
+                f"{entries}."))
 
 
 def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
@@ -229,23 +224,23 @@ def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
 
 @ForPrimitive
 def _batch_pooled(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-    args = [ad_util.batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    args = [ad_util.batch_to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
     more = {name: ((0, 0) if name == "padding" else 1, *sizes) if isinstance(sizes, tuple)
             else sizes for name, sizes in params.items()}
     return [p.bind(*args, **more)], [0]
 
 
-def surrounded(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
-    """A value around an array and between its elements."""
+def pad_array(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape) -> np.ndarray:
+    """An array padded with a value around and between its elements."""
     config = tuple((*around, base - 1) for around, base in zip(padding, base_dilation, strict=True))
     [out] = pad_p.impl(x, np.asarray(value, x.dtype), config)
     return out
 
 
-def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
-              padding: Padding, base_dilation: Shape, window_dilation: Shape
-              ) -> tuple[Any, list]:
-    """The place that an element of a window has in the array, and whether it has one."""
+def window_position(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
+                    padding: Padding, base_dilation: Shape, window_dilation: Shape
+                    ) -> tuple[Any, list]:
+    """The array's index of an element of a window, and whether it lies inside the array."""
     inside, places = s.const(True, np.bool_), []
     for i, k, n, stride, (before, after), base, dilation in zip(
             index, offset, shape, window_strides, padding, base_dilation, window_dilation,
@@ -254,7 +249,7 @@ def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides:
         if before > 0:
             inside = s.and_(inside, s.ge(place, 0))
         if after > 0:
-            inside = s.and_(inside, s.lt(place, spanned(n, base)))
+            inside = s.and_(inside, s.lt(place, dilate_dim(n, base)))
         if base != 1:
             inside = s.and_(inside, s.eq(s.rem(place, base), 0))
             place = s.div(place, base)
@@ -262,34 +257,33 @@ def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides:
     return inside, places
 
 
-def _inner(rank: int) -> tuple[int, ...]:
+def _window_axes(rank: int) -> Axes:
     return tuple(range(rank, 2 * rank))
 
 
-def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, accepts: tuple,
+def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *, accepts: tuple,
              jvp: Any, transpose: Any, kinds: Sequence[Any], dilated: Sequence[Any]) -> Primitive:
-    """A primitive that joins the elements of each window; what lies outside changes nothing.
+    """A primitive that reduces each window; padding is the identity of the operation.
 
     Args:
-      op, join: the operation by its name, and NumPy's.
-      identity: what changes nothing in a dtype.
+      op, reduce: the scalar operation by its name, and NumPy's reduction.
+      identity: the identity of the operation in a dtype.
     """
     def impl(x: np.ndarray, *, padding: Padding, base_dilation: Shape, **params: Shape) -> list:
         wide = computed_in(x.dtype)
-        found = windows_impl(surrounded(
-            x.astype(wide), identity(x.dtype), padding, base_dilation), **params)
-        return [join(found, _inner(x.ndim)).astype(x.dtype)]
+        padded = pad_array(x.astype(wide), identity(x.dtype), padding, base_dilation)
+        return [reduce(windows_impl(padded, **params), _window_axes(x.ndim)).astype(x.dtype)]
 
     def element(s: Any, index: Index, x: Any, *, window_dimensions: Shape, window_strides: Shape,
                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Reduction:
         wide = computed_in(x.dtype)
 
         def term(*offset: Any) -> Any:
-            inside, places = places_in(s, index, offset, x.shape, window_strides, padding,
-                                       base_dilation, window_dilation)
+            inside, places = window_position(s, index, offset, x.shape, window_strides, padding,
+                                             base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
                             lambda: s.const(identity(x.dtype), wide))
-        return Reduction(op, wide, window_dimensions, term, lambda found: s.convert(found, x.dtype))
+        return Reduction(op, wide, window_dimensions, term, lambda total: s.convert(total, x.dtype))
 
     examples = table(
         "window_dimensions window_strides padding base_dilation window_dilation",
@@ -302,104 +296,74 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
                      transpose=transpose, batch=_batch_pooled, element=element, examples=examples)
 
 
-def _spread_back(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
-                 padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
-    """What the elements of a window had in its sum: sums of cotangents, in windows again."""
-    around = []
+def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
+                          padding: Padding, base_dilation: Shape, window_dilation: Shape) -> Array:
+    """The sum of the cotangents of all windows that hold an element: a windowed sum again."""
+    pads = []
     for n, count, size, stride, (before, _), base, dilation in zip(
             x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
             window_dilation, strict=True):
-        reach = spanned(size, dilation) - 1
+        reach = dilate_dim(size, dilation) - 1
         first = reach - before
-        around.append((first, spanned(n, base) + reach - spanned(count, stride) - first))
+        pads.append((first, dilate_dim(n, base) + reach - dilate_dim(count, stride) - first))
     return reduce_window_sum_p.bind(
         ct, window_dimensions=window_dimensions, window_strides=base_dilation,
-        padding=tuple(around), base_dilation=window_strides, window_dilation=window_dilation)
+        padding=tuple(pads), base_dilation=window_strides, window_dilation=window_dilation)
 
 
 reduce_window_sum_p = _pooling(
     "reduce_window_sum", "add", np.sum, lambda dtype: 0, accepts=NUMBER, jvp=ad_util.linear(0),
-    transpose=ad_util.transposed(_spread_back),
+    transpose=ad_util.transposed(_window_sum_cotangent),
     kinds=[np.float32, np.int32, np.float16], dilated=[np.float64, np.int32])
 
 
-lowest, highest = (functools.partial(extremum_of_nothing, op) for op in ("max", "min"))
+lowest, highest = (functools.partial(extremum_identity, op) for op in ("max", "min"))
 
 
-# ── Where the extremum of a window stands, and what stands there in another array ────────────
+# ── The position of each window's extremum, and the elements of another array there ──────────
 
-def _first(operand: Array, select_prim: Primitive, padding: Padding, base_dilation: Shape,
-           **params: Shape) -> Array:
+def _is_first_extremum(operand: Array, select_prim: Primitive, padding: Padding,
+                       base_dilation: Shape, **params: Shape) -> Array:
     """For every element of every window whether it is the first extremum."""
-    name, outside = (("argmax", lowest) if select_prim is comparison.ge_p else ("argmin", highest))
+    arg_p, identity = ((sort.argmax_p, lowest) if select_prim is comparison.ge_p else
+                       (sort.argmin_p, highest))
     rank = operand.ndim
-    found = in_windows(operand, outside(operand.dtype), padding=padding,
-                       base_dilation=base_dilation, **params)
-    flat = ad_util.reshaped(found, (*found.shape[:rank], math.prod(found.shape[rank:])))
-    place = getattr(sort, f"{name}_p").bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
-    every = broadcasted_iota(np.int32, flat.shape, rank)
-    same = comparison.eq(every, ad_util.spread(place, range(rank), flat.shape))
-    return ad_util.reshaped(same, found.shape)
+    windows = windows_of(operand, identity(operand.dtype), padding=padding,
+                         base_dilation=base_dilation, **params)
+    flat = ad_util.reshaped(windows, (*windows.shape[:rank], math.prod(windows.shape[rank:])))
+    first = arg_p.bind(flat, axes=(rank,), index_dtype=np.dtype(np.int32))
+    is_first = comparison.eq(broadcasted_iota(np.int32, flat.shape, rank),
+                             ad_util.broadcast_at(first, range(rank), flat.shape))
+    return ad_util.reshaped(is_first, windows.shape)
 
 
 def _gather_program(tangents: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
                     base_dilation: Shape, **params: Shape) -> Array:
-    inside = _first(operand, select_prim, padding, base_dilation, **params)
-    values = in_windows(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
-    kept = comparison.select(inside, values, ad_util.filled(0, values))
-    return ad_util.reduce_sum_p.bind(kept, axes=_inner(operand.ndim))
+    is_first = _is_first_extremum(operand, select_prim, padding, base_dilation, **params)
+    values = windows_of(tangents, 0, padding=padding, base_dilation=base_dilation, **params)
+    selected = comparison.select(is_first, values, ad_util.filled(0, values))
+    return ad_util.reduce_sum_p.bind(selected, axes=_window_axes(operand.ndim))
 
 
 def _scatter_program(source: Array, operand: Array, *, select_prim: Primitive, padding: Padding,
                      **params: Shape) -> Array:
     ones = (1,) * operand.ndim
     params = {**params, "window_dilation": ones}
-    inside = _first(operand, select_prim, padding, ones, **params)
-    values = ad_util.spread(source, range(source.ndim), inside.shape)
-    kept = comparison.select(inside, values, ad_util.filled(0, values))
-    whole = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
-    back = overlap_p.bind(kept, shape=whole, **params)
-    return pad_p.bind(back, ad_util.constant(0, back), padding_config=tuple(
+    is_first = _is_first_extremum(operand, select_prim, padding, ones, **params)
+    values = ad_util.broadcast_at(source, range(source.ndim), is_first.shape)
+    selected = comparison.select(is_first, values, ad_util.filled(0, values))
+    shape = tuple(n + sum(around) for n, around in zip(operand.shape, padding, strict=True))
+    padded = overlap_p.bind(selected, shape=shape, **params)
+    return pad_p.bind(padded, ad_util.constant(0, padded), padding_config=tuple(
         (-before, -after, 0) for before, after in padding))
-
-
-def _which(x: np.ndarray, select_prim: Primitive, padding: Padding, base_dilation: Shape,
-           **params: Shape) -> np.ndarray:
-    rank, is_max = x.ndim, select_prim is comparison.ge_p
-    found = windows_impl(surrounded(
-        x.astype(computed_in(x.dtype)), (lowest if is_max else highest)(x.dtype), padding,
-        base_dilation), **params)
-    flat = found.reshape(*found.shape[:rank], math.prod(found.shape[rank:]))
-    place = (np.argmax if is_max else np.argmin)(flat, rank)
-    return (np.arange(flat.shape[-1]) == place[..., None]).reshape(found.shape)
-
-
-def _gather_impl(t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
-                 base_dilation: Shape, **params: Shape) -> list[np.ndarray]:
-    values = windows_impl(surrounded(t.astype(computed_in(t.dtype)), 0, padding, base_dilation),
-                          **params)
-    inside = _which(x, select_prim, padding, base_dilation, **params)
-    return [np.where(inside, values, 0).sum(_inner(x.ndim), dtype=values.dtype).astype(t.dtype)]
-
-
-def _scatter_impl(source: np.ndarray, x: np.ndarray, *, select_prim: Primitive, padding: Padding,
-                  **params: Shape) -> list[np.ndarray]:
-    ones = (1,) * x.ndim
-    params = {**params, "window_dilation": ones}
-    inside = _which(x, select_prim, padding, ones, **params)
-    kept = np.where(inside, np.expand_dims(source, _inner(x.ndim)), source.dtype.type(0))
-    [back] = _overlap_impl(kept, tuple(
-        n + sum(around) for n, around in zip(x.shape, padding, strict=True)), **params)
-    inverse = tuple((-before, -after) for before, after in padding)
-    return [surrounded(back, 0, inverse, (1,) * x.ndim)]
 
 
 def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **sizes: Any
                   ) -> list[ShapedArray]:
     check_dtypes(select_prim.name, [x], [ORDERED])
-    wanted = reduce_window_shape_tuple(x.shape, **sizes)
-    refuse((source.shape != wanted, "select_and_scatter_add takes one element for each window, "
-                                    f"{wanted}, but the source has shape {source.shape}"))
+    shape = reduce_window_shape_tuple(x.shape, **sizes)
+    refuse((source.shape != shape, "select_and_scatter_add takes one element for each window, "
+                                   f"{shape}, but the source has shape {source.shape}"))
     return [source.update(shape=x.shape, weak_type=source.weak_type and x.weak_type)]
 
 
@@ -418,22 +382,22 @@ def _scatter_cotangent(ct: Array, source: Any, x: Array, **params: Any) -> Array
 
 
 def _selected_examples(scatter: bool) -> list[Example]:
-    found = []
+    cases = []
     for prim in (comparison.ge_p, comparison.le_p):
         for size, stride, around in [((2, 3), (2, 1), ((0, 0), (1, 1))),
                                      ((2, 2), (2, 2), ((0, 1), (1, 0)))]:
             x = np.sin(7 * np.arange(20, dtype=np.float32)).reshape(4, 5)
             source = grid(*reduce_window_shape_tuple(x.shape, size, stride, around))
             ones = {} if scatter else {"base_dilation": (1, 1), "window_dilation": (1, 1)}
-            found.append(Example((source if scatter else grid(4, 5), x), {
+            cases.append(Example((source if scatter else grid(4, 5), x), {
                 "select_prim": prim, "window_dimensions": size, "window_strides": stride,
                 "padding": around, **ones}))
-    return found
+    return cases
 
 
 select_and_gather_add_p = Primitive(
     "select_and_gather_add",
-    impl=_gather_impl,
+    impl=by_program(_gather_program),
     abstract_eval=_pooled_type("select_and_gather_add", ORDERED),
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_gather_cotangent),
@@ -443,7 +407,7 @@ select_and_gather_add_p = Primitive(
 
 select_and_scatter_add_p = Primitive(
     "select_and_scatter_add",
-    impl=_scatter_impl,
+    impl=by_program(_scatter_program),
     abstract_eval=_scatter_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_scatter_cotangent),

@@ -1,6 +1,6 @@
-"""Windows at computed places: which axes mean what, what is done outside, where places are.
+"""Windows at computed places: dimension numbers, modes out of bounds, indices of elements.
 
-Stands on `axes`; `gather` reads through windows, `scatter` writes.  Chapter 14, *Out-of-bounds
+Builds on `axes`; gathers read windows, scatters write them.  Chapter 14, *Out-of-bounds
 indexing*.  In JAX: `jax/_src/lax/slicing.py`.
 """
 
@@ -14,22 +14,22 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import ShapedArray
-from minijax.primitives.axes import Index, Shape, above, as_int64, refuse, without
+from minijax.primitives.axes import Index, Shape, batched_axes, as_int64, refuse, without
 from minijax.primitives.slots import check_same_dtypes, numpy_scalars
 
 
-# ── What the axes mean, and what is done outside ─────────────────────────────────────────────
+# ── Dimension numbers and modes ──────────────────────────────────────────────────────────────
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of a gather mean what.
+    """The roles of the axes of a gather.
 
-    Every vector along the last axis of the indices is the corner of a window of the operand.
+    Every vector along the last axis of the indices is the first corner of a window of the operand.
 
     Args:
-      offset_dims: the axes of the result that walk inside a window.
+      offset_dims: the axes of the result that run within a window.
       collapsed_slice_dims: the axes of the operand, of window size one, missing in the result.
-      start_index_map: the axis of the operand that each component of an index vector is for.
-      operand_batching_dims: axes of the operand that are walked together with …
+      start_index_map: the axis of the operand that each component of an index vector indexes.
+      operand_batching_dims: batch axes of the operand, paired with …
       start_indices_batching_dims: … these axes of the indices.
     """
 
@@ -41,13 +41,13 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of a scatter mean what: those of the gather that reads where it writes.
+    """The roles of the axes of a scatter: those of the gather that reads the same elements.
 
     Args:
-      update_window_dims: the axes of the updates that walk inside a window.
+      update_window_dims: the axes of the updates that run within a window.
       inserted_window_dims: the axes of the operand, of window size one, missing in the updates.
-      scatter_dims_to_operand_dims: the operand's axis that each index component is for.
-      operand_batching_dims: axes of the operand that are walked together with …
+      scatter_dims_to_operand_dims: the operand's axis that each index component indexes.
+      operand_batching_dims: batch axes of the operand, paired with …
       scatter_indices_batching_dims: … these axes of the indices.
     """
 
@@ -61,28 +61,28 @@ class ScatterDimensionNumbers(NamedTuple):
 Numbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
 
-def batched_numbers(dnums: Numbers, operand_too: bool, indices_too: bool) -> Numbers:
-    """The numbers once the result has a batch axis in front; so have operand and indices, or not.
+def batched_numbers(dnums: Numbers, operand_batched: bool, indices_batched: bool) -> Numbers:
+    """The numbers for a result with a leading batch axis, which operand or indices have, too.
 
-    The same places of all operands are a window over the whole batch; of one operand for all,
-    the batch is one more axis of the indices.
+    Indices shared by all operands give a window over the whole batch; an operand shared by all
+    indices gives one more axis of the indices.
     """
     window, hidden, components, batching, paired = (
-        above(dims, 0) if too else tuple(dims) for dims, too in zip(
-            dnums, (True, operand_too, operand_too, operand_too, indices_too), strict=True))
-    if operand_too and indices_too:
+        batched_axes(dims, 0) if is_batched else tuple(dims) for dims, is_batched in zip(
+            dnums, (True, *[operand_batched] * 3, indices_batched), strict=True))
+    if operand_batched and indices_batched:
         batching, paired = (0, *batching), (0, *paired)
-    elif operand_too:
+    elif operand_batched:
         window = (0, *window)
     return type(dnums)(window, hidden, components, batching, paired)
 
 
 class GatherScatterMode(enum.Enum):
-    """What to do with windows that are not inside the operand.
+    """What to do with windows that are out of bounds.
 
-    CLIP moves them inside; FILL_OR_DROP reads a fill value, or writes nothing;
-    PROMISE_IN_BOUNDS is the caller's word that there are none: should it be broken, reads are
-    moved inside and writes dropped, and no memory outside the operand is touched.
+    CLIP moves them inside; FILL_OR_DROP reads a fill value, or drops the update;
+    PROMISE_IN_BOUNDS is the caller's promise that there are none: if it is broken, reads are
+    moved inside and updates dropped, and no memory outside the operand is accessed.
     """
 
     CLIP = enum.auto()
@@ -110,11 +110,11 @@ class GatherScatterMode(enum.Enum):
 
 def place_of(s: Any, dnums: Numbers, shape: Shape, sizes: Shape, indices: Callable[[Index], Any],
              index: Index) -> tuple[Index, Any]:
-    """The place in an operand of this shape that an index of the result (or updates) leads to.
+    """The operand's index for an index of the result (or of the updates), and whether in bounds.
 
-    Along an axis it is where the window starts plus how far inside we are.  A window that sticks
-    out is moved inside; the second value says that it was there already.  `s` are the operations
-    on scalars: compiled code emits them, and the meaning runs them over whole arrays.
+    Along an axis it is the start of the window plus the offset within it.  A window out of bounds
+    is moved inside.  `s` are the operations on scalars: compiled code emits them, and the meaning
+    runs them over whole arrays.
     """
     window, hidden, components, batching, paired = dnums
     vector = tuple(i for d, i in enumerate(index) if d not in window)
@@ -142,10 +142,10 @@ def places_of(dnums: Numbers, shape: Shape, sizes: Shape, indices: np.ndarray, r
     """The same for all elements of the result at once, in arrays that broadcast to its shape."""
     window, paired = dnums[0], dnums[4]
     vectors = [1 if d in window else n for d, n in enumerate(result)]
-    asked_for = [n if d in window or paired else 1 for d, n in enumerate(result)]
+    extents = [n if d in window or paired else 1 for d, n in enumerate(result)]
     return place_of(numpy_scalars(), dnums, shape, sizes,
                     lambda vector: indices[..., vector[-1]].reshape(vectors),
-                    np.ix_(*map(np.arange, asked_for)))
+                    np.ix_(*map(np.arange, extents)))
 
 
 def gathered_shape(dnums: Numbers, sizes: Shape, indices: Shape) -> Shape:
@@ -165,14 +165,14 @@ def window_sizes(dnums: Numbers, shape: Shape, updates: Shape) -> Shape:
 
 
 def whole_axes(dnums: Numbers, shape: Shape, sizes: Shape, rank: int) -> int:
-    """How many of an operand's last axes each window has whole, as the last axes of the result.
+    """The number of the operand's last axes that each window spans, as the last of the result.
 
-    What lies along them moves in one piece.
+    Elements along them are copied as one block.
     """
     window, hidden, components, batching, _ = dnums
-    walked = set(range(len(shape))) - {*hidden, *components, *batching}
+    spanned = set(range(len(shape))) - {*hidden, *components, *batching}
     count = 0
-    while (len(shape) - 1 - count in walked and rank - 1 - count in window
+    while (len(shape) - 1 - count in spanned and rank - 1 - count in window
             and sizes[-1 - count] == shape[-1 - count]):
         count += 1
     return count
@@ -182,7 +182,7 @@ def whole_axes(dnums: Numbers, shape: Shape, sizes: Shape, rank: int) -> int:
 
 def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers,
                    *of_scatter: tuple[bool, str]) -> None:
-    """Refuse axes that are not different, in order and there, or do not fit each other."""
+    """Refuse axes that are out of bounds, repeated or unsorted, or do not fit each other."""
     names, (window, _, components, batching, paired) = dnums._fields, dnums
     last = indices.ndim - 1
     refuse((not dtypes.issubdtype(indices.dtype, np.integer),
@@ -257,9 +257,9 @@ def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
               f"corresponding dimensions of operand. For dimension {d}, updates bound is "
               f"{updates.shape[d]}, operand bound is {bound}.")
              for d, bound in zip(window, bounds, strict=True)))
-    walked = without(range(updates.ndim), window)
+    outer = without(range(updates.ndim), window)
     refuse(*((updates.shape[d] != bound,
               "Bounds of the scatter dimensions of updates must be the same as the bounds of "
               f"the corresponding dimensions of scatter indices. For scatter dimension {d}, "
               f"updates bound is {updates.shape[d]}, indices bound is {bound}.")
-             for d, bound in zip(walked, indices.shape[:-1], strict=True)))
+             for d, bound in zip(outer, indices.shape[:-1], strict=True)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, errors
 from minijax.core import Array, as_value
-from minijax.primitives.checks import Number, Report, check_within, tell
+from minijax.primitives.checks import Number, Report, check_within, report_outside
 from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
 from minijax.util.source_info import SourceInfo, user_frame
@@ -212,4 +212,4 @@ def check_cast(x: Any, dtype: Any, numbers: bool = False) -> None:
     if held is not None and isinstance(x, Array):
         check_within(x, *held, cast)
     elif held is not None:
-        tell(np.asarray(x), **held._asdict(), report=cast)
+        report_outside(np.asarray(x), **held._asdict(), report=cast)

@@ -41,7 +41,7 @@ def test_philox_gives_the_known_answers(counter, key, expected):
 
 
 def test_philox_refuses_what_are_no_words():
-    with pytest.raises(TypeError, match="philox4x32 must get six arrays of uint32"):
+    with pytest.raises(TypeError, match="Arguments to philox4x32 must have uint32 type"):
         philox4x32(*[np.uint8(0)] * 6)
 
 

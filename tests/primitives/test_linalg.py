@@ -9,7 +9,7 @@ import pytest
 
 import minijax
 from minijax import config, lax
-from minijax.primitives.linalg import spread_out, symmetric
+from minijax.primitives.linalg import nonsingular, symmetric
 
 CHOLESKY, EIGH = lax.linalg.cholesky_p, lax.linalg.eigh_p
 
@@ -63,8 +63,8 @@ def test_the_jvp_is_the_slope_along_symmetric_changes(p, params):
 def test_solutions_solve(shape, flags):
     left_side, lower, transpose_a, unit_diagonal = flags
     size = shape[-2]
-    a = spread_out(*shape[:-2], size, size) + size * np.eye(size)
-    b = spread_out(*shape) if left_side else spread_out(*shape).swapaxes(-1, -2).copy()
+    a = nonsingular(*shape[:-2], size, size) + size * np.eye(size)
+    b = nonsingular(*shape) if left_side else nonsingular(*shape).swapaxes(-1, -2).copy()
     t = np.tril(a) if lower else np.triu(a)
     t = t * (1 - np.eye(size)) + np.eye(size) if unit_diagonal else t
     scale = np.abs(t).sum(-1).max()

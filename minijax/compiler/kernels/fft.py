@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.primitives.lengths import LONGEST, goes_in_steps, prime_factors
+from minijax.primitives.smooth_lengths import LONGEST, is_smooth, prime_factors
 from minijax.primitives.slots import nest
 
 from .. import cpu
@@ -119,7 +119,7 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Transform many rows of n numbers."""
-    if not goes_in_steps(n):
+    if not is_smooth(n):
         _by_convolution(b, rows, n, of, dtype)
     elif n > LONGEST:
         _by_columns(b, rows, n, of, dtype)

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import extremum_of_nothing
+from minijax.primitives.slots import extremum_identity
 
 from ..arithmetic import Arithmetic
-from ..loops import (
-    INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load, Operand,
-    Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed, touched, walk, with_bodies,
-)
+from ..loops import (INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load,
+                     Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed,
+                     touched, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest
 
@@ -373,7 +372,7 @@ class ThreadBlock:
 def _identity(op: str, dtype: np.dtype) -> Any:
     """The identity element of an operation."""
     if op in ("min", "max"):
-        return extremum_of_nothing(op, dtype)
+        return extremum_identity(op, dtype)
     if op == "and":
         return True if dtype == BOOL else -1
     return {"mul": 1}.get(op, 0)

@@ -1,6 +1,6 @@
-"""Complex numbers as pairs of real ones: what each operation on them does to their parts.
+"""Complex arithmetic in real arithmetic: the formulas of real and imaginary parts.
 
-Stands on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
+Builds on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
 Chapter 22.  In XLA: the elemental emitter of complex operations.
 """
 
@@ -31,7 +31,7 @@ from minijax.core.tracing import stage
 
 @dataclass(frozen=True)
 class Pair:
-    """The real and the imaginary parts of complex numbers, and their arithmetic."""
+    """The real and imaginary parts of complex numbers, and their arithmetic."""
 
     re: Any
     im: Any
@@ -63,12 +63,12 @@ class Pair:
         return Pair(self.im, -self.re)
 
     def like(self, x: complex) -> Pair:
-        """A number, as many times."""
+        """One number, of the same shape and dtype."""
         return Pair(filled(x.real, self.re), filled(x.imag, self.re))
 
 
-def each_of(z: Any, f: Callable[[Any], Any]) -> Any:
-    """What f makes of both parts, or of what is real."""
+def map_parts(z: Any, f: Callable[[Any], Any]) -> Any:
+    """f of both parts, or of a real number."""
     return Pair(f(z.re), f(z.im)) if isinstance(z, Pair) else f(z)
 
 
@@ -77,7 +77,7 @@ def as_pair(z: Any) -> Pair:
 
 
 def where(test: Any, x: Any, y: Any) -> Any:
-    """x where a test holds, else y: pairs, or numbers and bare constants."""
+    """x where a test holds, else y: pairs, or arrays and Python numbers."""
     if isinstance(x, Pair):
         return Pair(where(test, x.re, y.re), where(test, x.im, y.im))
     like = x if isinstance(x, Array) else y
@@ -85,12 +85,12 @@ def where(test: Any, x: Any, y: Any) -> Any:
 
 
 def copysign(x: Any, y: Any) -> Any:
-    """The size of x with the sign of y, which may be that of a zero."""
+    """The absolute value of x with the sign of y, even of a zero."""
     word = np.dtype(f"i{y.dtype.itemsize}")
     return where(bitcast_convert_type_p.bind(y, new_dtype=word) < 0, -abs(x), abs(x))
 
 
-# ── Infinite ones, and quotients ─────────────────────────────────────────────────────────────
+# ── Infinities and quotients ─────────────────────────────────────────────────────────────────
 
 def is_infinite(z: Any) -> Any:
     """Whether it is infinite, or one of its parts is."""
@@ -99,41 +99,41 @@ def is_infinite(z: Any) -> Any:
 
 def infinities(z: Pair) -> Pair:
     """1 for an infinite part, 0 for another, with its sign."""
-    return each_of(z, lambda x: copysign(where(is_infinite(x), 1, filled(0, x)), x))
+    return map_parts(z, lambda x: copysign(where(is_infinite(x), 1, filled(0, x)), x))
 
 
 def finite(z: Pair) -> Pair:
-    """A large number for an infinite one: it has the same angle."""
+    """A large number of the same angle for an infinite one."""
     most = np.finfo(z.re.dtype).max / 4
-    return where(is_infinite(z), each_of(infinities(z), lambda x: x * most), z)
+    return where(is_infinite(z), map_parts(infinities(z), lambda x: x * most), z)
 
 
 def quotient(z: Pair, w: Pair) -> Pair:
-    """Smith's, and C's annex G where only one of both is infinite, or w is zero.
+    """Smith's formula, and C's annex G where only one of both is infinite, or w is zero.
 
-    Where the imaginary part of w is larger, both are divided by i before.
+    Where the imaginary part of w is larger, both are divided by i first.
     """
-    aside = abs(w.re) < abs(w.im)
-    above, below = where(aside, z.over_i(), z), where(aside, w.over_i(), w)
-    nothing = (below.re == 0) & (below.im == 0)
-    ratio = where(nothing, 0, below.im / below.re)
-    scale = 1 / where(nothing, below.re, below.re + below.im * ratio)
-    found = Pair((above.re + where(nothing, 0, above.im * ratio)) * scale,
-                 (above.im - where(nothing, 0, above.re * ratio)) * scale)
-    lost = (found.re != found.re) & (found.im != found.im)
+    swapped = abs(w.re) < abs(w.im)
+    numerator, divisor = where(swapped, z.over_i(), z), where(swapped, w.over_i(), w)
+    is_zero = (divisor.re == 0) & (divisor.im == 0)
+    ratio = where(is_zero, 0, divisor.im / divisor.re)
+    scale = 1 / where(is_zero, divisor.re, divisor.re + divisor.im * ratio)
+    out = Pair((numerator.re + where(is_zero, 0, numerator.im * ratio)) * scale,
+               (numerator.im - where(is_zero, 0, numerator.re * ratio)) * scale)
+    is_nan = (out.re != out.re) & (out.im != out.im)
     for case, limit, direction in (
             (is_infinite(z) & ~is_infinite(w), np.inf, infinities(z) * w.conj()),
             (is_infinite(w) & ~is_infinite(z), 0, z * infinities(w).conj())):
-        found = where(lost & case, Pair(direction.re * limit, direction.im * limit), found)
-    return found
+        out = where(is_nan & case, Pair(direction.re * limit, direction.im * limit), out)
+    return out
 
 
-# ── Sizes and powers ─────────────────────────────────────────────────────────────────────────
+# ── Absolute values, roots and powers ────────────────────────────────────────────────────────
 
-def moderating(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
-               ) -> Callable[[int], Any]:
-    """Powers of two, of the 6th by which x and y are multiplied their squares stay in range; of
-    the -6th what was multiplied comes back, of the -3rd its root.  `of` may give their logarithm.
+def scaling(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
+            ) -> Callable[[int], Any]:
+    """Powers of two: times the 6th, x and y have squares in range; the -6th undoes it, and the
+    -3rd does so for a root of what was scaled.  `of` may give their logarithm.
     """
     large, k = algebra.max(abs(x), abs(y)), np.finfo(x.dtype).maxexp // 8
     huge, tiny = large > 2. ** (3 * k), large < 2. ** (-3 * k)
@@ -142,19 +142,19 @@ def moderating(x: Any, y: Any, of: Callable[[int], float] = lambda n: 2. ** n
 
 def size(z: Pair) -> Any:
     """The absolute value; nan where a part is."""
-    power = moderating(z.re, z.im)
+    power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
     return algebra.sqrt(x * x + y * y) * power(-6)
 
 
 def sign(z: Pair) -> Pair:
     length = size(z)
-    return where((z.re == 0) & (z.im == 0), z, each_of(z, lambda x: x / length))
+    return where((z.re == 0) & (z.im == 0), z, map_parts(z, lambda x: x / length))
 
 
 def root(z: Pair) -> Pair:
     """The square root in the right half-plane; the imaginary part keeps its sign."""
-    power = moderating(z.re, z.im)
+    power = scaling(z.re, z.im)
     x, y = abs(z.re) * power(6), abs(z.im) * power(6)
     large = algebra.sqrt((algebra.sqrt(x * x + y * y) + x) * .5)
     small = where((y == large) & (large + large == large), y, y / (large + large))
@@ -164,13 +164,13 @@ def root(z: Pair) -> Pair:
 
 def sqrt(z: Pair) -> Pair:
     """The root; of a real number without the sign of an imaginary zero."""
-    found = root(z)
-    return Pair(found.re, where(z.im == 0, abs(found.im), found.im))
+    w = root(z)
+    return Pair(w.re, where(z.im == 0, abs(w.im), w.im))
 
 
 def integer_pow(z: Pair, y: int) -> Pair:
-    found = algebra.product_of_equals(z, abs(y)) if y else z.like(1)
-    return found if y >= 0 else z.like(1) / found
+    positive = algebra.power_by_squaring(z, abs(y)) if y else z.like(1)
+    return positive if y >= 0 else z.like(1) / positive
 
 
 def power(z: Pair, w: Any) -> Pair:
@@ -186,18 +186,18 @@ def square(z: Pair) -> Pair:
 
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
-def at_angle(x: Any, y: Any, angle: Any) -> Pair:
-    """x times its cosine and y times its sine, which is zero at zero even if y is infinite."""
+def on_ellipse(x: Any, y: Any, angle: Any) -> Pair:
+    """x times the cosine and y times the sine, which is zero at zero even if y is infinite."""
     return Pair(x * analytic.cos(angle), where(angle == 0, angle, y * analytic.sin(angle)))
 
 
 def exp(z: Pair) -> Pair:
-    """In two factors, where the first alone would overflow."""
+    """In two factors, where one alone would overflow."""
     k = np.finfo(z.re.dtype).maxexp // 2
     large = z.re > k
-    grown = analytic.exp(where(large, z.re - k, z.re))
+    length = analytic.exp(where(large, z.re - k, z.re))
     rest = where(large, math.exp(k), filled(1, z.re))
-    return each_of(at_angle(grown, grown, z.im), lambda x: x * rest)
+    return map_parts(on_ellipse(length, length, z.im), lambda x: x * rest)
 
 
 def expm1(z: Pair) -> Pair:
@@ -205,13 +205,14 @@ def expm1(z: Pair) -> Pair:
     return Pair(analytic.expm1(z.re) * analytic.cos(z.im) - 2 * half * half, exp(z).im)
 
 
-def log_of(z: Pair, near: Any, more: Any) -> Pair:
-    """The logarithm; near one that of the size is small, and comes from its square less one."""
-    power = moderating(z.re, z.im)
+def log_of(z: Pair, near_one: Any, square_less_one: Any) -> Pair:
+    """The logarithm; where the absolute value is near one, from its square less one."""
+    power = scaling(z.re, z.im)
     x, y = z.re * power(6), z.im * power(6)
-    back = moderating(z.re, z.im, lambda n: n * math.log(2))(-6)
+    back = scaling(z.re, z.im, lambda n: n * math.log(2))(-6)
     far = analytic.log(x * x + y * y) * .5 + back
-    return Pair(where(near, analytic.log1p(more) * .5, far), analytic.atan2(z.im, z.re))
+    near = analytic.log1p(square_less_one) * .5
+    return Pair(where(near_one, near, far), analytic.atan2(z.im, z.re))
 
 
 def log(z: Pair) -> Pair:
@@ -228,12 +229,12 @@ def log1p(z: Pair) -> Pair:
 # ── Hyperbolic functions, and the circular ones ──────────────────────────────────────────────
 
 def sinh(z: Pair) -> Pair:
-    return at_angle(analytic.sinh(z.re), analytic.cosh(z.re), z.im)
+    return on_ellipse(analytic.sinh(z.re), analytic.cosh(z.re), z.im)
 
 
 def cosh(z: Pair) -> Pair:
     angle = z.im * copysign(filled(1, z.re), z.re)
-    return at_angle(analytic.cosh(z.re), analytic.sinh(abs(z.re)), angle)
+    return on_ellipse(analytic.cosh(z.re), analytic.sinh(abs(z.re)), angle)
 
 
 def tanh(z: Pair) -> Pair:
@@ -241,8 +242,8 @@ def tanh(z: Pair) -> Pair:
     less = analytic.expm1(-2 * abs(z.re))
     y = where(is_infinite(z.re) & (z.im - z.im != 0), 0, z.im)
     cos, e = analytic.cos(y), 4 * (1 + less)
-    below = less * less + e * cos * cos
-    return Pair(copysign(less * (2 + less) / below, z.re), e * analytic.sin(y) * cos / below)
+    divisor = less * less + e * cos * cos
+    return Pair(copysign(less * (2 + less) / divisor, z.re), e * analytic.sin(y) * cos / divisor)
 
 
 def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
@@ -256,8 +257,8 @@ def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
 
 
 def acosh(z: Pair) -> Pair:
-    found = asin_and_acos(z)[1]
-    return Pair(abs(found.im), copysign(found.re, z.im))
+    w = asin_and_acos(z)[1]
+    return Pair(abs(w.im), copysign(w.re, z.im))
 
 
 def atanh(z: Pair) -> Pair:
@@ -266,51 +267,51 @@ def atanh(z: Pair) -> Pair:
     return Pair(copysign(near, z.re), analytic.atan2(y, ((1 - x) * (1 + x) - y * y) * .5) * .5)
 
 
-def turned(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
+def circular(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
     """The circular function of a hyperbolic one, and the other way round."""
     return lambda z: f(z.times_i()).over_i()
 
 
-# ── What is larger, other types, products of arrays ──────────────────────────────────────────
+# ── Order, conversions, products of arrays ───────────────────────────────────────────────────
 
-def beyond(z: Pair, w: Pair) -> Any:
-    """Which is larger by its real part, or else by its imaginary one."""
+def greater(z: Pair, w: Pair) -> Any:
+    """Whether z is greater by its real part, or else by its imaginary part."""
     return (z.re > w.re) | (z.re == w.re) & (z.im > w.im)
 
 
 def larger(z: Pair, w: Pair) -> Pair:
-    return where(beyond(z, w), z, w)
+    return where(greater(z, w), z, w)
 
 
 def smaller(z: Pair, w: Pair) -> Pair:
-    return where(beyond(w, z), z, w)
+    return where(greater(w, z), z, w)
 
 
 def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     if new_dtype.kind != "c":
         return converted(z.re, new_dtype, weak_type)
-    return each_of(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
+    return map_parts(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
 
 
 def dot_general(z: Any, w: Any, *, preferred_element_type: Any, **params: Any) -> Pair:
     dtype = preferred_element_type and real_dtype(preferred_element_type)
-    found = each_of(z, lambda x: each_of(w, lambda y: dot_general_p.bind(
+    out = map_parts(z, lambda x: map_parts(w, lambda y: dot_general_p.bind(
         x, y, preferred_element_type=dtype, **params)))
-    return found.re + found.im.times_i() if isinstance(found.re, Pair) else found
+    return out.re + out.im.times_i() if isinstance(out.re, Pair) else out
 
 
 def iota(*, dtype: Any, **params: Any) -> Pair:
     return as_pair(iota_p.bind(dtype=real_dtype(dtype), **params))
 
 
-# ── Joined one after the other: along an axis, and at computed places ────────────────────────
+# ── Reductions, cumulative reductions and scatters, one number after the other ───────────────
 
 Formula = Callable[[Pair, Pair], Pair]
-SIDE_BY_SIDE = 1024  # columns of products, and of extrema: they stay in the first-level cache
+COLUMNS = 1024  # partial results of a reduction side by side: they stay in the first-level cache
 
 
-def joined_by(formula: Formula) -> Join:
-    """What loops do with the parts of two numbers, which become one."""
+def combined_by(formula: Formula) -> Join:
+    """What a loop does with the parts of two numbers to combine them."""
     def join(b: Any, z: Sequence[Any], w: Sequence[Any]) -> list[Any]:
         program = stage(lambda *x: list(formula(Pair(*x[:2]), Pair(*x[2:])).parts),
                         [ShapedArray((), z[0].dtype)] * 4)
@@ -318,12 +319,9 @@ def joined_by(formula: Formula) -> Join:
     return join
 
 
-def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callable]:
-    """What joins all numbers along axes, keeps every step along one, joins at computed places.
-
-    Along an axis `first` stands in front of all numbers.
-    """
-    join = joined_by(formula)
+def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable, Callable]:
+    """The reduction, the cumulative reduction and the scatter by a binary formula."""
+    join = combined_by(formula)
 
     def loop(b: Any, outputs: Sequence, operands: Sequence, *, axis: int) -> None:
         for x, out in zip(operands, outputs, strict=True):
@@ -331,8 +329,8 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
         with (nest(b, x.shape[:axis], "parallel") as outer, b.loop(x.shape[axis] - 1) as k,
               nest(b, x.shape[axis + 1:], "parallel") as inner):
             last, here = ((*outer, i, *inner) for i in (k, b.add(k, 1)))
-            found = join(b, *([b.load(out, at) for out in outputs] for at in (last, here)))
-            for out, x in zip(outputs, found, strict=True):
+            total = join(b, *([b.load(out, at) for out in outputs] for at in (last, here)))
+            for out, x in zip(outputs, total, strict=True):
                 b.store(out, here, x)
 
     two: dict[str, Any] = {"abstract_eval": lambda x, y, *_, **__: [x, y], "multiple_results": True,
@@ -343,30 +341,30 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
     def steps(z: Pair, axis: int) -> Pair:
         in_front = {"padding_config": replaced([(0, 0, 0)] * z.re.ndim, axis, (1, 0, 0))}
         padded = (pad_p.bind(x, constant(n, x), **in_front)
-                  for x, n in ((z.re, first), (z.im, 0)))
+                  for x, n in ((z.re, identity), (z.im, 0)))
         return Pair(*in_order.bind(*padded, axis=axis))
 
     def last(z: Pair, axis: int, shape: tuple[int, ...]) -> Pair:
-        found, n = steps(z, axis), z.re.shape[axis]
-        return each_of(found, lambda x: reshaped(part(x, n, n + 1, axis), shape))
+        n = z.re.shape[axis]
+        return map_parts(steps(z, axis), lambda x: reshaped(part(x, n, n + 1, axis), shape))
 
     def reduced(z: Pair, *, axes: tuple[int, ...]) -> Pair:
-        """Many first in so many parts side by side."""
+        """A long axis is first reduced to `COLUMNS` partial results."""
         for axis in sorted(axes, reverse=True):
             shape, n = z.re.shape, z.re.shape[axis]
-            if n > SIDE_BY_SIDE:
-                width = math.gcd(n, SIDE_BY_SIDE)
+            if n > COLUMNS:
+                width = math.gcd(n, COLUMNS)
                 rows = (*shape[:axis], n // width, width, *shape[axis + 1:])
-                beside = Pair(*(reshaped(x, rows) for x in z.parts))
-                z = last(beside, axis, replaced(shape, axis, width))
+                columns = Pair(reshaped(z.re, rows), reshaped(z.im, rows))
+                z = last(columns, axis, replaced(shape, axis, width))
             z = last(z, axis, without(shape, (axis,)))
         return z
 
     def running(z: Pair, *, axis: int, reverse: bool) -> Pair:
-        def turned(x: Array) -> Array:
+        def reversed_if(x: Array) -> Array:
             return rev(x, (axis,)) if reverse else x
-        return each_of(steps(each_of(z, turned), axis),
-                       lambda x: turned(part(x, 1, x.shape[axis], axis)))
+        return map_parts(steps(map_parts(z, reversed_if), axis),
+                         lambda x: reversed_if(part(x, 1, x.shape[axis], axis)))
 
     def scattered(z: Pair, indices: Array, w: Pair, **params: Any) -> Pair:
         return Pair(*scatter.bind(*z.parts, indices, *w.parts, **params))
@@ -375,14 +373,16 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
 
 # ── The tables ───────────────────────────────────────────────────────────────────────────────
 
-# What acts on each part alone.
+# Primitives that act on each part alone.
 EACH_PART = set(
     "neg add sub add_any reduce_sum cumsum select_n copy stop_gradient broadcast_in_dim reshape "
     "transpose squeeze rev slice pad concatenate dynamic_slice dynamic_update_slice gather scatter "
     "scatter-add scatter-sub".split())
 
-# Element by element, of operands of one shape.
+# Elementwise primitives, for operands of one shape.
 FORMULAS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (square, integer_pow, sign, sqrt, exp, expm1, log, log1p, sinh, cosh,
+                               tanh, acosh, atanh)},
     "real": lambda z: z.re,
     "imag": lambda z: z.im,
     "complex": Pair,
@@ -390,31 +390,18 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "convert_element_type": convert,
     "mul": mul,
     "div": truediv,
-    "square": square,
-    "integer_pow": integer_pow,
     "pow": power,
     "abs": size,
-    "sign": sign,
-    "sqrt": sqrt,
     "rsqrt": lambda z: z.like(1) / sqrt(z),
-    "exp": exp,
-    "exp2": lambda z: exp(each_of(z, lambda x: x * math.log(2))),
-    "expm1": expm1,
-    "log": log,
-    "log1p": log1p,
+    "exp2": lambda z: exp(map_parts(z, lambda x: x * math.log(2))),
     "logistic": lambda z: z.like(1) / (z.like(1) + exp(-z)),
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
-    "sin": turned(sinh),
+    "sin": circular(sinh),
     "cos": lambda z: cosh(z.times_i()),
-    "tan": turned(tanh),
+    "tan": circular(tanh),
     "asin": lambda z: asin_and_acos(z)[0],
     "acos": lambda z: asin_and_acos(z)[1],
-    "atan": turned(atanh),
-    "asinh": turned(lambda z: asin_and_acos(z)[0]),
-    "acosh": acosh,
-    "atanh": atanh,
+    "atan": circular(atanh),
+    "asinh": circular(lambda z: asin_and_acos(z)[0]),
     "atan2": lambda z, w: log((w + z.times_i()) / root(z * z + w * w)).over_i(),
     "max": larger,
     "min": smaller,
@@ -423,9 +410,9 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "ne": lambda z, w: (z.re != w.re) | (z.im != w.im),
 }
 
-# Others; what is in no table is left to NumPy.
+# Other primitives; those in no table are left to NumPy.
 RULES: dict[str, Callable[..., Any]] = {"dot_general": dot_general, "iota": iota}
-for _name, _joining in (("prod", joining(mul, 1)), ("max", joining(larger, -math.inf)),
-                        ("min", joining(smaller, math.inf))):
+for _name, _rules in (("prod", reductions_by(mul, 1)), ("max", reductions_by(larger, -math.inf)),
+                      ("min", reductions_by(smaller, math.inf))):
     RULES |= zip((f"reduce_{_name}", f"cum{_name}", f"scatter-{_name.replace('prod', 'mul')}"),
-                 _joining, strict=True)
+                 _rules, strict=True)

@@ -1,6 +1,6 @@
-"""Windows at places that may be traced: dynamic_slice and dynamic_update_slice.
+"""Windows at traced positions: dynamic_slice and dynamic_update_slice.
 
-Stands on `shape`; batches become gathers and scatters.  Chapter 14, *Out-of-bounds indexing*.
+Builds on `gather`: batched windows are gathers and scatters.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
@@ -17,7 +17,8 @@ from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
 from minijax.primitives.comparison import lt_p, select_n_p
-from minijax.primitives.ad_util import batched_in_front, linear, repeated, spread, transposed, zeros
+from minijax.primitives.ad_util import (batch_to_front, broadcast_at, linear, repeated, transposed,
+                                        zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
@@ -29,7 +30,7 @@ from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMod
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
 
-# JAX, and so we, move a window that sticks out back inside.
+# As in JAX, a window out of bounds is moved inside.
 
 def _window(x: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> np.ndarray:
     """The view of the window in a NumPy array."""
@@ -40,7 +41,7 @@ def _window(x: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> np.nda
 
 
 def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> Callable:
-    """From an index of the window to one of the operand."""
+    """A function from an index of the window to one of the operand."""
     places = [s.clamp(as_int64(s, i(())), 0, n - size)
               for i, n, size in zip(starts, shape, sizes, strict=True)]
     return lambda index: tuple(s.add(start, i) for start, i in zip(places, index, strict=True))
@@ -66,7 +67,7 @@ def canonical_starts(operand: Any, start_indices: Any, sizes: Shape,
     """One scalar per axis; negative ones count from the end of the axis.
 
     Args:
-      sizes, kind: of the window, for the check of those that stick out.
+      sizes, kind: of the window, for the check of bounds.
 
     Raises:
       ValueError: when their number is not the number of axes.
@@ -97,7 +98,7 @@ def _canonical_start(i: Any, size: int, wrap: bool) -> Array:
 
 
 def wrapped(i: Array, size: int) -> Array:
-    """Indices that may be negative, counted from the front."""
+    """Indices with negative ones counted from the end."""
     if not dtypes.issubdtype(i.dtype, np.signedinteger):
         return i
 
@@ -123,7 +124,7 @@ def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
 
 
 def one_window(numbers: type, rank: int) -> dict[str, Any]:
-    """What a gather or a scatter is told of one window an example, along all axes."""
+    """The parameters of a gather or scatter of one window an example, along all axes."""
     window = tuple(range(rank))
     return {"dimension_numbers": numbers(window, (), window), "unique_indices": True,
             "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
@@ -131,7 +132,7 @@ def one_window(numbers: type, rank: int) -> dict[str, Any]:
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
     """Scalar start indices, some of them batched, as one index vector for each example."""
-    columns = [spread(i, () if d is None else (0,), (axis.size, 1))
+    columns = [broadcast_at(i, () if d is None else (0,), (axis.size, 1))
                for i, d in zip(starts, dims, strict=True)]
     return concatenate(columns, 1)
 
@@ -170,9 +171,9 @@ dynamic_slice_p = Primitive(
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
                   allow_negative_indices: bool | Sequence[bool] = True) -> Array:
-    """A window of static size at a place that may be traced.
+    """A window of static size at a position that may be traced.
 
-    A window that would stick out is moved back inside.
+    A window out of bounds is moved inside.
 
     >>> import numpy as np
     >>> dynamic_slice(np.arange(5), (4,), (2,))
@@ -197,7 +198,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
 
 
 def along(operand: Any, start_index: Any, axis: int, allow_negative: bool) -> tuple[tuple, tuple]:
-    """Start indices that are zero but for one axis, and whether each may be negative."""
+    """Start indices of a window along one axis, zero along the others; which may be negative."""
     ndim, axis = np.ndim(operand), operator.index(axis)
     zero = np.zeros((), dtypes.dtype(start_index))[()]
     return (replaced([zero] * ndim, axis, start_index),
@@ -206,7 +207,7 @@ def along(operand: Any, start_index: Any, axis: int, allow_negative: bool) -> tu
 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
                          allow_negative_indices: bool = True) -> Array:
-    """The element at one place along an axis, which may be traced.
+    """The element at one index along an axis, which may be traced.
 
     >>> import numpy as np
     >>> dynamic_index_in_dim(np.arange(5), 3, keepdims=False)
@@ -241,7 +242,7 @@ def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list
 
 def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
-    x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
+    x, update = (batch_to_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     return scatter_p.rule("batch")(
@@ -279,9 +280,9 @@ dynamic_update_slice_p = Primitive(
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
                          allow_negative_indices: bool | Sequence[bool] = True) -> Array:
-    """The operand with a window replaced, at a place that may be traced.
+    """The operand with a window replaced, at a position that may be traced.
 
-    A window that would stick out is moved back inside.
+    A window out of bounds is moved inside.
 
     >>> import numpy as np
     >>> dynamic_update_slice(np.arange(5), np.array([7, 8]), (9,))
@@ -306,7 +307,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 
 def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
-    """The operand with the element at one place along an axis replaced.
+    """The operand with the element at one index along an axis replaced.
 
     >>> import numpy as np
     >>> dynamic_update_index_in_dim(np.arange(4), 9, 2, 0)
