@@ -41,8 +41,6 @@ PUBLIC = [
 ]  # fmt: skip
 # These are so large that each family, the file in which it is written, has a page of its own.
 BY_FAMILY = ("minijax.numpy", "minijax.lax")
-# These are public in Python's sense only.
-INTERNAL: set[str] = set()
 
 Pages = dict[str, str]
 
@@ -65,8 +63,8 @@ def _exists(name: str) -> bool:
 def public_names(module: ModuleType) -> list[str]:
     """The names that a module offers: of its `__all__`, or what the package itself made."""
     declared = getattr(module, "__all__", None)
-    names = declared if declared is not None else [n for n in vars(module) if _offers(module, n)]
-    return sorted(n for n in names if f"{module.__name__}.{n}" not in INTERNAL)
+    return sorted(declared if declared is not None else
+                  [n for n in dir(module) if _offers(module, n)])
 
 
 def _offers(module: ModuleType, name: str) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from minijax.custom.checkpoint import checkpoint, remat
     from minijax.custom.host_callback import effects_barrier, pure_callback
     from minijax.custom.checkpoint_policies import checkpoint_policies
-    from minijax.transforms.compiled import ShapeDtypeStruct
+    from minijax.transforms.stages import ShapeDtypeStruct
     from minijax.placement.devices import Device
     from minijax.transforms.jit import clear_caches, jit
     from minijax.placement.meshes import P, make_mesh, set_mesh
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from minijax.notebook.widgets.explain import explain
 
 __version__ = "0.1.0"
-lazily.attach(globals(), tracebacks.exported)
+__all__ = lazily.attach(globals(), tracebacks.exported)
 
 # ── Hooks: what the rings further in have from the outer ones, loaded at the first use ────────
 
@@ -71,9 +71,7 @@ core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
 config.before_on((config.platforms, config.platform_name, config.default_device),
                  lazily.later("minijax.placement.eager_dispatch", "begin", unless=("cpu",)))
 config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "begin_looking"))
-lazily.attach(vars(core), table={"ensure_compile_time_eval": "minijax.transforms.scopes",
-                                 "eval_context": "minijax.extend.core",
-                                 "eval_jaxpr": "minijax.core.jaxpr"})
+lazily.attach(vars(core))
 lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
                                    "parse_flags_with_absl": "minijax.util.command_line"})
 del TYPE_CHECKING, jax_flags, lazily, sharp_bits, tracebacks

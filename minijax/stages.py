@@ -3,7 +3,7 @@
 Stands on `transforms.compiled`.  In JAX: `jax/stages.py`.
 """
 
-from minijax.transforms.compiled import ArgInfo, Compiled, Lowered, Traced
+from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced
 from minijax.transforms.jit import JitFunction as Wrapped
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax.util import lazily
-from minijax.util.pytree import (DictKey, FlattenedIndexKey, GetAttrKey, IsLeaf, KeyPath, Kind,
-                                 PyTreeDef, SequenceKey, flatten, flatten_with_path, keystr, kinds,
-                                 sorted_keys)
+from minijax.util.pytree import (DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey,
+                                 GetAttrKey as GetAttrKey, IsLeaf, KeyPath, Kind,
+                                 PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, flatten,
+                                 flatten_with_path, keystr as keystr, kinds, sorted_keys)
 
 if TYPE_CHECKING:
     from minijax.util.tree_errors import (equality_errors, equality_errors_pytreedef,

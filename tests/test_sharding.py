@@ -14,7 +14,7 @@ import pytest
 
 import minijax
 from minijax import config, core, lax
-from minijax.placement import sharding_propagation
+from minijax.transforms import compiled
 
 # What is evaluated with both, after the names in `namespace`.
 PROGRAMS = """
@@ -202,7 +202,7 @@ def eight_devices():
     yield
     config.update("num_cpu_devices", before)
     core.Primitive.elsewhere = looks
-    sharding_propagation.in_use.clear()
+    compiled.sharding_propagation = None
 
 
 @pytest.fixture(scope="module")

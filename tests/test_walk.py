@@ -24,7 +24,7 @@ TOLD = ("transforms.", "core.jvp", "core.partial_eval", "core.linearize", "core.
 def unwatched(monkeypatch):
     """Evaluation as it is while no flag of a check has been on."""
     monkeypatch.setattr(core.base_trace, "__class__", core.EvalTrace)
-    monkeypatch.setattr(compiled, "in_use", set())  # and while no array is spread
+    monkeypatch.setattr(compiled, "sharding_propagation", None)  # and while no array is spread
 
 
 def steps():

@@ -17,7 +17,8 @@ from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
-from minijax.core.vmap import batch_jaxpr, batch_to
+from minijax.primitives.ad_util import batch_to
+from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
                                 partition_list, subjaxprs, without_dead_equations)
 from minijax.primitives.axes import Outs

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.util import caches, source_info
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
-from minijax.control_flow.traced_functions import (Operands, TracedFunction, TraceRequest,
+from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction,
                                                    share_consts)
 from minijax.transforms.compiled import called
 from minijax.control_flow.cond import INT, cond_p
@@ -24,14 +24,15 @@ from minijax.transforms.jit import jit
 from minijax.placement import devices
 from minijax.control_flow.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While, scan_in_python,
                                         while_in_python)
-from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
-                                           closed_over, discharged, has_refs)
+from minijax.transforms.array_refs import Ref
+from minijax.transforms.discharge import (carried_first, carrying_refs, closed_over, discharged,
+                                          has_refs)
 from minijax.control_flow.program_rules import rearranged, split_list
-from minijax.core.vmap import batch_to, vmap_flat, without_axis
+from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, partition_list
 from minijax.primitives import algebra, comparison
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import reshaped
+from minijax.primitives.ad_util import batch_to, reshaped
 from minijax.primitives.joining import concatenate, stack
 from minijax.primitives.slicing import index_leading, slice_in_dim
 from minijax.core.tracing import FlatFunction, check_arg
@@ -188,7 +189,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     try:
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
-    except NotCarriedError as error:
+    except core.NotCarriedError as error:
         refs = carried_first(error)
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
@@ -339,7 +340,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
     try:
         return _scan(f, init, rows, x_tree, steps, reverse, unroll)
-    except NotCarriedError as error:
+    except core.NotCarriedError as error:
         refs = carried_first(error)
 
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
@@ -498,7 +499,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             pass  # the condition depends on a tracer, of vmap for instance
     try:
         return _while(cond_fun, body_fun, init_val)
-    except NotCarriedError as error:
+    except core.NotCarriedError as error:
         refs = carried_first(error)
     return carrying_refs(lambda refs, values: _while(
         lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],

@@ -22,12 +22,12 @@ from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, 
 from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
 from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import batch_jaxpr, batch_to, with_axis, without_axis
+from minijax.core.vmap import batch_jaxpr, with_axis, without_axis
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
-from minijax.primitives.ad_util import add_cotangents, instantiate, zeros
+from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
 from minijax.sharp_bits.findings import Step, in_step
 from minijax.core.tracing import stage, stage_with_aux

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax import core
 from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import separate_known_eqns
@@ -15,8 +16,6 @@ from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, merge_lists,
                                 partition_list)
-from minijax.primitives.axes import Outs
-from minijax.primitives.ad_util import move_axis, zeros
 from minijax.core.tracing import stage
 
 Flags = Sequence[bool]
@@ -66,7 +65,7 @@ def refusing(error: type[Exception], message: str) -> Callable[..., Any]:
     return refuse
 
 
-def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
+def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
     """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
     dots = iter(outs[len(has):])
     return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
@@ -75,7 +74,7 @@ def with_zeros(outs: Sequence[Any], has: Flags) -> Outs:
 
 def batch_axes_first(args: list, dims: list) -> list[Any]:
     """The arguments, the batched ones with their batch axis in front."""
-    return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    return [x if d is None else core.move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
 
 
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
@@ -117,7 +116,8 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
         outs = eval_jaxpr(first.jaxpr, first.consts, *args)
         outs, residuals = split_list(outs, len(outs) - len(places))
         own = dict(zip(places, residuals, strict=True))
-        return [*outs, *(own[i] if i in own else zeros(aval) for i, aval in enumerate(slot_avals))]
+        return [*outs, *(own[i] if i in own else core.zeros(aval)
+                         for i, aval in enumerate(slot_avals))]
     return stage(run, first.in_avals, first.jaxpr.debug_info)
 
 
@@ -152,14 +152,15 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
             field: new if isinstance(value, tuple) else new[0]}), flags
 
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> Outs:
+    def jvp(p: Primitive, primals: list, tangents: list, /, **params: Any) -> tuple[list, list]:
         has = has_tangent(tangents[leading:])
         outs, out_has = apply(p, params, [*primals, *partition_list(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
+              ) -> tuple[list, list]:
         batched = [d is not None for d in dims[leading:]]
         outs, out_batched = apply(
             p, params, batch_axes_first(args, dims),

@@ -17,7 +17,8 @@ from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params,
 from minijax.control_flow.cond_scan_while import scan
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
-from minijax.core.vmap import batch_to, vmap_flat
+from minijax.primitives.ad_util import batch_to
+from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
 from minijax.primitives.axes import Outs, as_dims, refuse, without

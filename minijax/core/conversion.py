@@ -15,7 +15,7 @@ import numpy as np
 from minijax.util import caches, source_info
 from minijax import config, dtypes
 from minijax.core.array import Array, ArrayImpl, Typed, array_from_buffer
-from minijax.core.trace import base_trace
+from minijax.core.trace import base_trace, is_ref
 from minijax.core.types import ShapedArray
 
 
@@ -133,7 +133,7 @@ def typeof(x: Any) -> Any:
     >>> typeof(np.zeros(3, np.int32))
     ShapedArray(int32[3])
     """
-    return x.aval if getattr(x, "is_reference", False) else getattr(x, "told_type", get_aval(x))
+    return x.aval if is_ref(x) else getattr(x, "told_type", get_aval(x))
 
 
 def is_array_like(x: Any) -> bool:

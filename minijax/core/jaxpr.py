@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from minijax.util import caches, context, jaxpr_text
+from minijax.util import caches, context
 from minijax import config, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
@@ -81,6 +81,7 @@ class JaxprEqn:
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
+        from minijax.util import jaxpr_text
         return jaxpr_text.equation_text(self)
 
 
@@ -103,6 +104,7 @@ class Jaxpr(core.Program):
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
+        from minijax.util import jaxpr_text
         return jaxpr_text.jaxpr_text(self)
 
 

@@ -14,7 +14,6 @@ from minijax.util import source_info
 from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero, tracing
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, partition_list,
                                 without_dead_equations)
-from minijax.primitives.ad_util import instantiate
 
 Tangent = Any  # an array, or Zero
 
@@ -113,4 +112,4 @@ def instantiate_nonzero(tangents: Sequence[Tangent], keep: Sequence[bool] | None
     """The tangents that are not zero, or to be kept all the same, as arrays; and which they are."""
     wanted = keep or [False] * len(tangents)
     flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
-    return [instantiate(t) for t in partition_list(tangents, flags)[True]], flags
+    return [core.instantiate(t) for t in partition_list(tangents, flags)[True]], flags

@@ -11,7 +11,6 @@ from typing import Any
 from minijax import core, dtypes
 from minijax.core import Array, Zero, jaxpr, partial_eval, tracing
 from minijax.core.jvp import JVPTrace
-from minijax.primitives.ad_util import instantiate
 from minijax.util.source_info import DebugInfo
 
 
@@ -31,7 +30,7 @@ class LinearProgram:
         """Output tangents for input tangents."""
         given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
         outs = iter(core.base_trace.wrap("again", jaxpr.jaxpr_as_fun(self.closed))(*given))
-        return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
+        return [next(outs) if zero is None else core.instantiate(zero) for zero in self.out_zeros]
 
 
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],

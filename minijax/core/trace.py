@@ -201,6 +201,26 @@ current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextv
     "minijax_current_source", default=None)
 
 
+def is_ref(x: Any) -> bool:
+    """Whether a value is an array reference; see `transforms.array_refs`."""
+    return getattr(type(x), "is_reference", False)
+
+
+class NotCarriedError(ValueError):
+    """A function that is written down as a program uses a reference that was made outside of it.
+
+    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
+    not, and there the value is to be passed and returned.
+    """
+
+    def __init__(self, ref: Any):
+        self.ref = ref
+        super().__init__(
+            "a function that is traced uses an array reference that was made outside of it: "
+            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
+            "return the new one.")
+
+
 def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)` with another current trace.
 

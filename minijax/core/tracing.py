@@ -262,7 +262,7 @@ class FlatFunction:
         if info is None:
             return check_arg(leaf)
 
-        if getattr(type(leaf), "is_reference", False):
+        if core.is_ref(leaf):
             path = self._path(place)
             where = f" at output tree path result{path}" if path else ""
             raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "

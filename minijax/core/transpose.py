@@ -13,7 +13,6 @@ from minijax.core import Array, ShapedArray, Undefined, Zero
 from minijax.core.jvp import instantiate_nonzero
 from minijax.core.jaxpr import (Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var,
                                 cached_on_jaxpr, partition_list)
-from minijax.primitives.ad_util import add_cotangents
 from minijax.core.tracing import stage_with_aux
 
 
@@ -61,7 +60,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     def accumulate(atoms: Sequence[Atom], found: Sequence[Any]) -> None:
         for v, ct in zip(atoms, found, strict=True):
             if isinstance(v, Var) and v in linear:
-                total = add_cotangents(sums.get(v), ct)
+                total = core.add_cotangents(sums.get(v), ct)
                 if total is not None and not isinstance(total, Zero):
                     sums[v] = total
 

@@ -13,7 +13,6 @@ from minijax import core
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
-from minijax.primitives.ad_util import batch_to
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import run_flat, stage_with_aux
 
@@ -134,7 +133,7 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
         outs, dims = vmap_flat(jaxpr_as_fun(closed), size, name, args, in_dims)
         wanted = keep or [False] * len(outs)
         out_batched = tuple(k or d is not None for k, d in zip(wanted, dims, strict=True))
-        return [batch_to(x, d, 0, size) if b else x
+        return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 
     in_avals = [with_axis(aval, dim, size)

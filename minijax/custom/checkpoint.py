@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from minijax.util import source_info, tracebacks
-from minijax import errors
+from minijax import core, errors
 from minijax.transforms import arguments, compiled
 from minijax.control_flow.program_rules import rearranged, split_list
-from minijax.control_flow.traced_functions import Operands, TracedFunction, TraceRequest
+from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
                                   used_inputs)
-from minijax.transforms.array_refs import (NotCarriedError, Ref, carried_first, carrying_refs,
-                                           reading)
+from minijax.transforms.array_refs import Ref
+from minijax.transforms.discharge import carried_first, carrying_refs, reading
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, merge_lists, partition_list
 from minijax.core.tracing import is_tracer
@@ -121,7 +121,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         function = functools.partial(fun, **named) if named else fun
         try:
             return called(function, args, kwargs)
-        except NotCarriedError as error:
+        except core.NotCarriedError as error:
             refs = carried_first(error)
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:

@@ -19,15 +19,15 @@ from minijax import core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
                           Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
-from minijax.transforms.array_refs import has_refs
+from minijax.transforms.discharge import has_refs
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import Dim, batch_to, vmap_flat, without_axis
+from minijax.core.vmap import Dim, vmap_flat, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
-from minijax.primitives.ad_util import instantiate, public_tangent, reduce_sum_p
+from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
 

@@ -21,11 +21,10 @@ from minijax.custom.custom_jvp_vjp import all_positional
 from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or, has_tangent,
                                                 refusing, split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
-from minijax.core.vmap import batch_to
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
-from minijax.primitives.ad_util import instantiate
+from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.core.tracing import check_arg, stage
 
 # (axis size, which arguments are batched, *flat arguments) -> (flat results, which are batched)

@@ -14,7 +14,7 @@ from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, can
 from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
 from minijax.control_flow.cond_scan_while import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
-from minijax.core.vmap import batch_to
+from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives.axes import Outs
 

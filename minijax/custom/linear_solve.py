@@ -21,11 +21,11 @@ from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
 from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
-from minijax.core.vmap import batch_jaxpr, batch_to
+from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives.axes import Outs
 from minijax.primitives import algebra
-from minijax.primitives.ad_util import instantiate
+from minijax.primitives.ad_util import batch_to, instantiate
 from minijax.core.tracing import stage
 
 

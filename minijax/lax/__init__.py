@@ -115,5 +115,5 @@ if TYPE_CHECKING:
                                                 ConvGeneralDilatedDimensionNumbers)
     from minijax.control_flow.reducers import reduce, reduce_p, reduce_window, reduce_window_p
 
-lazily.attach(globals(), exported(__name__))
+__all__ = lazily.attach(globals(), exported(__name__))
 del TYPE_CHECKING, exported, lazily

@@ -21,5 +21,5 @@ if TYPE_CHECKING:
     from minijax.nn.scaled import get_scaled_dot_general_config, scaled_dot_general, scaled_matmul
     from minijax.numpy import tanh
 
-lazily.attach(globals(), exported)
+__all__ = lazily.attach(globals(), exported)
 del TYPE_CHECKING, exported, lazily

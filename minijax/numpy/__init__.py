@@ -92,5 +92,5 @@ if TYPE_CHECKING:
     from minijax.numpy.vectorization import apply_along_axis, vectorize
     from minijax.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
-lazily.attach(globals(), exported(__name__))
+__all__ = lazily.attach(globals(), exported(__name__))
 del TYPE_CHECKING, exported, lazily

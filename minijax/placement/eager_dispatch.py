@@ -16,7 +16,7 @@ from minijax.placement import devices
 from minijax.transforms.compiled import run_program
 from minijax.placement.meshes import Mesh, current
 from minijax.placement.named_sharding import ShardedArray
-from minijax.placement.sharding_propagation import in_use, shard_outputs
+from minijax.placement import sharding_propagation
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
 
@@ -37,7 +37,7 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
     with current(None):  # which would bring each operation here again
         outs = primitive.evaluate(plain, params)
-    return shard_outputs(closed, args, outs)
+    return sharding_propagation.shard_outputs(closed, args, outs)
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
@@ -57,7 +57,7 @@ def begin(value: object = None) -> None:
 
 def begin_looking(value: object = None) -> None:
     """The same for where arrays are spread."""
-    in_use.add("arrays")
+    sharding_propagation.begin()
     core.Primitive.elsewhere = staticmethod(evaluated)
 
 

@@ -17,16 +17,7 @@ import numpy as np
 
 from minijax import config
 from minijax.placement.devices import kind_in_use
-
-
-class Sentinel:
-    """A value that is only compared by identity, and printed as a word."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
+from minijax.transforms.arguments import Sentinel
 
 
 class ByValue:

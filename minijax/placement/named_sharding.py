@@ -204,6 +204,21 @@ def sharding_of_type(aval: core.ShapedArray) -> NamedSharding:
     return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
+def sharding_of_struct(sharding: Any) -> Any:
+    """The sharding that a `ShapeDtypeStruct` is given.
+
+    Raises:
+      ValueError: for what is none.
+    """
+    sharding = sharding.sharding if isinstance(sharding, Format) else sharding
+    if not isinstance(sharding, Sharding | PartitionSpec | None):
+        raise ValueError(
+            "sharding should be an instance of `jax.sharding.Sharding`, "
+            "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+            f"{sharding} of type {type(sharding)}.")
+    return sharding
+
+
 def explicit_sharding(where: Any, ndim: int) -> NamedSharding | None:
     """The sharding along explicit axes, which is part of the array's type."""
     if not isinstance(where, NamedSharding) or AxisType.Explicit not in where.mesh.axis_types:

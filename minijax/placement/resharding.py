@@ -19,11 +19,9 @@ from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.placement import eager_dispatch
 from minijax.placement import sharding_propagation
 from minijax.placement.devices import CPU, Device, DeviceArray, put
-from minijax.placement.meshes import (AbstractMesh, AxisType, Mesh, PartitionSpec, Sentinel,
-                                      current, make_mesh)
+from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
                                               SingleDeviceSharding)
-from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives import ad_util
 
 
@@ -76,7 +74,7 @@ def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
     x = core.as_value(x)
     sharding = _concrete(sharding, x)
     sharding.check_fits(x.aval, what, evenly=not isinstance(x, core.Tracer))
-    sharding_propagation.in_use.add("arrays")
+    sharding_propagation.begin()
     return x if isinstance(sharding.mesh, AbstractMesh) else (
         sharding_constraint_p.bind(x, sharding=sharding))
 
@@ -170,68 +168,6 @@ def no_mesh_error(what: str, parameter: str) -> Callable[[Any], Exception]:
         f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
         f"{parameter}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, "
         f"provide `Sharding`s to {parameter} and then the mesh context manager is not required.")
-
-
-# ── `in_shardings` and `out_shardings` of `jit` ──────────────────────────────────────────────
-
-UNSPECIFIED: Any = Sentinel("UnspecifiedValue")
-
-
-def check_shardings(which: str, shardings: Any) -> Any:
-    """The same tree.
-
-    Raises:
-      TypeError: for a leaf that is neither a sharding nor a spec.
-    """
-    for leaf in tree_util.tree_leaves(shardings):
-        if leaf is not UNSPECIFIED and not isinstance(leaf, Sharding | Format | PartitionSpec):
-            raise TypeError(f"{which} leaf specifications are expected to be PartitionSpec "
-                            f"instances or None, but got {leaf}")
-    return shardings
-
-
-def shard_args(args: tuple, static: set[int], shardings: Any,
-               names: Callable[[], Sequence[str | None]]) -> tuple:
-    """The arguments with the shardings of `in_shardings`, which static arguments do not have.
-
-    Raises:
-      ValueError: for an array with another sharding, and for a tree that does not fit.
-    """
-    if static:
-        is_static = [i in static for i in range(len(args))]
-        dynamic_args, static_args = partition_list(args, is_static)
-        placed_args = shard_args(tuple(dynamic_args), set(), shardings, names)
-        return tuple(merge_lists((placed_args, static_args), is_static))
-    shardings = tuple(shardings) if isinstance(shardings, list) else shardings
-    if isinstance(shardings, tuple) and len(shardings) != len(args):
-        raise ValueError(
-            "pjit in_shardings specification must be a tree prefix of the positional arguments "
-            "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
-            "or a tuple of length equal to the number of positional arguments. But pjit "
-            "in_shardings is the wrong length: got a tuple or list of length "
-            f"{len(shardings)} for an args tuple of length {len(args)}.")
-    no_mesh = no_mesh_error("jit", "in_shardings")
-    leaves, tree = tree_util.tree_flatten(args)
-    flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
-    for x, spec in zip(leaves, flat_shardings, strict=True):
-        sharding = canonicalize_sharding(spec, no_mesh(spec))
-        if isinstance(x, ShardedArray) and sharding is not None and not (
-                x.sharding.is_equivalent_to(sharding, x.ndim)):
-            raise ValueError(
-                "Sharding passed to jit does not match the sharding on the respective arg. Got "
-                f"jit sharding: {sharding},\narg sharding: {x.sharding} for arg type: "
-                f"{x.aval.str_long()}")
-    return shard_tree(args, shardings, no_mesh, "pjit in_shardings",
-                      lambda i: f"pjit arguments with pytree key path {names()[i]}")
-
-
-def shard_results(out: Any, shardings: Any) -> Any:
-    """The result with the shardings of `out_shardings`."""
-    def leaf_name(i: int) -> str:
-        path, _ = tree_util.tree_leaves_with_path(out)[i]
-        return f"pjit outputs with pytree key path result{tree_util.keystr(path)}"
-    return shard_tree(out, shardings, no_mesh_error("jit", "out_shardings"), "pjit out_shardings",
-                      leaf_name)
 
 
 # ── Shards ───────────────────────────────────────────────────────────────────────────────────

@@ -14,8 +14,8 @@ from typing import Any
 from minijax import core, tree_util
 from minijax.util import source_info
 from minijax.core import Array, tracing
-from minijax.transforms.arguments import flattened
-from minijax.placement.meshes import P, PartitionSpec, Sentinel, current
+from minijax.transforms.arguments import Sentinel, flattened
+from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import NamedSharding, ShardedArray
 from minijax.core.vmap import vmap_flat

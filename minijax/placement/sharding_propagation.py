@@ -6,17 +6,30 @@ In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.core import ArrayImpl
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current
-from minijax.placement.named_sharding import NamedSharding, ShardedArray, Sharding
+from minijax.placement.named_sharding import (NamedSharding, ShardedArray, Sharding,
+                                              explicit_sharding)
+from minijax.transforms import compiled
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
 
-in_use: set[str] = set()  # "arrays", once there is a sharded array
+
+def begin() -> None:
+    """Shard the results of programs, from now on."""
+    compiled.sharding_propagation = sys.modules[__name__]
+
+
+def explicit_shardings(closed: ClosedJaxpr) -> list[NamedSharding | None]:
+    """What the types of a program's outputs say of their shardings, of unknown inputs."""
+    shardings = out_shardings(closed, (None,) * len(closed.in_avals))
+    return [explicit_sharding(sharding, aval.ndim)
+            for sharding, aval in zip(shardings, closed.out_avals, strict=True)]
 
 
 def shard_outputs(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]

@@ -21,5 +21,5 @@ if TYPE_CHECKING:
     from minijax.random.samplers import (bits, cauchy, exponential, gumbel, laplace, logistic,
                                          normal, truncated_normal, uniform)
 
-lazily.attach(globals(), exported(__name__))
+__all__ = lazily.attach(globals(), exported(__name__))
 del TYPE_CHECKING, exported, lazily

@@ -11,5 +11,5 @@ if TYPE_CHECKING:
     from minijax.scipy import (cluster, fft, integrate, interpolate, linalg, ndimage, optimize,
                                signal, sparse, special, stats)
 
-lazily.attach(globals())
+__all__ = lazily.attach(globals())
 del TYPE_CHECKING, lazily

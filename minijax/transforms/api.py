@@ -15,9 +15,10 @@ from minijax.transforms.derivatives import vjp
 from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
 from minijax.transforms.arguments import as_tuple, check_callable, flattened
 from minijax.transforms.jit import jit
-from minijax.transforms.array_refs import Ref, check_distinct, has_refs
-from minijax.core.vmap import Dim, batch_to, vmap_flat
-from minijax.primitives.ad_util import reduce_sum_p
+from minijax.transforms.array_refs import Ref
+from minijax.transforms.discharge import check_distinct, has_refs
+from minijax.core.vmap import Dim, vmap_flat
+from minijax.primitives.ad_util import batch_to, reduce_sum_p
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 

@@ -15,6 +15,19 @@ from minijax.util import source_info, tracebacks
 from minijax.core.tracing import FlatFunction
 
 
+class Sentinel:
+    """A value that is only compared by identity, and printed as a word."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+UNSPECIFIED: Any = Sentinel("UnspecifiedValue")
+
+
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
 
 def static_value(value: Any) -> tuple[type, Any]:

@@ -1,41 +1,21 @@
-"""Array references, which can be written: `new_ref`, `freeze`; how loops and `jit` carry them.
+"""Array references, which can be written: `new_ref`, `freeze`, `get`, `swap`.
 
-A reference holds a value of its trace.  Stands on `core`.  Chapter 13.
-In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
+A reference holds a value of its trace; `discharge` passes it to programs.  Stands on `core`.
+Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from minijax import core, errors, tree_util
+from minijax import core, errors
 from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
 from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import zeros
-from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import DynamicJaxprTrace
-
-T = TypeVar("T")
-
-
-class NotCarriedError(ValueError):
-    """A function that is written down as a program uses a reference that was made outside of it.
-
-    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
-    not, and there the value is to be passed and returned.
-    """
-
-    def __init__(self, ref: Ref):
-        self.ref = ref
-        super().__init__(
-            "a function that is traced uses an array reference that was made outside of it: "
-            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
-            "return the new one.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +59,7 @@ class Ref:
             if trace.level is self._home.level:
                 break
             if type(trace) is DynamicJaxprTrace:
-                raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
+                raise ValueError(self.passed_as) if self.passed_as else core.NotCarriedError(self)
         if self._value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
@@ -264,124 +244,3 @@ def _check_slice(place: slice, size: int) -> None:
     start, _, _ = place.indices(size)
     if size and start >= size:
         raise ValueError(f"Out of bound slice: start={start}, dim={size}.")
-
-
-# ── References among arguments ───────────────────────────────────────────────────────────────
-
-def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
-    """Refuse a reference that is passed more than once."""
-    names: dict[int, list[str]] = {}
-    for x, name in zip(leaves, info.arg_names, strict=True):
-        if type(x) is Ref:
-            names.setdefault(id(x), []).append(str(name))
-            if len(names[id(x)]) > 1:
-                raise ValueError(
-                    "only one reference to a mutable array may be passed as an argument to a "
-                    f"function, but when tracing {info.func_src_info} for {info.traced_for} the "
-                    f"mutable array reference of type {x.aval} appeared at both "
-                    f"{' and '.join(names[id(x)])}.")
-
-
-@contextlib.contextmanager
-def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
-    """The references among arguments are these for the time of a call, and nothing else."""
-    check_distinct(leaves, info)
-    refs = [(x, name) for x, name in zip(leaves, info.arg_names, strict=True) if type(x) is Ref]
-    before = [ref.passed_as for ref, _ in refs]
-    for ref, name in refs:
-        ref.passed_as = (
-            f"when tracing {info.func_src_info} for {info.traced_for}, a mutable array reference "
-            f"of type {ref.aval} was both closed over and passed as the argument {name}")
-    try:
-        yield
-    finally:
-        for (ref, _), old in zip(refs, before, strict=True):
-            ref.passed_as = old
-
-
-def closed_over(function: Callable, operands: Sequence[Any]) -> tuple[Callable, list]:
-    """A function of operands as one of those that are no references, and these operands."""
-    leaves, tree = tree_util.tree_flatten(tuple(operands))
-    places = [i for i, x in enumerate(leaves) if type(x) is not Ref]
-
-    def of_the_others(*others: Any) -> Any:
-        given = list(leaves)
-        for i, x in zip(places, others, strict=True):
-            given[i] = x
-        return function(*tree_util.tree_unflatten(tree, given))
-    return of_the_others, [leaves[i] for i in places]
-
-
-def has_refs(tree: Any) -> bool:
-    return any(type(x) is Ref for x in tree_util.tree_leaves(tree))
-
-
-# ── Programs that use references from outside ────────────────────────────────────────────────
-
-@contextlib.contextmanager
-def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
-    """The references hold these values of the current trace, and then their own again."""
-    before = [(ref._value, ref._home) for ref in refs]
-    for ref, value in zip(refs, values, strict=True):
-        ref._value, ref._home = value, core.current_trace.get()
-    try:
-        yield
-    finally:
-        for ref, (old, home) in zip(refs, before, strict=True):
-            ref._value, ref._home = old, home
-
-
-def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, list]]:
-    """A function from the references' values, and its arguments, to its result and new values."""
-    def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
-        with _holding(refs, values):
-            return fun(*args, **kwargs), [ref.read() for ref in refs]
-    pure.gives_more = True  # type: ignore[attr-defined]  # than the user's function: errors ask
-    return pure
-
-
-def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
-    """The same function, given the references' values by keyword; it must not write to them."""
-    def pure(*args: Any, values_of_references: Sequence[Array], **kwargs: Any) -> Any:
-        with _holding(refs, values_of_references):
-            result = fun(*args, **kwargs)
-            if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):
-                raise NotImplementedError(
-                    "a function that is computed again, by jax.checkpoint, writes to an array "
-                    "reference that was made outside of it. It may read there; return the new "
-                    "value, and write it outside.")
-            return result
-    return pure
-
-
-def carry(error: NotCarriedError, refs: list[Ref]) -> None:
-    """Add the reference to those that an operation carries, or raise the error again."""
-    if any(error.ref is ref for ref in refs) or not error.ref.is_open():
-        raise error  # who is around must carry it first, or it was made by what has failed
-    refs.append(error.ref)
-
-
-def carried_first(error: NotCarriedError) -> list[Ref]:
-    """What an operation carries that has met a reference from outside; see `carry`."""
-    refs: list[Ref] = []
-    carry(error, refs)
-    return refs
-
-
-def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
-                  ) -> T:
-    """An operation, some of whose functions use references from outside.
-
-    Args:
-      with_refs: from references and their values, its result and the references' new values.
-      refs: those that are known; others are found by trying, and are added.
-    """
-    while True:
-        try:
-            result, values = with_refs(refs, [ref.read() for ref in refs])
-        except NotCarriedError as error:
-            carry(error, refs)
-        else:
-            for ref, value in zip(refs, values, strict=True):
-                ref.write(value)
-            return result

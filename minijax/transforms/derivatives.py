@@ -16,7 +16,6 @@ from minijax.transforms.arguments import flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.primitives.ad_util import public_tangent
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import FlatFunction, check_arg
 
@@ -25,7 +24,7 @@ from minijax.core.tracing import FlatFunction, check_arg
 
 def unflattened_args(in_tree: tree_util.PyTreeDef, leaves: Sequence[Any]) -> tuple:
     """Tangents or cotangents of a function's leaves, in the trees of its arguments."""
-    args: tuple = tree_util.tree_unflatten(in_tree, map(public_tangent, leaves))[0]
+    args: tuple = tree_util.tree_unflatten(in_tree, map(core.public_tangent, leaves))[0]
     return args
 
 
@@ -65,7 +64,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
     outs, out_dots = core.leaving_no_tracer(jvp_flat)(
         flat, points, directions, flat.debug_info)
-    return flat.with_aux(flat.result(outs), flat.result(map(public_tangent, out_dots)))
+    return flat.with_aux(flat.result(outs), flat.result(map(core.public_tangent, out_dots)))
 
 
 def _check_direction(x: Array, t: Array) -> Array | Zero:
@@ -338,8 +337,8 @@ def _handed_over(wish: Any, ct: Any) -> Any:
     """What is returned for an argument whose cotangent may go elsewhere."""
     if isinstance(wish, DontWant):
         return DidntWant()
-    if not getattr(wish, "is_reference", False):
-        return public_tangent(ct)
+    if not core.is_ref(wish):
+        return core.public_tangent(ct)
     if not isinstance(ct, Zero):
         wish.add(ct)
     return GradRef()

@@ -17,24 +17,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.util import caches, source_info
+from minijax.util import caches, lazily, source_info
 from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
-from minijax.transforms.compiled import (Arguments, Lowered, ShapeDtypeStruct, Traced, called,
-                                         jit_p, run_on_arrays, timed)
-from minijax.transforms.arguments import (Named, check_callable, check_donated_once,
+from minijax.transforms.compiled import called, jit_p, run_on_arrays, timed
+from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
+from minijax.transforms.arguments import (UNSPECIFIED, Named, check_callable, check_donated_once,
                                           check_not_deleted, donated_leaves, looks_like,
                                           named_arguments, static_value, usable, without_static)
 from minijax.placement.devices import Device, device_of, put
-from minijax.placement.eager_dispatch import named
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain
-from minijax.placement.resharding import (UNSPECIFIED, canonicalize_sharding, check_shardings,
-                                          no_mesh_error, shard_args, shard_results)
-from minijax.transforms.array_refs import (NotCarriedError, Ref, carry, carrying_refs, discharged,
-                                           passed)
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
-from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of, update_wrapper
+from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
 
 
 # ── Tracing and its cache ────────────────────────────────────────────────────────────────────
@@ -96,7 +91,7 @@ class CallArguments:
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.")
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(
-                x, (np.ndarray, np.generic, Ref, *core.stand_ins)):
+                x, (np.ndarray, np.generic, *core.stand_ins)) and not core.is_ref(x):
             with contextlib.suppress(TypeError):
                 return ShapeDtypeStruct(x.shape, x.dtype)
         try:
@@ -142,33 +137,6 @@ class CallArguments:
         FlatFunction(self.fun, self.in_tree)(*self.leaves)
 
 
-class JitShardings(NamedTuple):
-    """How the arguments and the results of a function are to lie: trees of shardings."""
-
-    given: Any
-    result: Any
-
-    def around(self, call: Callable, args: tuple, kwargs: dict,
-               names: Callable[[], Sequence[str | None]],
-               static: Callable[[int], set[int]] = lambda count: set()) -> Any:
-        """A call whose arguments and results lie so.
-
-        `names` says how the arguments are called, `static` which of so many are no arrays.
-        """
-        if self.given is not UNSPECIFIED:
-            if kwargs:
-                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            args = shard_args(args, static(len(args)), self.given, names)
-        out = call(args, kwargs)
-        return out if self.result is UNSPECIFIED else shard_results(out, self.result)
-
-    def places(self, which: str, tree: tree_util.PyTreeDef) -> list:
-        """Where each leaf of a tree lies: of what is "given", or of the "result"."""
-        where = getattr(self, which)
-        return [canonicalize_sharding(place, no_mesh_error("jit", f"{which} shardings")(place))
-                for place in tree_util.flatten_axes(which, tree, where)]
-
-
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
@@ -176,9 +144,9 @@ class JitFunction:
     _dispatchers: dict[config.State, Dispatcher]
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
-                 device: Device | None = None, laid: JitShardings | None = None):
+                 device: Device | None = None, shardings: Any = None):
         looks_like(self, fun)
-        self._device, self._laid = device, laid
+        self._device, self._shardings = device, shardings
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
         self._name = name_of(fun)
         # a bound method is made anew at each access: it counts by its function and its object
@@ -193,9 +161,7 @@ class JitFunction:
         except TypeError:  # it cannot be a weak key
             self._owner = self
         self._forget()
-        self._refs: list[Ref] = []  # which the function closed over, as far as calls have shown
-        self._with_refs: dict[int, JitFunction] = {}
-        self._of_values: dict[tuple[int, ...], JitFunction] = {}
+        self._discharged: Any = None  # once it has used references
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -209,7 +175,7 @@ class JitFunction:
                     except Miss:
                         with contextlib.suppress(Miss):
                             return known.other_trees(args, kwargs)
-            if self._laid is None and self._device is None:
+            if self._shardings is None and self._device is None:
                 return self._call_here(args, kwargs)
             return self._call_there(args, kwargs)
         except Exception as error:
@@ -218,8 +184,8 @@ class JitFunction:
 
     def _call_there(self, args: tuple, kwargs: dict) -> Any:
         """A call whose arguments are brought to a device, or laid out, before."""
-        if self._laid is not None:
-            return self._laid.around(self._call_here, args, kwargs,
+        if self._shardings is not None:
+            return self._shardings.call(self._call_here, args, kwargs,
                                      lambda: CallArguments(self, args, kwargs).info.arg_names,
                                      self._static.places)
         device: Any = self._device
@@ -231,47 +197,28 @@ class JitFunction:
     def _call_here(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
-        leaves, tree = tree_util.tree_flatten((args, kwargs))
-        if any(type(x) is Ref for x in leaves):
-            return self._call_on_values(leaves, tree)
-        if not self._refs:
+        error = None
+        if self._discharged is None and not any(
+                map(core.is_ref, tree_util.tree_leaves((args, kwargs)))):
             try:
                 given = self._with_values(args, kwargs)
                 known = len(self._table())
                 traced = self._traced(given)
                 return self._result(given, traced, has_run=len(self._table()) == known)
-            except NotCarriedError as error:
-                carry(error, self._refs)
-        return carrying_refs(
-            lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs), self._refs)
+            except core.NotCarriedError as caught:
+                error = caught
+        return self._discharge()(args, kwargs, error)
 
-    def _call_on_values(self, leaves: Sequence[Any], tree: tree_util.PyTreeDef) -> Any:
-        """A call with references among its arguments."""
-        places = tuple(i for i, x in enumerate(leaves) if type(x) is Ref)
-        refs = [leaves[i] for i in places]
-        args, kwargs = tree_util.tree_unflatten(tree, leaves)
-        if places not in self._of_values:
-            self._of_values[places] = self._changed(_on_values(self._fun, places))
-        of_values = self._of_values[places]
-        values = tree_util.tree_unflatten(tree, [x.read() if type(x) is Ref else x for x in leaves])
-        with passed(leaves, source_info.describe(self._fun, args, kwargs, "jit")):
-            for ref in refs:
-                if any(ref is known for known in of_values._refs):
-                    raise ValueError(ref.passed_as)
-            result, new = of_values(*values[0], **values[1])
-        for ref, value in zip(refs, new, strict=True):
-            ref.write(value)
-        return result
+    def _discharge(self) -> Any:
+        """The same function for programs without references, which it uses."""
+        if self._discharged is None:
+            with lazily.importing:
+                from minijax.transforms.discharge import DischargedJit
+            self._discharged = DischargedJit(self)
+        return self._discharged
 
-    def _handing_over(self, count: int) -> JitFunction:
-        """The function with the values of the references it closed over as its first argument."""
-        if count not in self._with_refs:
-            self._with_refs[count] = self._changed(discharged(self._fun, self._refs[:count]), 1)
-        return self._with_refs[count]
-
-    def _changed(self, fun: Callable, shift: int = 0) -> JitFunction:
-        """`jit` of another function, with more arguments before its own."""
-        update_wrapper(fun, self._fun)
+    def with_function(self, fun: Callable, shift: int = 0) -> JitFunction:
+        """`jit` of another function, with `shift` more arguments before its own."""
         static, donated = (named._replace(numbers=tuple(
             n + shift if n >= 0 else n for n in named.numbers))
             for named in (self._static, self._donated))
@@ -313,8 +260,9 @@ class JitFunction:
 
     def _remember(self, given: CallArguments, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
-        if (any(self._static) or self._device or self._laid or traced.captured or traced.donated
-                or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
+        if (any(self._static) or self._device or self._shardings or traced.captured
+                or traced.donated or not core.base_trace.goes_straight
+                or not is_plain(given.in_tree)):
             return
         state, device = config.state(), device_of(given.leaves)
         known = self._dispatchers.get(state)
@@ -347,10 +295,10 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
         traced = self._traced(CallArguments(self, args, kwargs))
-        if self._laid is None:
+        if self._shardings is None:
             return traced
         # The trace is that of the function; another `jit` of it may lay it out otherwise.
-        return replace(traced, arguments=traced.arguments._replace(laid=self._laid))
+        return replace(traced, arguments=traced.arguments._replace(shardings=self._shardings))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -393,7 +341,7 @@ class JitFunction:
         if found is self:
             return name
         return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device,
-                             self._laid)
+                             self._shardings)
 
     def __repr__(self) -> str:
         return f"<PjitFunction of {self._fun!r}>"
@@ -402,18 +350,6 @@ class JitFunction:
 # What is jitted libraries tell by the name of its type, under which pickles look for it, too.
 PjitFunction = JitFunction
 JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
-
-
-def _on_values(fun: Callable, places: Sequence[int]) -> Callable[..., tuple[Any, list]]:
-    """A function of references at some places, as one of their values, which returns new ones."""
-    def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
-        leaves, tree = tree_util.tree_flatten((args, kwargs))
-        refs = {i: Ref(leaves[i]) for i in places}
-        args, kwargs = tree_util.tree_unflatten(
-            tree, [refs.get(i, x) for i, x in enumerate(leaves)])
-        return fun(*args, **kwargs), [ref.read() for ref in refs.values()]
-    pure.gives_more = True  # type: ignore[attr-defined]
-    return pure
 
 
 _holders = caches.Holders(JitFunction._forget)
@@ -473,8 +409,13 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    laid = JitShardings(UNSPECIFIED if in_shardings is None else
-                check_shardings("in_shardings", in_shardings),
-                check_shardings("out_shardings", out_shardings))
-    return JitFunction(fun, static, donated, inline, named(device or backend),
-                       None if laid == (UNSPECIFIED, UNSPECIFIED) else laid)
+    placement = shardings = None
+    if device is not None or backend is not None:
+        with lazily.importing:
+            from minijax.placement.eager_dispatch import named
+        placement = named(device or backend)
+    if not (in_shardings is UNSPECIFIED and out_shardings is UNSPECIFIED):
+        with lazily.importing:
+            from minijax.placement.jit_shardings import JitShardings
+        shardings = JitShardings.checked(in_shardings, out_shardings)
+    return JitFunction(fun, static, donated, inline, placement, shardings)

@@ -60,8 +60,8 @@ class cached_property(functools.cached_property[T]):
 # ── Names of public modules ──────────────────────────────────────────────────────────────────
 
 def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda name, value: value,
-           table: dict[str, str] | None = None) -> None:
-    """Load the names of a module when they are first used.
+           table: dict[str, str] | None = None) -> list[str]:
+    """Load the names of a module when they are first used; return them.
 
     Args:
       namespace: the globals of the module.
@@ -73,6 +73,7 @@ def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda
 
     >>> names = {"__name__": "numbers"}
     >>> attach(names, table={"sqrt": "math"})
+    ['sqrt']
     >>> names["__getattr__"]("sqrt")(9)
     3.0
     """
@@ -90,8 +91,8 @@ def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda
 
     namespace["__getattr__"] = load
     if table is None:
-        namespace["__all__"] = [name for name in origins if not name.startswith("_")]
         namespace["__dir__"] = lambda: sorted({*namespace, *origins})
+    return list(origins)
 
 
 def later(module: str, function: str = "", unless: tuple[Any, ...] = ()) -> Callable[..., Any]:

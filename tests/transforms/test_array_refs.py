@@ -108,7 +108,7 @@ def test_a_compiled_function_serves_every_reference_of_a_type():
     for i, ref in enumerate(refs):
         add(ref, float(i))
     assert [float(ref[0]) for ref in refs] == [0.0, 1.0, 2.0]
-    [of_values] = add._of_values.values()
+    [of_values] = add._discharged._of_arguments.values()
     assert of_values._cache_size() == 1
 
 

@@ -1,0 +1,110 @@
+"""`in_shardings` and `out_shardings` of `jit`.
+
+Stands on `resharding`; `jit` loads it when it is given one.  Chapter 11, *Named axes and many
+devices*.  In JAX: `jax/_src/pjit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax import tree_util
+from minijax.core.jaxpr import merge_lists, partition_list
+from minijax.placement.meshes import PartitionSpec
+from minijax.placement.named_sharding import Format, ShardedArray, Sharding
+from minijax.placement.resharding import canonicalize_sharding, no_mesh_error, shard_tree
+from minijax.transforms.arguments import UNSPECIFIED
+
+
+class JitShardings(NamedTuple):
+    """The shardings of the arguments and of the results of a function, each a tree."""
+
+    arguments: Any
+    results: Any
+
+    @classmethod
+    def checked(cls, in_shardings: Any, out_shardings: Any) -> JitShardings:
+        """Those that `jit` is given; raises what `check_shardings` raises."""
+        return cls(UNSPECIFIED if in_shardings is None else
+                   check_shardings("in_shardings", in_shardings),
+                   check_shardings("out_shardings", out_shardings))
+
+    def call(self, fun: Callable, args: tuple, kwargs: dict,
+             names: Callable[[], Sequence[str | None]],
+             static: Callable[[int], set[int]] = lambda count: set()) -> Any:
+        """Call a function with its arguments and its results resharded.
+
+        `names` gives the names of the arguments' leaves, `static` the places of the arguments that
+        are no arrays, from the number of arguments.
+        """
+        if self.arguments is not UNSPECIFIED:
+            if kwargs:
+                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            args = shard_args(args, static(len(args)), self.arguments, names)
+        out = fun(args, kwargs)
+        return out if self.results is UNSPECIFIED else shard_results(out, self.results)
+
+    def of_leaves(self, which: str, tree: tree_util.PyTreeDef) -> list:
+        """The sharding of each leaf of a tree, of the "given" arguments or of the "result"."""
+        shardings = self.arguments if which == "given" else self.results
+        error = no_mesh_error("jit", f"{which} shardings")
+        return [canonicalize_sharding(sharding, error(sharding))
+                for sharding in tree_util.flatten_axes(which, tree, shardings)]
+
+
+def check_shardings(which: str, shardings: Any) -> Any:
+    """The same tree.
+
+    Raises:
+      TypeError: for a leaf that is neither a sharding nor a spec.
+    """
+    for leaf in tree_util.tree_leaves(shardings):
+        if leaf is not UNSPECIFIED and not isinstance(leaf, Sharding | Format | PartitionSpec):
+            raise TypeError(f"{which} leaf specifications are expected to be PartitionSpec "
+                            f"instances or None, but got {leaf}")
+    return shardings
+
+
+def shard_args(args: tuple, static: set[int], shardings: Any,
+               names: Callable[[], Sequence[str | None]]) -> tuple:
+    """The arguments with the shardings of `in_shardings`, which static arguments do not have.
+
+    Raises:
+      ValueError: for an array with another sharding, and for a tree that does not fit.
+    """
+    if static:
+        is_static = [i in static for i in range(len(args))]
+        dynamic_args, static_args = partition_list(args, is_static)
+        placed_args = shard_args(tuple(dynamic_args), set(), shardings, names)
+        return tuple(merge_lists((placed_args, static_args), is_static))
+    shardings = tuple(shardings) if isinstance(shardings, list) else shardings
+    if isinstance(shardings, tuple) and len(shardings) != len(args):
+        raise ValueError(
+            "pjit in_shardings specification must be a tree prefix of the positional arguments "
+            "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
+            "or a tuple of length equal to the number of positional arguments. But pjit "
+            "in_shardings is the wrong length: got a tuple or list of length "
+            f"{len(shardings)} for an args tuple of length {len(args)}.")
+    no_mesh = no_mesh_error("jit", "in_shardings")
+    leaves, tree = tree_util.tree_flatten(args)
+    flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
+    for x, spec in zip(leaves, flat_shardings, strict=True):
+        sharding = canonicalize_sharding(spec, no_mesh(spec))
+        if isinstance(x, ShardedArray) and sharding is not None and not (
+                x.sharding.is_equivalent_to(sharding, x.ndim)):
+            raise ValueError(
+                "Sharding passed to jit does not match the sharding on the respective arg. Got "
+                f"jit sharding: {sharding},\narg sharding: {x.sharding} for arg type: "
+                f"{x.aval.str_long()}")
+    return shard_tree(args, shardings, no_mesh, "pjit in_shardings",
+                      lambda i: f"pjit arguments with pytree key path {names()[i]}")
+
+
+def shard_results(out: Any, shardings: Any) -> Any:
+    """The result with the shardings of `out_shardings`."""
+    def leaf_name(i: int) -> str:
+        path, _ = tree_util.tree_leaves_with_path(out)[i]
+        return f"pjit outputs with pytree key path result{tree_util.keystr(path)}"
+    return shard_tree(out, shardings, no_mesh_error("jit", "out_shardings"), "pjit out_shardings",
+                      leaf_name)
