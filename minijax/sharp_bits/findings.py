@@ -30,8 +30,8 @@ class Finding:
     """One trap that a program stepped into.
 
     Args:
-      kind: the flag that found it, such as ``"debug_nans"``.
-      message: what happened, in the words of the error or warning that is given otherwise.
+      kind: the flag of the check, such as ``"debug_nans"``.
+      message: what happened: the text of the error or warning.
       function: the user's function it happened in, where known.
       file: its file, where known.
       line: the line in that file, where known.
@@ -116,7 +116,7 @@ def refuse(kind: str, message: str, fix: str, error: type[Exception], source: So
     """Collect a finding at a user's line, or raise an error of it.
 
     Args:
-      by: whose findings are one: an equation's, which finds it while the program runs, or a line's.
+      by: findings with one `by` are one: an equation, which runs the check, or a line.
     """
     place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
     raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
