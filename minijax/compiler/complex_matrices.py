@@ -57,7 +57,7 @@ def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side
     forward, turned = (lower != transpose_a) == left_side, transpose_a == left_side
     with nest(b, x.re.shape[:-2], "parallel") as place, b.loop(n) as step:
         def row(i: Any) -> Any:
-            return b.index(i) if forward else b.sub(n - 1, i)
+            return i if forward else b.sub(n - 1, i)
 
         def at(i: Any, j: Any) -> tuple:
             return (*place, i, j) if left_side else (*place, j, i)

@@ -42,7 +42,7 @@ def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] | None =
              ) -> Counter[str]:
     """The cost of a body. Both sides of a branch count; a loop of unknown length counts once.
 
-    Of the library routines only products count, whose cost follows from their sizes.
+    Of the library routines only products count: their cost follows from their sizes.
 
     >>> import minijax
     >>> minijax.jit(lambda x: minijax.numpy.sin(x) + 1).lower(2.).compile().cost_analysis()

@@ -1,7 +1,7 @@
 """LLVM assembly to object code, and object code to a callable.
 
-Stands on llvmlite, which is the LLVM that Numba brings; Numba itself, which would type Python, is
-not asked: types are known. Chapter 24.
+Stands on llvmlite, the LLVM bindings of Numba. Numba's type inference is not needed: all types are
+known. Chapter 24.
 In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 """
 
@@ -209,23 +209,29 @@ def compile(assembly: str, stage: str = "object") -> Any:
     """Return object code for this processor from the text of llvm.assembly; or an intermediate
     stage as text: "llvm" after LLVM's optimisation passes, or "asm".
     """
-    binding, machine = _llvm(), _machine(effort(), host())
+    machine = _machine(effort(), host())
+    module = optimized(assembly, host().triple, machine, effort())
+    return {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage](module)
+
+
+def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: bool = True) -> Any:
+    """LLVM's module of an assembly text, after the passes of an optimisation level."""
+    binding = _llvm()
     module = binding.parse_assembly(assembly)
-    module.triple, module.data_layout = host().triple, str(machine.target_data)
+    module.triple, module.data_layout = triple, str(machine.target_data)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=effort())
-    options.slp_vectorization = False  # as Numba has it
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization, options.slp_vectorization = vectorize, False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.add_always_inliner_pass()  # vector variants, called only now
     try:
         passes.run(module, builder)
-        emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]
-        return emit(module)
     finally:
         # `close` would free nothing: a base class hides the method for it.
         binding.newpassmanagers.NewPassManager._dispose(passes)
         passes.detach()  # it is freed once
+    return module
 
 
 def effort() -> int:

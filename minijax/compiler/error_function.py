@@ -88,8 +88,7 @@ def erfc(x: Any) -> Any:
     else:
         far = _erfc_of_positive(a)
     far = select(x < 0.0, 2.0 - far, far)
-    return far.to(FLOAT32) if x.dtype == FLOAT32 else select(
-        a < 0.5, 1.0 - _erf_near_zero(x), far)
+    return far.to(FLOAT32) if x.dtype == FLOAT32 else select(a < 0.5, 1.0 - _erf_near_zero(x), far)
 
 
 # erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending

@@ -39,7 +39,7 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def plain(instruction: str, *args: Number, dtype: Any = None) -> Number:
-    """A single instruction; its result has the dtype of its operands unless one is given."""
+    """A single instruction; the dtype of its result defaults to that of its operands."""
     return on_numbers(lambda s, *operands: s.plain(
         instruction, operands, dtype or args[0].dtype))(*args)
 
@@ -155,7 +155,7 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
     """The wide number of a narrow one; a small integer uses only some bits of its byte.
 
     LLVM has float16 as `half`: where the processor does, a conversion is one instruction; where
-    it does not, LLVM would call a function that nobody has.  bfloat16 is the upper half of a
+    it does not, LLVM would call a function that no library has.  bfloat16 is the upper half of a
     float32.
     """
     if dtype.kind in "iu":

@@ -60,8 +60,7 @@ def thread_setting() -> dict[str, int]:
     """
     for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_",
                  "openblas_{}_num_threads"):
-        get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb))
-                    for verb in ("get", "set"))
+        get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb)) for verb in ("get", "set"))
         if get and put:
             return {"minijax_blas_get": get, "minijax_blas_set": put}
     return {}

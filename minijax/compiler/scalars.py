@@ -230,7 +230,7 @@ class Scalars:
 
     operands: Any  # the types of what is not a bare number
 
-    const: Callable[[Any, Any], Any]  # of a value: a constant of the given dtype
+    const: Callable[[Any, Any], Any]  # of a value and a dtype
     let: Callable[..., Any]  # of a name and operands: the operation as it is (`target`: its dtype)
 
     def convert(self, x: Any, dtype: Any) -> Any:
@@ -259,14 +259,13 @@ class Scalars:
         if True not in numbers:
             return list(args)
         dtype = args[numbers.index(False)].dtype
-        return [self.const(x, dtype) if bare else x
-                for x, bare in zip(args, numbers, strict=True)]
+        return [self.const(x, dtype) if bare else x for x, bare in zip(args, numbers, strict=True)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
         if op not in OPS:
             raise AttributeError(f"there is no scalar operation {name!r}")
-        # To be found without asking here again.
+        # The next lookup finds it in the class.
         setattr(Scalars, name, lambda self, *args: self.operation(op, args))
         return getattr(self, name)
 
@@ -301,5 +300,4 @@ class NumpyScalars(Scalars):
 
 
 for _name, _formula in FORMULAS.items():
-    _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()),
-        f=_formula)
+    _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()), f=_formula)

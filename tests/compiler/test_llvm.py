@@ -420,7 +420,7 @@ def test_vectors_of_integers_are_divided_without_an_error(dtype):
 
 def test_loops_that_may_be_long_ask_for_signals_and_others_do_not():
     def asks(f, *args):
-        return "@minijax_ask" in assembly_of(f, *args)
+        return "@minijax_poll" in assembly_of(f, *args)
     few, many = np.ones(1000, np.float32), np.ones(1 << 22, np.float32)
 
     def turns(n):

@@ -135,7 +135,7 @@ class Gpu:
         """The address of new memory, from the driver's pool.
 
         Raises:
-          JaxRuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
+          JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
         self.enter()
         status, address = self.cuda.cuMemAllocAsync(max(nbytes, 1), self.stream)
@@ -228,8 +228,7 @@ class Gpu:
         module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
         return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
 
-    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple
-               ) -> None:
+    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple) -> None:
         """Launch a function with values, each converted to its ctypes type."""
         self.enter()
         done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,
