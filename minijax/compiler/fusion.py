@@ -93,14 +93,8 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
             reason = f": {rule.reason}"
     advice = "" if reason else (" Give it an element, a loop or a library rule, or run the "
                                 "function under jax.disable_jit().")
-    raise NotImplementedError(
-        f"'{primitive.name}' has no lowering rule{reason}.{call_site(eqn)}{advice}")
-
-
-def call_site(eqn: JaxprEqn) -> str:
-    """The user's line of an equation, for errors."""
-    source = eqn.source_info
-    return "" if source is None else f" It is called at {source.place}."
+    site = f" It is called at {eqn.source_info.place}." if eqn.source_info else ""
+    raise NotImplementedError(f"'{primitive.name}' has no lowering rule{reason}.{site}{advice}")
 
 
 def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:

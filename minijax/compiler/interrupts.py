@@ -16,8 +16,8 @@ from .arithmetic import Arithmetic
 from .loops import BOOL, INT64, For, Kernel, Let, Operand, Scalar, Statement, While, bodies, walk
 from .probe import cost_of, note_of
 
-# In simple operations: a shorter loop does not poll; the interval between polls if the trip count
-# known; and if it is unknown.
+# In simple operations: a shorter loop does not poll; the interval between polls if the trip
+# count is known; and if it is unknown.
 LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
 STRIP = 64  # iterations: strips are multiples of it, so that vectors are full
 UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
@@ -182,11 +182,6 @@ def poll_interval(loop: For, trip_count: int | None) -> int:
     return -(-most // STRIP) * STRIP if most > STRIP else most
 
 
-def cost_of_turn(loop: While) -> int:
-    """The approximate number of simple operations in an iteration."""
-    return int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
-
-
 class SignalPolls:
     """Emits the polls of one function, which llvm.py prints by `text`.
 
@@ -220,7 +215,8 @@ class SignalPolls:
         text.emit(f"{iterations} = add nuw nsw i64 {iterations}.before, 1")
         text.emit(f"store i64 {iterations}, ptr {counter}")
         text.emit(f"{before} = load i64, ptr {self.budget}")
-        text.emit(f"{left} = sub nsw i64 {before}, {cost_of_turn(loop)}")
+        cost = int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
+        text.emit(f"{left} = sub nsw i64 {before}, {cost}")
         text.emit(f"store i64 {left}, ptr {self.budget}")
         text.emit(f"{spent} = icmp slt i64 {left}, 0")
         text.emit(f"br i1 {spent}, label %{label}, label %{label}.on")

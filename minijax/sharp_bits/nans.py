@@ -105,16 +105,11 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     return outs
 
 
-def _is_program(primitive: Primitive) -> bool:
-    """Whether an operation runs programs inside."""
-    return primitive.split is not None
-
-
 def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
          ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
-        if _is_program(primitive):
+        if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
             _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))
         elif (not _only_origins() or _is_made(primitive, args, params, kind)

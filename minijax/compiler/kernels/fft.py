@@ -355,7 +355,7 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
     """The four-step transform: a row as a matrix; its columns; twiddle factors; its rows, stored as
     columns.
     """
-    below = _divisor(n)
+    below = max(k for k in range(1, math.isqrt(n) + 1) if n % k == 0)  # next to the root
     above = n // below
     spectra = scratch(b, (*rows, n), dtype)
     step = 1 << (n.bit_length() + 1) // 2
@@ -383,11 +383,6 @@ def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> N
 
     _column_blocks(b, rows, below, columns)
     _column_blocks(b, rows, above, lines)
-
-
-def _divisor(n: int) -> int:
-    """The divisor nearest to the square root."""
-    return max(k for k in range(1, math.isqrt(n) + 1) if n % k == 0)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from ..loops import (
 from ..probe import cost_of
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
-# A memory-bound loop has few operations in an iteration and many iterations: a thread takes several.
+# A memory-bound loop has few operations an iteration and many iterations; a thread takes several.
 MAX_COST, MIN_MEMORY_BOUND = 64, 1 << 18
 TRIPS = 16  # assumed for a loop of unknown length
 

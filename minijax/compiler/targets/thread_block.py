@@ -129,7 +129,9 @@ class ThreadBlock:
             match statement:
                 case For() if self.is_distributed(statement):
                     self.barrier_before(statement)
-                    self.distribute(statement)
+                    temps = self.writer.in_local_memory(self.writer.private_temps(statement))
+                    private = self.writer.privatized(statement.body, temps, self.thread)
+                    self.block_stride_loop(statement, private)
                 case For() if operations := self.reductions(statement):
                     self.barrier_before(statement)
                     if statement.vectorize == "reduce":
@@ -140,13 +142,10 @@ class ThreadBlock:
                     self.control_flow(statement)
                 case Store():
                     self.barrier_before(statement)
-                    self.add(If(self.is_first(), (statement,)))
+                    self.add(If(self.let("eq", self.thread, 0), (statement,)))
                 case _:
                     self.barrier_before(statement)
                     self.add(statement)
-
-    def is_first(self) -> Operand:
-        return self.let("eq", self.thread, 0)
 
     # -- barriers ------------------------------------------------------------------------------
 
@@ -196,11 +195,6 @@ class ThreadBlock:
         fits = sum(x.nbytes for x in self.writer.private_temps(loop)) <= LOCAL
         enough = (loop.trip_count or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
-
-    def distribute(self, loop: For) -> None:
-        """Distribute independent iterations over the threads."""
-        private = self.writer.in_local_memory(self.writer.private_temps(loop))
-        self.block_stride_loop(loop, self.writer.privatized(loop.body, private, self.thread))
 
     def block_stride_loop(self, loop: For, body: Iterable[Statement]) -> None:
         """A block-stride loop: each thread starts at its own number, with the number of threads as

@@ -83,7 +83,8 @@ def tiled(body: Sequence[Statement], writer: Writer, uses_library: Callable[[Cal
     rest = list(body)
     while rest:
         statement = rest.pop(0)
-        if isinstance(statement, Call) and is_product(statement) and not uses_library(statement):
+        if (isinstance(statement, Call) and re.fullmatch(PRODUCT, statement.external)
+                and not uses_library(statement)):
             product = Product.of(statement)
             between, epilogue = find_epilogue(rest, product)
             yield from between
@@ -111,10 +112,6 @@ def launched(product: Product, epilogue: Epilogue | None, writer: Writer) -> Ite
         op = "or" if acc_dtype == BOOL else "add"
         output.store(b, i, b.accumulate(op, (parts,), lambda part: b.load(sums, (part, i))))
     yield from b.scopes[0].statements
-
-
-def is_product(call: Call) -> bool:
-    return re.fullmatch(PRODUCT, call.external) is not None
 
 
 class Output(NamedTuple):
