@@ -37,7 +37,7 @@ T = TypeVar("T")
 _native: Any = threading.RLock()  # held during native work, and while the process forks
 _starting: Any = threading.RLock()  # held while a thread is started, and its stack has our size
 _linked: dict[int, tuple[weakref.ref, Any]] = {}  # everything loaded, by its reference's id
-_dead: list[weakref.ref] = []  # references to code that is to be unloaded
+_unreferenced: list[weakref.ref] = []  # references to code that is to be unloaded
 _engine: list[Any] = []  # the current engine, which code is linked into
 _numbers = itertools.count()
 EACH = 256  # kernels of an engine, which keeps a little memory of each
@@ -74,7 +74,7 @@ def undisturbed(work: Callable[[], T]) -> T:
                 _unload()
                 outcome.append((carried(), None))
             except BaseException as error:
-                _let_go(error)
+                _clear_frames(error)
                 outcome.append((None, error))
         done.release()
 
@@ -105,12 +105,12 @@ def started(work: Callable[..., Any], *args: Any) -> bool:
 
 
 def _unload() -> None:
-    while _dead:
+    while _unreferenced:
         with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
-            _linked.pop(id(_dead.pop()))[1].close()
+            _linked.pop(id(_unreferenced.pop()))[1].close()
 
 
-def _let_go(error: BaseException | None) -> None:
+def _clear_frames(error: BaseException | None) -> None:
     """Clear the frames of an error, which may hold engines, while native work is allowed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
@@ -262,7 +262,7 @@ def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     """
     run = PROTOTYPE(linked[symbol])
     # Whoever drops it does no more than this, in C: an interrupt cannot come between.
-    ref = weakref.ref(run, _dead.append)
+    ref = weakref.ref(run, _unreferenced.append)
     _linked[id(ref)] = ref, linked
     return run
 

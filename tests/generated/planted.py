@@ -15,7 +15,7 @@ from minijax.compiler import builder, digest, memory, nests, schedule, simplify,
 @contextmanager
 def programs_without_names() -> Iterator[None]:
     """Meanwhile the loops of each program are built: none is known by its name on disk."""
-    named, digest.package = digest.package, digest.nameless
+    named, digest.package = digest.package, digest.unnameable
     try:
         yield
     finally:

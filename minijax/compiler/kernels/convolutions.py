@@ -83,7 +83,7 @@ class _Convolution:
         inner = ((*positions, *sizes.window, sizes.features) if last
                  else (sizes.features, *sizes.window, *positions))
         with b.loop(sizes.batch * sizes.groups * parts, vectorize="parallel") as i:
-            image, group, part = here = b.unravel(i, (sizes.batch, sizes.groups, parts))
+            image, group, part = index = b.unravel(i, (sizes.batch, sizes.groups, parts))
 
             def coordinates(at: tuple) -> tuple:
                 if last:
@@ -96,9 +96,9 @@ class _Convolution:
             windows = Matrices(self.windows(inner, group, coordinates), (
                 0, 0, 0, *((terms, 1) if last else (1, count))))
             if last:
-                multiply(b, z, windows, weights, here, (count, terms, columns), self.max_terms)
+                multiply(b, z, windows, weights, index, (count, terms, columns), self.max_terms)
             else:
-                multiply(b, z, weights, windows, here, (rows, terms, count), self.max_terms)
+                multiply(b, z, weights, windows, index, (rows, terms, count), self.max_terms)
         if not direct:
             self.collect(sums, lambda n, group, output, place: (
                 (n, group, place, output) if last else (n, group, output, place)))
@@ -118,12 +118,12 @@ class _Convolution:
         inner = ((*sizes.window, sizes.features, sizes.batch) if last
                  else (sizes.batch, sizes.features, *sizes.window))
         with b.loop(self.places * sizes.groups, vectorize="parallel") as i:
-            flat, group = here = b.unravel(i, (self.places, sizes.groups))
+            flat, group = index = b.unravel(i, (self.places, sizes.groups))
             place = b.unravel(flat, sizes.places)
             patches = self.windows(inner, group, lambda at: (
                 (at[-1], at[-2], place, at[:rank]) if last else (at[0], at[1], place, at[2:])))
             windows = Matrices(patches, (0, 0, *((1, sizes.batch) if last else (terms, 1))))
-            multiply(b, z, windows, weights, here, (sizes.batch, terms, sizes.outputs),
+            multiply(b, z, windows, weights, index, (sizes.batch, terms, sizes.outputs),
                      self.max_terms)
         self.collect(sums, lambda n, group, output, place: (place, group, n, output))
 

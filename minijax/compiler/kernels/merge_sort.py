@@ -42,7 +42,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     """The first k of each block's tile, repeated until one block has them all; then a sort of
     these.
     """
-    [values, chosen], [x] = outputs, operands
+    [values, indices], [x] = outputs, operands
     if not values.size:
         return
     rows = without(x.shape, (axis,))
@@ -57,7 +57,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     sorter.sort_rows(rows, n, key, temps, buffers)
     with nest(b, rows, "parallel") as row, b.loop(k, vectorize="parallel") as i:
         place = b.load(buffers[1], (*row, i))
-        b.store(chosen, at(row, i), place)
+        b.store(indices, at(row, i), place)
         b.store(values, at(row, i), x(at(row, b.convert(place, np.int64))))
 
 
@@ -145,9 +145,9 @@ class MergeSort:
         with b.loop(passes) as p:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
             with self.masked_loop(count, size) as i:
-                own = lambda k: [b.load(x, (side, k)) for x in halves]
-                at = self.merge_position(own, i, count, run, b.add(p, 1))
-                self.store(halves, (b.sub(1, side), at), own(i))
+                element = lambda k: [b.load(x, (side, k)) for x in halves]
+                at = self.merge_position(element, i, count, run, b.add(p, 1))
+                self.store(halves, (b.sub(1, side), at), element(i))
         return halves, passes % 2
 
     @contextlib.contextmanager
@@ -172,14 +172,15 @@ class MergeSort:
         middle = b.add(b.and_(i, b.neg(b.mul(run, 2))), run)
         start, stop = b.sub(middle, run), b.min(b.add(middle, run), n)
         middle = b.min(middle, n)
-        is_left, own = b.lt(i, middle), self.keys(load(i))
+        is_left, keys = b.lt(i, middle), self.keys(load(i))
         low = b.variable(b.select(is_left, middle, start))
         high = b.variable(b.select(is_left, stop, middle))
         with b.loop(steps):
             first, last = b.read(low), b.read(high)
             half = b.shr_logical(b.add(first, last), 1)
             other = self.keys(load(b.min(half, b.sub(n, 1))))
-            precedes = b.select(is_left, is_before(b, other, own), b.not_(is_before(b, own, other)))
+            precedes = b.select(is_left, is_before(b, other, keys),
+                                b.not_(is_before(b, keys, other)))
             is_open = b.lt(first, last)
             b.assign(low, b.select(b.and_(is_open, precedes), b.add(half, 1), first))
             b.assign(high, b.select(b.and_(is_open, b.not_(precedes)), half, last))

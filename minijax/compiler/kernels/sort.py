@@ -97,8 +97,8 @@ def _rank_sort(b: Any, halves: list, keys: list, size: int) -> int:
         return [*(b.load(word, (i,)) for word in words), b.convert(i, np.int32)]
 
     with b.loop(size) as i:
-        own = row(i)
-        at = b.accumulate("add", (size,), lambda k: b.convert(is_before(b, row(k), own), np.int32))
+        this = row(i)
+        at = b.accumulate("add", (size,), lambda k: b.convert(is_before(b, row(k), this), np.int32))
         for half in halves:
             b.store(half, (1, b.convert(at, np.int64)), b.load(half, (0, i)))
     return 1
@@ -113,7 +113,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     if b.on_gpu:
         merge_sort.top_k(b, outputs, operands, k=k, axis=axis)
         return
-    [values, chosen], [x] = outputs, operands
+    [values, indices], [x] = outputs, operands
     size = x.shape[axis]
     if not values.size:
         return
@@ -128,24 +128,24 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         with b.loop(capacity, vectorize="parallel") as i:
             b.store(keys, (i,), sentinel)
             b.store(places, (i,), 0)
-        count, least = b.variable(0, np.int64), b.variable(sentinel)
+        count, threshold = b.variable(0, np.int64), b.variable(sentinel)
         with b.loop(blocks) as t:
             start = b.mul(t, step)
             stop = b.min(b.add(start, step), size)
             first = b.min(start, size - step)
             best = b.accumulate("min", (step,), lambda i: key(b.add(first, i)))
-            with (b.when(b.or_(b.lt(best, b.read(least)), b.lt(b.read(count), k))),
+            with (b.when(b.or_(b.lt(best, b.read(threshold)), b.lt(b.read(count), k))),
                   b.loop(stop, start) as i):
-                free, own = b.read(count), key(i)
-                b.store(keys, (free,), own)
-                b.store(places, (free,), b.convert(i, np.int32))
-                kept = b.or_(b.lt(own, b.read(least)), b.lt(free, k))
-                b.assign(count, b.add(free, b.convert(kept, np.int64)))
+                slot, element = b.read(count), key(i)
+                b.store(keys, (slot,), element)
+                b.store(places, (slot,), b.convert(i, np.int32))
+                is_candidate = b.or_(b.lt(element, b.read(threshold)), b.lt(slot, k))
+                b.assign(count, b.add(slot, b.convert(is_candidate, np.int64)))
             with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
                 _sort_row(b, buffers, [*map(b.value, buffers)], lambda i: (i,), capacity, 1)
                 b.assign(count, k)
-                b.assign(least, b.load(keys, (k - 1,)))
+                b.assign(threshold, b.load(keys, (k - 1,)))
         with b.loop(k) as j:
             at = b.load(places, (j,))
-            b.store(chosen, place(j), at)
+            b.store(indices, place(j), at)
             b.store(values, place(j), x(place(b.convert(at, np.int64))))
