@@ -14,7 +14,7 @@ from typing import Any
 from minijax.core import Cannot
 from minijax.core.jaxpr import JaxprEqn, Literal, Var
 
-from .probe import OPAQUE, Pattern, Probe, compose, identity, squeezed, probe_element
+from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0

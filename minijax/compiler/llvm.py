@@ -164,7 +164,7 @@ class ModuleText:
 
     def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
         """One part of the kernel as a function that tail-calls the next."""
-        buffers = dict.fromkeys(accesses(body))
+        buffers = dict.fromkeys(accesses(walk(body)))
         inner = self.printer(buffers)
         inner.load_buffer_addresses(self.kernel, buffers)
         inner.polls = SignalPolls(inner, POLL)

@@ -339,9 +339,9 @@ def accessed(statement: Statement) -> tuple[Buffer, ...]:
     return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
 
 
-def accesses(body: Iterable[Statement], kinds: Any = Statement) -> Iterator[Buffer]:
-    """The buffers that statements of these kinds access, at any depth, as often as they do."""
-    return (x for each in walk(body) if isinstance(each, kinds) for x in accessed(each))
+def accesses(statements: Iterable[Statement], kinds: Any = Statement) -> Iterator[Buffer]:
+    """The buffers that statements of these kinds themselves access, as often as they do."""
+    return (x for each in statements if isinstance(each, kinds) for x in accessed(each))
 
 
 def private_temps(loop: For, uses: Mapping[Buffer, int]) -> list[Buffer]:
@@ -349,5 +349,5 @@ def private_temps(loop: For, uses: Mapping[Buffer, int]) -> list[Buffer]:
 
     `uses` counts the accesses in the kernel.
     """
-    counts = Counter(accesses((loop,)) if loop.vectorize == "apart" else ())
+    counts = Counter(accesses(walk((loop,))) if loop.vectorize == "apart" else ())
     return [x for x, count in counts.items() if x.role == "temp" and count == uses[x]]

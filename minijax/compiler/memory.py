@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .loops import Buffer, Launch, Statement, accessed, accesses, bodies
+from .loops import Buffer, Launch, Statement, accessed, accesses, bodies, walk
 
 ALIGNMENT = 64  # of a cache line
 
@@ -62,7 +62,7 @@ def _live_ranges(body: Sequence[Statement], points: Iterator[int]) -> dict[Buffe
     for statement in body:
         begin = next(points)
         if isinstance(statement, Launch):  # its blocks run concurrently: one program point
-            temps = {x for x in accesses(statement.body) if x.role == "temp"}
+            temps = {x for x in accesses(walk(statement.body)) if x.role == "temp"}
             inner = dict.fromkeys(temps, (begin, next(points)))
         elif nested := bodies(statement):
             inner = _live_ranges([each for body in nested for each in body], points)

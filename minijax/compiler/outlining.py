@@ -56,9 +56,9 @@ class _FreeNames:
         inner = {defined(each) for each in every}
         operands = dict.fromkeys(x for each in every for x in used(each))
         self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inner]
-        self.buffers = dict.fromkeys(accesses(body))
-        self.scratch = {x for x in accesses(body, Load | Call) if x.role == "temp"}
-        self.scratch &= {*accesses(body, Store | Call)}
+        self.buffers = dict.fromkeys(accesses(every))
+        self.scratch = {x for x in accesses(every, Load | Call) if x.role == "temp"}
+        self.scratch &= {*accesses(every, Store | Call)}
         self.assigns = any(isinstance(x, Assign) and x.variable not in inner for x in every)
         # Whether it returns from the kernel or calls Python: such loops run serially.
         self.returns_early = any(isinstance(each, Check) or (isinstance(each, Call)
@@ -72,7 +72,7 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outermost parallel loops that are long. The choice and the block sizes never depend on
     the number of threads.
     """
-    uses = cache(lambda: Counter(accesses(kernel.body)))
+    uses = cache(lambda: Counter(accesses(walk(kernel.body))))
     return dict(_shared(kernel.body, uses))
 
 

@@ -22,7 +22,7 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
-from .probe import Pattern, identity, squeezed, note_of
+from .probe import Pattern, identity, note_of, squeezed
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
@@ -114,7 +114,7 @@ class Lowering:
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
         return destinations
 
-    # -- places --------------------------------------------------------------------------------
+    # -- storage -------------------------------------------------------------------------------
 
     def _share_storage(self) -> None:
         """Let a rule update its operands in place, if their old values are dead."""

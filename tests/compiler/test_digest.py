@@ -15,7 +15,7 @@ import minijax.numpy as jnp
 from minijax.util import caches
 from minijax import core
 from minijax.compiler import cpu, digest, llvm, lowered
-from minijax.compiler.digest import Unnameable, digest_of, canonical
+from minijax.compiler.digest import Unnameable, canonical, digest_of
 from minijax.primitives import analytic
 from tests.generated.programs import generate
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..arithmetic import Arithmetic
 from ..loops import (
     INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle, Statement, Store,
-    While, bodies, defined, substituted, accesses,
+    While, accesses, bodies, defined, substituted, walk,
 )
 from ..probe import cost_of
 
@@ -35,7 +35,7 @@ def collapse_nest(loop: For) -> For:
     if (not _is_parallel(inner) or cost_of(before) > MAX_REPEATED
             or not all(isinstance(each, Let | Load) for each in before)):
         return loop
-    if not set(accesses(before, Load)).isdisjoint(accesses(inner.body, Store)):
+    if not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), Store)):
         return loop
     index, m, n = Scalar("i", INT64), loop.trip_count or 0, inner.trip_count or 0
     names = {loop.index: b.add(b.div(index, n), loop.start),

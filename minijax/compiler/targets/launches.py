@@ -42,7 +42,7 @@ def scheduled(kernel: Kernel) -> Kernel:
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
-    buffers = set(accesses(body))
+    buffers = set(accesses(walk(body)))
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in buffers and x.role == "temp"]
     offsets, size = layout(temps, body)
     return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body)

@@ -40,7 +40,7 @@ def parameters(kernel: Kernel, launch: Launch) -> tuple[list[Buffer], bool, list
     """The arguments of a launch: buffers, whether it takes the workspace, and scalars of the host.
     """
     every = list(walk(launch.body))
-    buffers = set(accesses(launch.body))
+    buffers = set(accesses(every))
     passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants) if x in buffers]
     inside = {launch.block, launch.thread, *map(defined, every)}
     numbers = dict.fromkeys(x for each in every for x in used(each)
@@ -58,7 +58,7 @@ class LaunchesText(ModuleText):
     def launch(self, name: str, launch: Launch) -> str:
         """A launch as a function."""
         buffers, workspace, numbers = parameters(self.kernel, launch)
-        every = dict.fromkeys(accesses(launch.body))
+        every = dict.fromkeys(accesses(walk(launch.body)))
         inner = LaunchText(self, list(every))
         arguments: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}

@@ -42,7 +42,7 @@ class Writer:
     """Appends statements to the innermost open body, and allocates temps for the kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.uses = Counter(accesses(kernel.body))
+        self.uses = Counter(accesses(walk(kernel.body)))
         self.temps: list[Buffer] = []
         self.out: list[Statement] = []
 
@@ -74,7 +74,7 @@ class Writer:
         """Whether the iterations are independent, given private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
-        loaded, stored = (set(accesses((loop,), kind)) for kind in (Load, Store))
+        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, Store))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
         return self.private_temps(loop) >= scratch
 
@@ -153,7 +153,7 @@ class ThreadBlock:
         """A barrier, if a statement depends on what another thread may have stored, or overwrites
         what one may still load.
         """
-        loads, stores = ({x for x in accesses((statement,), kind) if x.role != "local"}
+        loads, stores = ({x for x in accesses(walk((statement,)), kind) if x.role != "local"}
                          for kind in (Load, Store))
         if not (loads.isdisjoint(self.stored) and stores.isdisjoint(self.stored | self.loaded)):
             self.barrier()
@@ -233,7 +233,7 @@ class ThreadBlock:
         lets: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
         reads = _reads(loop.body)
         private = {each.variable for each in every if isinstance(each, Declare)}
-        loaded = set(accesses(loop.body, Load))
+        loaded = set(accesses(every, Load))
         ops = {}
         for each in every:
             if isinstance(each, Assign) and each.variable not in private:
