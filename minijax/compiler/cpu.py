@@ -268,7 +268,7 @@ def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
 
 
 def link(code: bytes, symbols: Sequence[str], addresses: Mapping[str, int]) -> Any:
-    """Link object code into memory, until it is closed: it exports `symbols`, and imports the given
+    """Link object code into memory, until it is closed: it exports `symbols`, and imports the
     `addresses` and the symbols of this process.
 
     Raises:

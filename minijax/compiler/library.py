@@ -10,7 +10,7 @@ import sys
 from functools import cache
 
 class MissingLibrary(ImportError):
-    """No library with the machine code of an external was found in this process."""
+    """No library in this process has the machine code of an external."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no machine code for {name!r} was found: neither NumPy's nor SciPy's "

@@ -19,10 +19,10 @@ from .loops import (
 from .memory import overlap
 from .probe import cost_of
 
-MIN_COST = 1 << 19   # simple operations: some 20 µs, twice the time of waking a thread
-BLOCK_COST = 1 << 17  # simple operations of a block: much longer than taking it
+MIN_COST = 1 << 19     # simple operations: some 20 µs, twice the time of waking a thread
+BLOCK_COST = 1 << 17   # simple operations of a block: much longer than taking it
 MAX_BLOCKS = 64
-CACHE_LINE = 16      # iterations that may write one cache line stay in one block
+CACHE_LINE = 16        # iterations that may write one cache line stay in one block
 MAX_PRIVATE = 1 << 18  # bytes of private temps of a thread, which stay in its cache
 
 

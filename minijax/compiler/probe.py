@@ -44,7 +44,7 @@ NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
 
 @dataclass
 class Probe:
-    """The facts about one element rule on operands of given types."""
+    """The facts about one element rule on operands of fixed types."""
 
     cost: float = 0.0
     # Which operand, at which pattern, how often.

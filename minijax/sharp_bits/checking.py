@@ -37,7 +37,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "stage": [(TRACING, guards.retraced), (PURITY, purity.watched)],  # a function
     "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.explain_miss)],
-    # NumPy data that becomes an array; and data that `device_put` is given
+    # NumPy data that becomes an array; and the argument of `device_put`
     "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.implicit_transfer)],
     "put": [(TRANSFERS, guards.explicit_transfer)],
     "index": [(BOUNDS, out_of_bounds.check)],

@@ -32,9 +32,7 @@ class Finding:
     Args:
       kind: the flag of the check, such as ``"debug_nans"``.
       message: what happened: the text of the error or warning.
-      function: the user's function it happened in, where known.
-      file: its file, where known.
-      line: the line in that file, where known.
+      function, file, line: where it happened in the user's program, if known.
       fix: what to do about it, in one sentence.
 
     >>> print(Finding("debug_key_reuse", "the key was used twice", "f", "model.py", 3,
@@ -139,7 +137,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
     >>> from minijax import numpy as jnp
     >>> with checking_sharp_bits(collect=True) as findings:
     ...     x = jnp.log(jnp.float32(-1.0))
-    >>> [found.kind for found in findings]
+    >>> [finding.kind for finding in findings]
     ['debug_nans']
     """
     findings: list[Finding] = []

@@ -187,7 +187,7 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
             out_avals: Sequence[ShapedArray], callers: Use) -> list[Operand]:
     """The outputs of an equation with their keys; records the keys that it consumes."""
-    outputs: list[Operand] = []  # the others hold no known key
+    outputs: list[Operand] = []  # further outputs hold no known key
     if any(subjaxprs(params)):
         outputs = _BRANCHING.get(primitive.name, _call)(params, operands, callers)
     elif primitive.consumes_key:
@@ -250,7 +250,7 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], callers: Use) -> list
         return Operand(atom.aval, None, atom.value) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
-        # the same row, at a place that is not known, of the same keys is the same key
+        # equal row indices, even unknown ones, into the same keys give the same key
         row: Any = eqn if eqn.primitive.name not in _ROWS else (repr(eqn.params), *(
             repr(v) if isinstance(v, Literal) else v for v in eqn.invars))
         if row not in outputs_of:

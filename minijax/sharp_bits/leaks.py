@@ -168,7 +168,7 @@ def referrer_chain(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
 
     Args:
       x: the object.
-      heap: what is known of which object holds which.
+      heap: the reference graph.
 
     Returns:
       A phrase for each referrer, and whether the chain ends in a variable.  None where only objects

@@ -34,7 +34,7 @@ class _Mode(NamedTuple):
     """How the running program is checked."""
 
     mode: str = REPORT
-    sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported, if given
+    sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported; None: all
     bad_kinds: list[str] | None = None  # the kinds of bad outputs while unchecked
     is_rerun: bool = False  # a repeated run, whose random keys are consumed already
 

@@ -109,7 +109,7 @@ class History:
         return kind, what
 
     def record_retrace(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
-        """Record why a known function is traced again; a warning beyond the limit."""
+        """Record why a function is traced again; a warning beyond the limit."""
         self.causes.update((each.kind, each.what) for each in differences)
         for kind, what, now, before in differences:
             if self.causes[kind, what] == ALLOWED:

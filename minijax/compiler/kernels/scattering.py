@@ -150,7 +150,7 @@ class _Updates:
             b.while_loop(lambda: self.same_target(i, b.read(j)), step)
 
     def segmented_reduce(self, op: Callable, join: Callable) -> None:
-        """A segmented reduction: runs of STEP updates, then of STEP partial results, until each
+        """A segmented reduction: runs of SEGMENT_STEP updates, then of SEGMENT_STEP partial results, until each
         target has one.
         """
         b, [values] = self.b, self.values

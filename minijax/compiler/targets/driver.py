@@ -1,6 +1,6 @@
 """NVIDIA's driver: memory, copies and launches on one GPU, in the order of one stream.
 
-Stands on ptx.py, and on NVIDIA's own bindings, loaded when a GPU is first asked for. Chapter 27.
+Stands on ptx.py, and on NVIDIA's own bindings, which the first use of a GPU loads. Chapter 27.
 In JAX: `xla/stream_executor/cuda`.
 """
 
@@ -200,8 +200,7 @@ class Gpu:
         return cublas.routine(external, self)
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
-        """
+        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
         launches = ptx.launches_of(kernel.body)
         names = [f"launch_{k}" for k in range(len(launches))]
         functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor), names)

@@ -102,8 +102,7 @@ class Emulator:
         return None
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
-        """
+        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
         return self.launch
 
     def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping[Any, Any]

@@ -71,7 +71,7 @@ class Writer:
     # -- private temps -------------------------------------------------------------------------
 
     def is_independent(self, loop: For) -> bool:
-        """Whether the iterations are independent, given private copies of their scratch."""
+        """Whether the iterations are independent with private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
         loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, Store))

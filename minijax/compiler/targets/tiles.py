@@ -27,20 +27,20 @@ from ..routines import PRODUCT
 from ..scalars import BOOL
 from .thread_block import Writer
 
-SIDE = 16           # threads along each side of a tile
+SIDE = 16               # threads along each side of a tile
 THREADS = SIDE * SIDE
-WARP = 4, 8         # the shape of a warp in a tile: few rows and few columns of factors are loaded
-THREAD_TILES = 2, 4, 8      # choices for the rows, and the columns, of a thread
-VECTOR = 16         # bytes of a vector load
-SECTOR = 32           # bytes of a memory sector: the depth of a tile, with at least FEWEST terms
+WARP = 4, 8             # the shape of a warp in a tile, which loads few rows and columns of factors
+THREAD_TILES = 2, 4, 8  # choices for the rows, and the columns, of a thread
+VECTOR = 16             # bytes of a vector load
+SECTOR = 32             # bytes of a memory sector: the depth of a tile, at least MIN_DEPTH terms
 MIN_DEPTH = 8
-REGISTERS = 288     # bytes of a thread's accumulators and prefetched elements
+REGISTERS = 288         # bytes of a thread's accumulators and prefetched elements
 SPLITS = 1, 2, 4, 8, 16  # choices for split-K
-PROCESSORS = 108    # of a GPU: fewer tiles take as long as one on each
-UNROLL = 2     # the unrolling of the loop over terms
-LOAD_COST = 2          # the cost of a load from shared memory, in multiplications,
-MIN_STEP_COST = 300        # the least cost of a step, with the latency of its loads,
-LAUNCH_COST = 3000       # and the cost of another launch
+PROCESSORS = 108        # of a GPU: fewer tiles take as long as one on each
+UNROLL = 2              # the unrolling of the loop over terms
+LOAD_COST = 2           # the cost of a load from shared memory, in multiplications,
+MIN_STEP_COST = 300     # the least cost of a step, with the latency of its loads,
+LAUNCH_COST = 3000      # and the cost of another launch
 
 
 class Factor(NamedTuple):
