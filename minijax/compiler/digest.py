@@ -86,7 +86,7 @@ def canonical(x: Any) -> Any:
 
     >>> import minijax
     >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
-    >>> words(f(2.0)) == words(f(3.0)) != words(f(2))
+    >>> canonical(f(2.0)) == canonical(f(3.0)) != canonical(f(2))
     True
     """
     kind = type(x)

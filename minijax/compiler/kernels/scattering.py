@@ -150,8 +150,8 @@ class _Updates:
             b.while_loop(lambda: self.same_target(i, b.read(j)), step)
 
     def segmented_reduce(self, op: Callable, join: Callable) -> None:
-        """A segmented reduction: runs of SEGMENT_STEP updates, then of SEGMENT_STEP partial results, until each
-        target has one.
+        """A segmented reduction: runs of updates, at most SEGMENT_STEP, then runs of partial
+        results, until each target has one.
         """
         b, [values] = self.b, self.values
         partials, stride = b.temp((self.count, *self.window), values.dtype, "sums"), 1
