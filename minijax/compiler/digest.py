@@ -41,7 +41,7 @@ def digest_of(closed: ClosedJaxpr) -> str | None:
 
 
 def hashed(value: Any) -> str:
-    """A SHA-256 digest of some values in words."""
+    """The SHA-256 digest of a value in canonical form."""
     return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
@@ -78,11 +78,11 @@ def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
             yield from constants_of(inner)
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- canonical forms -------------------------------------------------------------------------------
 
 
 def canonical(x: Any) -> Any:
-    """A value in words, which print alike only for equal values.
+    """The canonical form of a value, whose text is the same for equal values only.
 
     >>> import minijax
     >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
@@ -117,7 +117,7 @@ def _ours(modules: int) -> set[Primitive]:
 
 
 def _program(closed: ClosedJaxpr) -> tuple:
-    """A program in words: variables are numbered in the order of their definitions."""
+    """The canonical form of a program: variables are numbered in the order of definition."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, int] = {}
 
