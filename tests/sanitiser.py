@@ -23,11 +23,10 @@ import numpy as np
 
 import minijax
 from minijax.compiler import host, schedule
-from minijax.compiler.arithmetic import Part
-from minijax.compiler.loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
-    Load, Operand, Read, Scalar, Store, While, touched, walk,
-)
+from minijax.compiler.arithmetic import Component
+from minijax.compiler.loops import (Address, Assign, Buffer, Call, Check, Constant, Declare, For,
+                                    If, Index, Kernel, Let, Load, Operand, Read, Scalar, Store,
+                                    While, accessed, walk)
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.operands import ProgramBuilder, Stored
 from minijax.compiler.scalars import INT64, OPS
@@ -131,7 +130,7 @@ def held_by(x: Any) -> Held | None:
 
 
 def marking_a_run(honest: Any) -> Any:
-    def run(self: schedule.Run) -> Any:
+    def run(self: schedule.Lowering) -> Any:
         mark(self.b, "begins", self)
         results = honest(self)
         for place in self.into:
@@ -142,8 +141,8 @@ def marking_a_run(honest: Any) -> Any:
 
 
 def marking_loads(honest: Any) -> Any:
-    def load(self: schedule.Run, v: Any, index: tuple) -> Operand:
-        place = self.places[v][0]
+    def load(self: schedule.Lowering, v: Any, index: tuple) -> Operand:
+        place = self.storage[v][0]
         held = vars(place).pop("held", None)  # the new value of a carry, not the old
         x = honest(self, v, index)
         if held is not None:
@@ -154,14 +153,14 @@ def marking_loads(honest: Any) -> Any:
 
 
 def marking_a_leaf(honest: Any) -> Any:
-    def leaf(self: schedule.Run, tasks: Sequence[Any], index: tuple, *args: Any, **kwargs: Any
+    def leaf(self: schedule.Lowering, tasks: Sequence[Any], index: tuple, *args: Any, **kwargs: Any
              ) -> Any:
         terms = honest(self, tasks, index, *args, **kwargs)
         for task in (task for task in tasks if task not in terms):
             element = self.whole(index, task.shape)
             inside = self.b.within(element, task.shape)
             for v in task.outvars:
-                for place in self.places.get(v, []):
+                for place in self.storage.get(v, []):
                     at = self.b.place(place.buffer, (
                         *place.prefix, *self.at(v, element), *place.suffix))
                     mark(self.b, "writes", self, v, place.buffer, inside, task.shape, at)
@@ -170,7 +169,7 @@ def marking_a_leaf(honest: Any) -> Any:
 
 
 def marking_a_rule(honest: Any) -> Any:
-    def emit_opaque(self: schedule.Run, task: Any) -> None:
+    def emit_opaque(self: schedule.Lowering, task: Any) -> None:
         rule = task.rule
 
         @functools.wraps(rule)
@@ -193,7 +192,7 @@ def marking_a_rule(honest: Any) -> Any:
 
 
 def marking_what_is_in_memory(honest: Any) -> Any:
-    def in_memory(self: schedule.Run, atom: Any) -> Any:
+    def in_memory(self: schedule.Lowering, atom: Any) -> Any:
         x = honest(self, atom)
         if not isinstance(x, Stored) or x is self.read(atom):  # what others have stored
             return x
@@ -232,9 +231,10 @@ def marking_rows(honest: Any) -> Any:
 
 
 MARKING = [
-    (schedule.Run, "run", marking_a_run), (schedule.Run, "load", marking_loads),
-    (schedule.Run, "leaf", marking_a_leaf), (schedule.Run, "_emit_opaque", marking_a_rule),
-    (schedule.Run, "in_memory", marking_what_is_in_memory),
+    (schedule.Lowering, "run", marking_a_run), (schedule.Lowering, "load", marking_loads),
+    (schedule.Lowering, "leaf", marking_a_leaf),
+    (schedule.Lowering, "_emit_opaque", marking_a_rule),
+    (schedule.Lowering, "in_memory", marking_what_is_in_memory),
     (ProgramBuilder, "cell", marking_carries), (Stored, "__call__", marking_elements),
     (Stored, "row", marking_rows)]
 
@@ -482,7 +482,7 @@ class _Needed:
 
     def add(self, *operands: Any) -> None:
         for x in operands:
-            if isinstance(x, Part):
+            if isinstance(x, Component):
                 self.add(x.position)
             elif isinstance(x, Scalar):
                 self.known.add(x)
@@ -560,7 +560,7 @@ class _Writer:
         return self.known.setdefault(x, f"x{len(self.known)}")
 
     def operand(self, x: Any) -> str:
-        if isinstance(x, Part):
+        if isinstance(x, Component):
             stride = int(np.prod(x.shape[x.axis + 1:], dtype=np.int64))
             whole = f"({self.operand(x.position)} // {stride})"
             return whole if x.axis == 0 else f"({whole} % {x.shape[x.axis]})"
@@ -670,4 +670,4 @@ class _Writer:
 
 def _buffers(body: Sequence[Any]) -> Iterator[Buffer]:
     for statement in walk(body):
-        yield from touched(statement)
+        yield from accessed(statement)

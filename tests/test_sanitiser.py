@@ -104,7 +104,7 @@ def always(*args):
     return True
 
 
-def without_one_read(task, *rest, honest=nests._find_place):
+def without_one_read(task, *rest, honest=nests._find_nest):
     reads = dict(task.reads)
     try:
         if len(reads) > 1:
@@ -114,7 +114,7 @@ def without_one_read(task, *rest, honest=nests._find_place):
         task.reads = reads
 
 
-def first_uses(body, clock, honest=memory._spans):
+def first_uses(body, clock, honest=memory._live_ranges):
     return {temp: (begin, begin) for temp, (begin, _) in honest(body, clock).items()}
 
 
@@ -123,15 +123,15 @@ PLANTED = {
     "a value is believed to be there before its loop has run": (20, [
         (nests, "_aligned", always)]),
     "a temp is given away after its first use": (0, [
-        (memory, "_spans", first_uses)]),
+        (memory, "_live_ranges", first_uses)]),
     "temps share memory though both are needed": (0, [
         (memory, "_first_gap", lambda *_: 0)]),
     "a carry is overwritten while somebody reads it": (160, [
-        (schedule.Run, "_safe_in_place", always)]),
+        (schedule.Lowering, "_safe_in_place", always)]),
     "what was read before a store is used after it": (180, [
-        (builder.Builder, "touch", lambda self, buffer: None)]),
+        (builder.Builder, "invalidate", lambda self, buffer: None)]),
     "a loop moves before another that it reads from": (40, [
-        (nests, "_find_place", without_one_read)]),
+        (nests, "_find_nest", without_one_read)]),
     "a temp is as small as its maker's loop allows": (195, [
         (schedule, "_common", lambda x, y: x)]),
 }
@@ -167,7 +167,7 @@ def test_turns_that_depend_on_each_other_are_found():
 def test_an_error_names_the_equation_and_the_place(monkeypatch):
     def f(x):
         return lax.fori_loop(0, 2, lambda i, y: jnp.sin(y) + y[::-1], x)
-    monkeypatch.setattr(schedule.Run, "_safe_in_place", always)
+    monkeypatch.setattr(schedule.Lowering, "_safe_in_place", always)
     monkeypatch.setattr(sanitiser._Machine, "same_turn", always)
     message = r"wanted element \d of a carry of turn 1, found element \d of 'add' .*test_sanitiser"
     with pytest.raises(sanitiser.Found, match=message):

@@ -38,9 +38,9 @@ class View(types.ModuleType):
         elif not name.startswith("__") and module_for(full):
             value = importlib.import_module(full)
         elif hasattr(self._ours, name):
-            return getattr(self._ours, name)  # asked anew each time: it may be lazy, or change
+            return getattr(self._ours, name)  # not cached: it may be lazy, or change
         else:
-            raise lacking(self, name)
+            raise missing_attribute(self, name)
         setattr(self, name, value)
         return value
 
@@ -53,7 +53,7 @@ class View(types.ModuleType):
 def ours_at(path: str) -> Any:
     """The object at a dotted path in the package."""
     module, _, name = path.rpartition(".")
-    if (submodule := existing(f"{PACKAGE}.{path}")) is not None:
+    if (submodule := import_if_present(f"{PACKAGE}.{path}")) is not None:
         return submodule
     parent = importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
     return getattr(parent, name)
@@ -64,7 +64,7 @@ def module_for(name: str) -> types.ModuleType | None:
     """The module that is `name` here, such as ``jax.numpy``; None where there is none."""
     path = OURS.get(name) or (
         name.removeprefix(ROOT).removeprefix(".").removeprefix("_src").removeprefix("."))
-    ours = existing(f"{PACKAGE}.{path}".rstrip("."))
+    ours = import_if_present(f"{PACKAGE}.{path}".rstrip("."))
     has_rows = any(row.startswith(f"{name}.") for row in OURS)
     if has_rows or name == f"{ROOT}._src":
         return View(name, None if name == f"{ROOT}._src" else ours)
@@ -73,7 +73,7 @@ def module_for(name: str) -> types.ModuleType | None:
     return ours
 
 
-def existing(name: str) -> types.ModuleType | None:
+def import_if_present(name: str) -> types.ModuleType | None:
     """A module of the package, imported where it exists."""
     if absent.sentence(name):
         return None
@@ -86,20 +86,20 @@ def existing(name: str) -> types.ModuleType | None:
 
 
 def refuse(module: types.ModuleType, name: str) -> Any:
-    raise lacking(module, name)
+    raise missing_attribute(module, name)
 
 
-def lacking(module: types.ModuleType, name: str) -> AttributeError:
+def missing_attribute(module: types.ModuleType, name: str) -> AttributeError:
     """The error for a name of JAX's that minijax lacks, with the nearest that it has."""
     return AttributeError(missing(module.__name__, name, dir(module)), name=name, obj=module)
 
 
 def missing(module: str, name: str, names: Sequence[str]) -> str:
-    if said := absent.sentence(f"{module}.{name}"):
-        return said
+    if sentence := absent.sentence(f"{module}.{name}"):
+        return sentence
     where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module
-    near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
-    hint = f"; the nearest that it has is {where}.{near[0]}" if near else ""
+    closest = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
+    hint = f"; the nearest that it has is {where}.{closest[0]}" if closest else ""
     return f"minijax, which is `jax` in this process, has no {where}.{name}{hint}."
 
 
@@ -125,7 +125,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class LastResort(importlib.abc.MetaPathFinder):
-    """Comes when nobody found a module, and says what `from jax.x import y` asked for in vain."""
+    """Raises when no finder has a module: the error names what `from jax.x import y` lacks."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         parent, _, name = fullname.rpartition(".")

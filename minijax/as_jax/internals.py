@@ -22,7 +22,7 @@ from minijax.core.partial_eval import SplitTrace
 from minijax.core.tracing import FlatFunction
 from minijax.tree_util import PyTreeDef
 
-version = "0.10.2"  # of JAX: the one whose behaviour this is
+version = "0.10.2"  # of JAX, whose behaviour minijax has
 version_info = (0, 10, 2)
 
 
@@ -57,12 +57,12 @@ result_handlers: dict[type, Any] = {}  # of such dtypes
 # ── Lists ────────────────────────────────────────────────────────────────────────────────────
 
 def safe_zip(*lists: Iterable[Any]) -> list[tuple]:
-    """`zip` of lists that are as long as each other, as a list."""
+    """`zip` of lists of equal length, as a list."""
     return list(zip(*lists, strict=True))
 
 
 def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
-    """`map` of lists that are as long as each other, as a list."""
+    """`map` of lists of equal length, as a list."""
     return [function(*each) for each in safe_zip(*lists)]
 
 
@@ -136,7 +136,7 @@ def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
 # ── Errors, backends ─────────────────────────────────────────────────────────────────────────
 
 class Excluded(list[str]):
-    """The files whose frames errors leave out besides our own."""
+    """Files besides our own whose frames tracebacks leave out."""
 
     def append(self, path: str) -> None:
         super().append(path)

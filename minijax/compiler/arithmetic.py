@@ -21,7 +21,7 @@ from .scalars import FLOAT32, Scalars, kind_of, result_dtype
 # By kind of dtype ("i": signed or not): the identity and the absorbing element of an operation, on
 # the right, or on either side if it commutes. Exact ones only: x + 0.0 is not x for x = -0.0, but
 # x - 0.0 is.
-UNITS = {
+IDENTITIES = {
     "b": {"and": 1, "mul": 1, "or": 0, "add": 0}, "f": {"mul": 1, "div": 1, "sub": 0},
     "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
           "shr_arithmetic": 0}}
@@ -29,7 +29,7 @@ COMMUTING = ("add", "mul", "and", "or", "xor")
 ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
 
-class Part(Scalar):
+class Component(Scalar):
     """One component of an unravelled linear index, divided out only where it is used."""
 
     position: Operand
@@ -45,7 +45,7 @@ class Scope:
     let_floor: int   # the outermost depth to which pure operations may be moved from here,
     load_floor: int  # and loads
     loop_depth: int  # the depth of the innermost loop around
-    trips: int | None = 1
+    trip_count: int | None = 1
     statements: list[Statement] = field(default_factory=list)
     table: dict[Any, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -68,13 +68,13 @@ class Arithmetic(Scalars):
         self.lets: dict[Operand, Let] = {}  # scalars → the operations that define them
         self._constants: dict[Any, Constant] = {}
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
-        self._parts: dict[Any, Part] = {}
-        self._part_of: dict[Operand, Part] = {}  # emitted components → their parts
+        self._components: dict[Any, Component] = {}
+        self._component_of: dict[Operand, Component] = {}  # emitted components → their parts
 
     # -- operands ------------------------------------------------------------------------------
 
     def const(self, value: Any, dtype: Any) -> Constant:
-        """A literal of the given dtype; equal literals are one object."""
+        """A literal of a dtype; equal literals are one object."""
         dtype = np.dtype(dtype)
         if type(value) is int and (dtype, value) in self._constants:
             return self._constants[dtype, value]
@@ -90,14 +90,14 @@ class Arithmetic(Scalars):
 
     def actual(self, x: Operand) -> Operand:
         """x itself; for a component of a linear index the emitted quotient and remainder."""
-        if not isinstance(x, Part):
+        if not isinstance(x, Component):
             return x
         stride = math.prod(x.shape[x.axis + 1:])
-        part = self.div(x.position, stride)
+        component = self.div(x.position, stride)
         if x.axis > 0:
-            part = self.rem(part, x.shape[x.axis])
-        self._part_of.setdefault(part, x)
-        return part
+            component = self.rem(component, x.shape[x.axis])
+        self._component_of.setdefault(component, x)
+        return component
 
     # -- pure operations -----------------------------------------------------------------------
 
@@ -111,12 +111,12 @@ class Arithmetic(Scalars):
         if folded is not None:
             return folded
         key = op, dtype, args
-        result = self.find(key)
+        result = self.lookup(key)
         if result is None:
             depth = max(self.scopes[-1].let_floor, *map(self._depth.__getitem__, args))
             result = self._define(dtype, depth)
             let = self.lets[result] = Let(result, op, args)
-            self._put(depth, let, key, result)
+            self._append(depth, let, key, result)
         return result
 
     def _define(self, dtype: np.dtype, depth: int, hint: str = "t") -> Scalar:
@@ -124,7 +124,7 @@ class Arithmetic(Scalars):
         self._depth[scalar] = depth
         return scalar
 
-    def _put(self, depth: int, statement: Statement, key: Any, scalar: Scalar) -> None:
+    def _append(self, depth: int, statement: Statement, key: Any, scalar: Scalar) -> None:
         """Append the statement that defines a scalar, and record the expression in its scope."""
         self.scopes[depth].statements.append(statement)
         self.scopes[depth].table[key] = scalar
@@ -143,12 +143,12 @@ class Arithmetic(Scalars):
 
     def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind
-        unit, end = (self.const(table[kind][op], x.dtype) if op in table[kind] else None
-                     for table in (UNITS, ABSORBING))
+        identity, absorbing = (self.const(table[kind][op], x.dtype) if op in table[kind] else None
+                               for table in (IDENTITIES, ABSORBING))
         for constant, other in ((y, x), (x, y)):
-            if constant is unit and (constant is y or op in COMMUTING):
+            if constant is identity and (constant is y or op in COMMUTING):
                 return other
-            if constant is end:
+            if constant is absorbing:
                 return constant
         if kind == "i" and (x is y and op == "sub" or op == "rem" and y is self.const(1, y.dtype)):
             return self.const(0, x.dtype)
@@ -165,7 +165,7 @@ class Arithmetic(Scalars):
             total = sum(x.value if o == "add" else -x.value for x, o in ((c, inner.op), (y, op)))
             return self.sub(z, -total) if total < 0 else self.add(z, total)
 
-    def find(self, key: Any) -> Any:
+    def lookup(self, key: Any) -> Any:
         """The available expression with a key, or None."""
         for scope in reversed(self.scopes):
             if key in scope.table:
@@ -199,13 +199,13 @@ class Arithmetic(Scalars):
 
     def _float32_to_odd(self, x: Operand) -> Operand:
         """A float64 as float32, rounded to odd: a second rounding to fewer bits is then exact."""
-        near = self.convert(x, FLOAT32)
-        back = self.convert(near, np.float64)
-        bits = self.bitcast(near, np.int32)
-        beyond = self.gt(self.abs(back), self.abs(x))
-        odd = self.or_(self.select(beyond, self.sub(bits, 1), bits), 1)
-        same = self.or_(self.eq(back, x), self.ne(x, x))
-        return self.bitcast(self.select(same, bits, odd), FLOAT32)
+        nearest = self.convert(x, FLOAT32)
+        widened = self.convert(nearest, np.float64)
+        bits = self.bitcast(nearest, np.int32)
+        is_larger = self.gt(self.abs(widened), self.abs(x))
+        to_odd = self.or_(self.select(is_larger, self.sub(bits, 1), bits), 1)
+        is_exact = self.or_(self.eq(widened, x), self.ne(x, x))
+        return self.bitcast(self.select(is_exact, bits, to_odd), FLOAT32)
 
     # -- positions -----------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Arithmetic(Scalars):
         for i, n in zip(index, shape, strict=True):
             if n != 1:
                 terms.append((self.index(i), n))
-                self._join_parts(terms)
+                self._merge_components(terms)
         position: Operand = self.const(0, INT64)
         for x, n in terms:
             position = self.add(self.mul(position, n), x)
@@ -223,15 +223,15 @@ class Arithmetic(Scalars):
             self._raveled[position] = terms
         return position
 
-    def _join_parts(self, terms: list[tuple[Operand, int]]) -> None:
+    def _merge_components(self, terms: list[tuple[Operand, int]]) -> None:
         """Replace the components of a linear index by that index, if they are the last terms."""
         last = terms[-1][0]
-        if isinstance(last, Part):
-            parts = [(self._part(last.position, last.shape, axis), n)
-                     for axis, n in enumerate(last.shape)]
-            if terms[-len(parts):] == parts:
-                terms[-len(parts):] = [(last.position, math.prod(last.shape))]
-                self._join_parts(terms)
+        if isinstance(last, Component):
+            components = [(self._component(last.position, last.shape, axis), n)
+                          for axis, n in enumerate(last.shape)]
+            if terms[-len(components):] == components:
+                terms[-len(components):] = [(last.position, math.prod(last.shape))]
+                self._merge_components(terms)
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index at a row-major linear index; its components cost nothing until they are used.
@@ -250,15 +250,15 @@ class Arithmetic(Scalars):
         result: list[Operand] = []
         while dims:
             source = target = 1  # the smallest leading groups of equal extent
-            while (have := math.prod(n for _, n in terms[:source])) != math.prod(dims[:target]):
-                if have < math.prod(dims[:target]):
+            while (extent := math.prod(n for _, n in terms[:source])) != math.prod(dims[:target]):
+                if extent < math.prod(dims[:target]):
                     source += 1
                 else:
                     target += 1
             position = self.ravel(*zip(*terms[:source], strict=True))
             group = tuple(dims[:target])
             result += ([position] if target == 1
-                       else [self._part(position, group, axis) for axis in range(target)])
+                       else [self._component(position, group, axis) for axis in range(target)])
             terms, dims = terms[source:], dims[target:]
         return result
 
@@ -267,9 +267,9 @@ class Arithmetic(Scalars):
         index as such.
         """
         zero = self.const(0, INT64)
-        return tuple(zero if n == 1 else self._part_of.get(x, x)
+        return tuple(zero if n == 1 else self._component_of.get(x, x)
                      for x, n in zip(map(self.index, index), shape, strict=True))
 
-    def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
+    def _component(self, position: Operand, shape: tuple[int, ...], axis: int) -> Component:
         key = position, shape, axis
-        return self._parts.setdefault(key, Part("part", INT64, *key))
+        return self._components.setdefault(key, Component("part", INT64, *key))

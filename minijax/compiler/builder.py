@@ -14,10 +14,10 @@ import numpy as np
 
 from minijax.primitives.slots import extremum_identity
 
-from .arithmetic import Arithmetic, Part, Scope
+from .arithmetic import Arithmetic, Component, Scope
 from .function_splitting import split_loop
 from .loops import (INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
-                    Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched)
+                    Load, Operand, Read, Scalar, Statement, Store, Variable, While, accessed)
 
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
@@ -26,18 +26,34 @@ CHAIN = 16
 ROWS = 8     # rows of terms that are added up before the row of sums is loaded
 LANES = 256  # columns whose sums are in registers
 # On a GPU: terms of a block, and of a thread down a column; enough blocks, and enough threads.
-SHARED, ALONE, BLOCKS, ENOUGH = 1 << 14, 128, 1 << 10, 1 << 17
+BLOCK_TERMS, THREAD_TERMS, MIN_BLOCKS, MIN_THREADS = 1 << 14, 128, 1 << 10, 1 << 17
 
 
-def block_of(n: int, most: int) -> int:
+def block_size(n: int, max_size: int) -> int:
     """The block size for n elements: a divisor of n if possible, and a multiple of the vector
     width.
 
-    >>> block_of(100, 1024), block_of(1_000_000, 1024), block_of(1009, 16)
+    >>> block_size(100, 1024), block_size(1_000_000, 1024), block_size(1009, 16)
     (100, 1000, 16)
     """
-    sizes = (size for step in (ROWS, 1) for size in range(most - most % step, most // 2, -step))
-    return next((size for size in sizes if n % size == 0), min(n, most))
+    sizes = (size for step in (ROWS, 1)
+             for size in range(max_size - max_size % step, max_size // 2, -step))
+    return next((size for size in sizes if n % size == 0), min(n, max_size))
+
+
+def reduce_pairwise(combine: Callable[[Any, Any], Any], terms: Sequence[Any]) -> Any:
+    """Combine some terms pairwise, as a balanced tree."""
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [*(combine(*pair) for pair in pairs), *terms[len(terms) & ~1:]]
+    return terms[0]
+
+
+def identity_element(op: str, dtype: np.dtype) -> Any:
+    """The identity element of an operation, to be cast to the dtype: -1 has all bits."""
+    if op in ("min", "max"):
+        return extremum_identity(op, dtype)
+    return {"mul": 1, "and": -1}.get(op, 0)
 
 
 class Builder(Arithmetic):
@@ -88,33 +104,33 @@ class Builder(Arithmetic):
         if len(index) != len(buffer.shape):
             return (self.actual(self.index(*index)),)
         operands = self.within(index, buffer.shape)
-        if any(isinstance(i, Part) for i in operands):
+        if any(isinstance(i, Component) for i in operands):
             return (self.actual(self.ravel(operands, buffer.shape)),)
         return operands
 
     def load(self, buffer: Buffer, index: Any) -> Scalar:
         """buffer[index]; the index must lie inside."""
         at = self.place(buffer, index)
-        own = self._buffer_depth(buffer)
-        mutable = own == len(self.scopes) - 1 and buffer.role not in ("input", "constant")
+        home = self._buffer_depth(buffer)
+        mutable = home == len(self.scopes) - 1 and buffer.role not in ("input", "constant")
         key = ("load", buffer, at, self._version.get(buffer, 0),
                self.scopes[self.scopes[-1].loop_depth] if mutable else None)
-        cached = self.find(key)
+        cached = self.lookup(key)
         if cached is not None:
             return cached
-        floor = max(own, self.scopes[-1].load_floor)
+        floor = max(home, self.scopes[-1].load_floor)
         depth = max([floor, *map(self._depth.__getitem__, at)])
         target = self._define(buffer.dtype, depth)
-        self._put(depth, Load(target, buffer, at), key, target)
+        self._append(depth, Load(target, buffer, at), key, target)
         return target
 
     def store(self, buffer: Buffer, index: Any, value: Any) -> None:
         """buffer[index] = value."""
         x = self.operand(value, buffer.dtype)
         self.emit(Store(buffer, self.place(buffer, index), self.actual(x)))
-        self.touch(buffer)
+        self.invalidate(buffer)
 
-    def touch(self, buffer: Buffer | Variable) -> None:
+    def invalidate(self, buffer: Buffer | Variable) -> None:
         """Invalidate what was loaded from a buffer or read from a variable that has changed."""
         self._version[buffer] = self._version.get(buffer, 0) + 1
         self._frozen.pop(buffer, None)  # type: ignore[arg-type]
@@ -131,9 +147,9 @@ class Builder(Arithmetic):
             return arg if isinstance(arg, Buffer) else self.actual(self.index(arg))
         call = Call(external, tuple(map(argument, args)))
         self.emit(call)
-        for buffer in touched(call):
+        for buffer in accessed(call):
             if buffer.role in ("output", "temp"):
-                self.touch(buffer)
+                self.invalidate(buffer)
 
     def check(self, ok: Operand, code: int) -> None:
         """Return `code` from the kernel unless `ok`."""
@@ -155,7 +171,7 @@ class Builder(Arithmetic):
         """The variable's value now."""
         key = ("read", variable, self._version.get(variable, 0),
                self.scopes[self.scopes[-1].loop_depth])
-        value = self.find(key)
+        value = self.lookup(key)
         if value is None:
             value = self._define(variable.dtype, len(self.scopes) - 1)
             self.emit(Read(value, variable))
@@ -165,16 +181,16 @@ class Builder(Arithmetic):
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""
         self.emit(Assign(variable, self.actual(self.operand(value, variable.dtype))))
-        self.touch(variable)
+        self.invalidate(variable)
 
     # -- control -------------------------------------------------------------------------------
 
     @contextmanager
-    def _scope(self, *, loop: bool = False, certain: bool = False) -> Iterator[Scope]:
+    def _scope(self, *, loop: bool = False, runs: bool = False) -> Iterator[Scope]:
         """Open the body of a loop or a branch."""
         outer, depth = self.scopes[-1], len(self.scopes)
         scope = Scope(depth, outer.let_floor if loop else depth,
-                      outer.load_floor if certain else depth, depth if loop else outer.loop_depth)
+                      outer.load_floor if runs else depth, depth if loop else outer.loop_depth)
         self.scopes.append(scope)
         try:
             yield scope
@@ -191,20 +207,20 @@ class Builder(Arithmetic):
         space.
         """
         first, last = self.index(start), self.index(stop)
-        trips = (int(last.value) - int(first.value)
-                 if isinstance(first, Constant) and isinstance(last, Constant) else None)
-        if trips == 1:
+        trip_count = (int(last.value) - int(first.value)
+                      if isinstance(first, Constant) and isinstance(last, Constant) else None)
+        if trip_count == 1:
             yield first
             return
         first, last = self.actual(first), self.actual(last)
         temps = len(self.temps)
-        with self._scope(loop=True, certain=trips is not None and trips > 0) as scope:
-            scope.trips = trips
+        with self._scope(loop=True, runs=trip_count is not None and trip_count > 0) as scope:
+            scope.trip_count = trip_count
             index = self._define(INT64, scope.depth, "i")
             yield index
         if vectorize == "parallel" and len(self.temps) > temps:
             vectorize = "apart"
-        if trips is None or trips > 0:
+        if trip_count is None or trip_count > 0:
             statement = For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
                             vectorize)
             if whole or not split_loop(self, statement):
@@ -233,7 +249,7 @@ class Builder(Arithmetic):
 
     def choose(self, condition: Operand, then: Callable[[], Operand],
                orelse: Callable[[], Operand]) -> Operand:
-        """then() or orelse(), evaluating only the one that is asked for."""
+        """then() or orelse(): only the one that the condition selects is evaluated."""
         if isinstance(condition, Constant):
             return then() if condition.value else orelse()
         sides = []
@@ -244,7 +260,7 @@ class Builder(Arithmetic):
         result = self.variable(0, x.dtype)
         bodies = [(*statements, Assign(result, x)) for statements, x in sides]
         self.emit(If(condition, *bodies))
-        self.touch(result)
+        self.invalidate(result)
         return self.read(result)
 
     # -- reductions ----------------------------------------------------------------------------
@@ -257,81 +273,82 @@ class Builder(Arithmetic):
         if not extents:
             return f()
         n, *rest = map(int, extents)
-        [total] = self.join([op], n, lambda k, _: [self.accumulate(
+        [total] = self.reduce([op], n, lambda k, _: [self.accumulate(
             op, rest, functools.partial(f, k))], math.prod(rest))
         return total
 
-    def join(self, ops: Sequence[str], n: int, turn: Callable[..., Sequence[Operand]],
-             inside: int = 1, width: int = 1, block: int = BLOCK) -> list:
+    def reduce(self, ops: Sequence[str], n: int, terms_at: Callable[..., Sequence[Operand]],
+               inner_terms: int = 1, width: int = 1, block: int = BLOCK) -> list:
         """Reduce the terms of all iterations k below n, with one operation for each term.
 
-        `inside`: how many terms an iteration reduces itself. With a `width` the results are rows,
-        of what turn(k, j) gives for each j below it. Blocks are reduced in any order, their partial
-        results in a fixed one.
+        `inner_terms`: how many terms an iteration reduces itself. With a `width` the results are
+        rows, whose element j has the terms terms_at(k, j). Blocks are reduced in any order, their
+        partial results in a fixed one.
         """
         if self.on_gpu:
-            return self._join_on_gpu(ops, n, turn, inside, width)
+            return self._reduce_on_gpu(ops, n, terms_at, inner_terms, width)
         adds = "add" in ops
-        most = ROWS * CHAIN if width > 1 else max(block // max(inside, 1), 1)
-        if inside != 1 and adds:  # short inner loops are unrolled, iterations interleaved
-            most = min(most, CHAIN if inside >= CHAIN else 4 * CHAIN)
-        if n <= most:
-            return self._join_serially(ops, self.index(0), n, turn, width)
-        size = block_of(n, most)
+        max_size = ROWS * CHAIN if width > 1 else max(block // max(inner_terms, 1), 1)
+        if inner_terms != 1 and adds:  # short inner loops are unrolled, iterations interleaved
+            max_size = min(max_size, CHAIN if inner_terms >= CHAIN else 4 * CHAIN)
+        if n <= max_size:
+            return self._reduce_serially(ops, self.index(0), n, terms_at, width)
+        size = block_size(n, max_size)
         shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 
-        def take(i: Operand, first: Operand, count: int) -> None:
-            totals = self._join_serially(ops, first, count, turn, width)
+        def reduce_block(i: Operand, first: Operand, count: int) -> None:
+            totals = self._reduce_serially(ops, first, count, terms_at, width)
             if not partials:  # now the dtypes are known
                 partials.extend(self.temp(shape, x.dtype, "partial") for x in totals)
             with self.loop(width, vectorize="parallel") as j:
                 for partial, x in zip(partials, totals, strict=True):
                     self.store(partial, (i, j)[:len(shape)], self.at(x, j))
 
-        self.in_blocks(n, size, take)
+        self.in_blocks(n, size, reduce_block)
         for partial in partials:
             self.freeze(partial)
-        return self.join(
+        return self.reduce(
             ops, shape[0], lambda *at: [self.load(x, at[:len(shape)]) for x in partials],
             width=width, block=CHAIN if adds else BLOCK)
 
-    def _join_on_gpu(self, ops: Sequence[str], n: int, turn: Callable, inside: int, width: int
-                      ) -> list:
+    def _reduce_on_gpu(self, ops: Sequence[str], n: int, terms_at: Callable, inner_terms: int,
+                       width: int) -> list:
         """Reduction on a GPU: a thread block reduces a row, or a thread a part of a column; the
         partial results are reduced in the same manner.
         """
-        shared, enough, least = (SHARED, BLOCKS, BLOCKS) if width == 1 else (
-            ALONE, ENOUGH // width, ALONE // 4)
-        if width == 1 and n * inside <= shared:
-            return self._join_serially(ops, self.index(0), n, turn, 1)
-        most = max(min(max(n * inside // enough, least), shared) // inside, 1)
-        size = n if n <= most else block_of(n, most)
+        max_terms, min_parts, min_terms = (BLOCK_TERMS, MIN_BLOCKS, MIN_BLOCKS) if width == 1 else (
+            THREAD_TERMS, MIN_THREADS // width, THREAD_TERMS // 4)
+        if width == 1 and n * inner_terms <= max_terms:
+            return self._reduce_serially(ops, self.index(0), n, terms_at, 1)
+        terms = min(max(n * inner_terms // min_parts, min_terms), max_terms)
+        max_size = max(terms // inner_terms, 1)
+        size = n if n <= max_size else block_size(n, max_size)
         parts = -(-n // size)
         partials: list[Buffer] = []
 
-        def take(i: Operand, first: Operand, count: int) -> None:
+        def reduce_block(i: Operand, first: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
-                totals = self._join_serially(ops, first, count, lambda k, _: turn(k, j), 1)
+                totals = self._reduce_serially(ops, first, count, lambda k, _: terms_at(k, j), 1)
                 if not partials:  # now the dtypes are known
                     partials.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
                 for partial, x in zip(partials, totals, strict=True):
                     self.store(partial, (i, j), x)
 
-        self.in_blocks(n, size, take)
+        self.in_blocks(n, size, reduce_block)
         for partial in partials:
             self.freeze(partial)
         if parts > 1:
-            return self._join_on_gpu(
+            return self._reduce_on_gpu(
                 ops, parts, lambda *at: [self.load(x, at) for x in partials], 1, width)
         return partials
 
-    def in_blocks(self, n: int, size: int, take: Callable[[Operand, Operand, int], None]) -> None:
-        """Call `take(i, first, count)` for each block of n iterations; the last may be shorter."""
+    def in_blocks(self, n: int, size: int, emit: Callable[[Operand, Operand, int], None]) -> None:
+        """Call `emit(i, first, count)` for each block of n iterations; the last may be shorter."""
         with self.loop(n // size, vectorize="apart") as i:
-            take(self.index(i), self.mul(self.index(i), size), size)
+            emit(i, self.mul(i, size), size)
         if n % size:
-            take(self.index(n // size), self.index(n - n % size), n % size)
+            emit(self.index(n // size), self.index(n - n % size), n % size)
 
     def at(self, x: Any, j: Any) -> Operand:
         """The j-th element of a row buffer, or the value of a variable or scalar."""
@@ -339,45 +356,45 @@ class Builder(Arithmetic):
             return self.load(x, (0, j)[-len(x.shape):])
         return self.read(x) if isinstance(x, Variable) else x
 
-    def _join_serially(self, ops: Sequence[str], first: Operand, n: int, turn: Callable,
+    def _reduce_serially(self, ops: Sequence[str], first: Operand, n: int, terms_at: Callable,
                       width: int) -> list:
         """Reduce n iterations from `first` in one loop. Accumulators are initialised once their
         dtypes are known.
         """
         if n == width == 1:
-            return [self.actual(x) for x in turn(first, self.index(0))]
-        abreast = width > LANES or (width > 1 and "add" in ops)
-        step = ROWS if abreast and n >= 2 * ROWS else 1
-        outside = self.scopes[-1]
-        slot = len(outside.statements)
+            return [self.actual(x) for x in terms_at(first, self.index(0))]
+        is_unrolled = width > LANES or (width > 1 and "add" in ops)
+        step = ROWS if is_unrolled and n >= 2 * ROWS else 1
+        outer = self.scopes[-1]
+        start = len(outer.statements)
         totals: list[Any] = []
 
-        def take(k: Operand, count: int) -> None:
+        def reduce_block(k: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
-                rows = [turn(self.add(k, u), self.index(j)) for u in range(count)]
+                rows = [terms_at(self.add(k, u), j) for u in range(count)]
                 for i, (op, *terms) in enumerate(zip(ops, *rows, strict=True)):
-                    x = self._join_pairwise(op, terms)
+                    x = self.actual(reduce_pairwise(getattr(self, op), terms))
                     if i == len(totals):
                         totals.append(Buffer("sums", x.dtype, (width,), "temp")
                                       if width > 1 else Variable("acc", x.dtype))
                     put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
 
-        def put(total: Any, j: Operand, x: Operand, how: Any = Assign) -> None:
+        def put(total: Any, j: Operand, x: Operand, statement: Any = Assign) -> None:
             if width > 1:
                 self.store(total, (j,), x)
             else:
-                self.emit(how(total, x))
-                self.touch(total)
+                self.emit(statement(total, x))
+                self.invalidate(total)
 
         with self.loop(n // step, vectorize="" if width > 1 else "reduce") as k:
-            take(self.add(self.mul(self.index(k), step), first), step)
+            reduce_block(self.add(self.mul(k, step), first), step)
         if n % step:
-            take(self.add(first, n - n % step), n % step)
-        joined, outside.statements[slot:] = outside.statements[slot:], []
+            reduce_block(self.add(first, n - n % step), n % step)
+        reduction, outer.statements[start:] = outer.statements[start:], []
         with self.loop(width, vectorize="parallel") as j:
             for op, total in zip(ops, totals, strict=True):
                 put(total, j, self.starting_value(op, total.dtype), Declare)
-        outside.statements += joined
+        outer.statements += reduction
         if width > 1:
             self.temps += totals
             return totals
@@ -385,15 +402,6 @@ class Builder(Arithmetic):
         self.finals |= zip(finals, totals, strict=True)
         return finals
 
-    def _join_pairwise(self, op: str, terms: Sequence[Operand]) -> Operand:
-        """Reduce some terms pairwise, as a tree."""
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=False)
-            terms = [*(self.operation(op, pair) for pair in pairs), *terms[len(terms) & ~1:]]
-        return self.actual(terms[0])
-
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """The identity element of an operation."""
-        value = (extremum_identity(op, dtype) if op in ("min", "max")
-                 else {"mul": 1, "and": -1}.get(op, 0))
-        return self.const(value, dtype)
+        return self.const(identity_element(op, dtype), dtype)

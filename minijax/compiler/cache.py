@@ -119,7 +119,7 @@ def cache_key(text: str) -> str:
 # The directory
 
 MOST = 1 << 29  # bytes of kernels on disk, some 40,000; the least recently used go first
-NOWHERE = Path(os.devnull)  # where nothing can be read or written
+NO_DIRECTORY = Path(os.devnull)  # where nothing can be read or written
 _written = itertools.count()
 
 
@@ -143,7 +143,7 @@ def directory() -> Path | None:
     try:
         os.makedirs(path, 0o700, exist_ok=True)
         open_to_others = [] if _is_private(path.stat()) else [path]
-        open_to_others += [x for x in path.resolve().parents if not _keeps_names(x.stat())]
+        open_to_others += [x for x in path.resolve().parents if not _prevents_renames(x.stat())]
     except OSError:
         return None
     if open_to_others:
@@ -159,7 +159,7 @@ def _is_private(status: os.stat_result) -> bool:
         status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def _keeps_names(status: os.stat_result) -> bool:
+def _prevents_renames(status: os.stat_result) -> bool:
     """Whether no other user can rename our files in this folder: its sticky bit is set, or only
     root and we may write it, and our login group (many systems give each user one).
     """
@@ -178,29 +178,29 @@ def _opener(path: str, flags: int) -> int:
 # checked, not of its path, so nothing is trusted in a directory that replaces ours meanwhile.
 
 
-def _sealed(key: str, code: bytes) -> bytes:
+def _with_checksum(key: str, code: bytes) -> bytes:
     return MAGIC + hashlib.sha256(key.encode() + code).digest() + code
 
 
 def read(key: str) -> bytes | None:
     """Return the object code under a key; None if the entry is missing, damaged or foreign."""
-    folder, entry = directory() or NOWHERE, b""
+    folder, entry = directory() or NO_DIRECTORY, b""
     with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and _is_private(status):
             entry = file.read()
             os.utime(file.name)  # the time of its last use
-    code = entry[len(_sealed(key, b"")):]
-    return code if entry == _sealed(key, code) else None
+    code = entry[len(_with_checksum(key, b"")):]
+    return code if entry == _with_checksum(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
     """Store object code under a key, atomically. Failing is no error."""
-    folder = directory() or NOWHERE
+    folder = directory() or NO_DIRECTORY
     unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
     try:
         with open(unfinished, "xb", opener=_opener) as file:
-            file.write(_sealed(key, code))
+            file.write(_with_checksum(key, code))
         os.replace(unfinished, folder / f"{key}.kernel")
     except OSError:
         with contextlib.suppress(OSError):

@@ -38,10 +38,10 @@ def quotient(b: Any, z: tuple[Any, Any], w: tuple[Any, Any]) -> tuple[Any, Any]:
     """z / w; both parts of w are scaled near 1 first, so that nothing overflows."""
     size = b.max(*map(b.abs, w))
     x, y = (b.div(part, size) for part in w)
-    whole = b.mul(size, b.fma(x, x, b.mul(y, y)))
+    denominator = b.mul(size, b.fma(x, x, b.mul(y, y)))
     re, im = z
-    return (b.div(b.fma(re, x, b.mul(im, y)), whole),
-            b.div(b.fma(im, x, b.neg(b.mul(re, y))), whole))
+    return (b.div(b.fma(re, x, b.mul(im, y)), denominator),
+            b.div(b.fma(im, x, b.neg(b.mul(re, y))), denominator))
 
 
 def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool,
@@ -53,23 +53,23 @@ def triangular_solve(b: Any, outputs: Sequence, operands: Sequence, *, left_side
         b.materialize(part, into=into)
     if 0 in x.re.shape:
         return
-    n, others = a.re.shape[-1], x.re.shape[-1 if left_side else -2]
-    forward, turned = (lower != transpose_a) == left_side, transpose_a == left_side
+    n, columns = a.re.shape[-1], x.re.shape[-1 if left_side else -2]
+    forward, transposed = (lower != transpose_a) == left_side, transpose_a == left_side
     with nest(b, x.re.shape[:-2], "parallel") as place, b.loop(n) as step:
         def row(i: Any) -> Any:
-            return b.index(i) if forward else b.sub(n - 1, i)
+            return i if forward else b.sub(n - 1, i)
 
         def at(i: Any, j: Any) -> tuple:
             return (*place, i, j) if left_side else (*place, j, i)
 
         def factor(k: Any) -> tuple[Any, Any]:
-            re, im = a.load(b, (*place, k, i) if turned else (*place, i, k))
+            re, im = a.load(b, (*place, k, i) if transposed else (*place, i, k))
             return re, b.neg(im) if conjugate_a else im
         i = row(step)
-        with b.loop(step) as earlier, b.loop(others, vectorize="parallel") as j:
-            k = row(earlier)
+        with b.loop(step) as previous, b.loop(columns, vectorize="parallel") as j:
+            k = row(previous)
             x.subtract(b, at(i, j), factor(k), x.load(b, at(k, j)))
-        with b.loop(0 if unit_diagonal else others, vectorize="parallel") as j:
+        with b.loop(0 if unit_diagonal else columns, vectorize="parallel") as j:
             x.store(b, at(i, j), quotient(b, x.load(b, at(i, j)), factor(i)))
 
 
@@ -85,14 +85,14 @@ def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
     *batch, m, n = a.re.shape
     with nest(b, batch, "parallel") as place, b.loop(min(m, n)) as k:
         k = b.index(k)
-        largest, chosen = b.variable(-1, a.re.dtype), b.variable(k, INT64)
+        largest, pivot_row = b.variable(-1, a.re.dtype), b.variable(k, INT64)
         with b.loop(m, k) as i:
             re, im = a.load(b, (*place, i, k))
             size = b.add(b.abs(re), b.abs(im))
             with b.when(b.gt(size, b.read(largest))):
                 b.assign(largest, size)
-                b.assign(chosen, i)
-        other = b.read(chosen)
+                b.assign(pivot_row, i)
+        other = b.read(pivot_row)
         b.store(pivots, (*place, k), b.convert(other, pivots.dtype))
         with b.loop(n, vectorize="parallel") as j:
             here, there = (a.load(b, (*place, i, j)) for i in (k, other))

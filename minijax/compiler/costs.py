@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .elementary import FORMULAS
-from .loops import (
-    INT64, OPS, Call, Constant, For, Kernel, Let, Load, Operand, Statement, Store, bodies, walk,
-)
+from .loops import (INT64, OPS, Call, Constant, For, Kernel, Let, Load, Operand, Statement, Store,
+                    bodies, walk)
 from .routines import BLOCK
 
 FLOPS = {"fma": 2, **dict.fromkeys(("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max",
@@ -42,7 +41,7 @@ def costs_of(body: Iterable[Statement], integers: Mapping[Operand, int] | None =
              ) -> Counter[str]:
     """The cost of a body. Both sides of a branch count; a loop of unknown length counts once.
 
-    Of the library routines only products count, whose cost follows from their sizes.
+    Of the library routines only products count: their cost follows from their sizes.
 
     >>> import minijax
     >>> minijax.jit(lambda x: minijax.numpy.sin(x) + 1).lower(2.).compile().cost_analysis()

@@ -1,7 +1,7 @@
 """LLVM assembly to object code, and object code to a callable.
 
-Stands on llvmlite, which is the LLVM that Numba brings; Numba itself, which would type Python, is
-not asked: types are known. Chapter 24.
+Stands on llvmlite, the LLVM bindings of Numba. Numba's type inference is not needed: all types are
+known. Chapter 24.
 In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 """
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 _native: Any = threading.RLock()  # held during native work, and while the process forks
 _starting: Any = threading.RLock()  # held while a thread is started, and its stack has our size
 _linked: dict[int, tuple[weakref.ref, Any]] = {}  # everything loaded, by its reference's id
-_dead: list[weakref.ref] = []  # references to code that is to be unloaded
+_unreferenced: list[weakref.ref] = []  # references to code that is to be unloaded
 _engine: list[Any] = []  # the current engine, which code is linked into
 _numbers = itertools.count()
 EACH = 256  # kernels of an engine, which keeps a little memory of each
@@ -74,7 +74,7 @@ def undisturbed(work: Callable[[], T]) -> T:
                 _unload()
                 outcome.append((carried(), None))
             except BaseException as error:
-                _let_go(error)
+                _clear_frames(error)
                 outcome.append((None, error))
         done.release()
 
@@ -105,12 +105,12 @@ def started(work: Callable[..., Any], *args: Any) -> bool:
 
 
 def _unload() -> None:
-    while _dead:
+    while _unreferenced:
         with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
-            _linked.pop(id(_dead.pop()))[1].close()
+            _linked.pop(id(_unreferenced.pop()))[1].close()
 
 
-def _let_go(error: BaseException | None) -> None:
+def _clear_frames(error: BaseException | None) -> None:
     """Clear the frames of an error, which may hold engines, while native work is allowed."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
@@ -209,23 +209,29 @@ def compile(assembly: str, stage: str = "object") -> Any:
     """Return object code for this processor from the text of llvm.assembly; or an intermediate
     stage as text: "llvm" after LLVM's optimisation passes, or "asm".
     """
-    binding, machine = _llvm(), _machine(effort(), host())
+    machine = _machine(effort(), host())
+    module = optimized(assembly, host().triple, machine, effort())
+    return {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage](module)
+
+
+def optimized(assembly: str, triple: str, machine: Any, level: int, vectorize: bool = True) -> Any:
+    """LLVM's module of an assembly text, after the passes of an optimisation level."""
+    binding = _llvm()
     module = binding.parse_assembly(assembly)
-    module.triple, module.data_layout = host().triple, str(machine.target_data)
+    module.triple, module.data_layout = triple, str(machine.target_data)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=effort())
-    options.slp_vectorization = False  # as Numba has it
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization, options.slp_vectorization = vectorize, False  # as Numba has it
     builder = binding.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.add_always_inliner_pass()  # vector variants, called only now
     try:
         passes.run(module, builder)
-        emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]
-        return emit(module)
     finally:
         # `close` would free nothing: a base class hides the method for it.
         binding.newpassmanagers.NewPassManager._dispose(passes)
         passes.detach()  # it is freed once
+    return module
 
 
 def effort() -> int:
@@ -256,13 +262,13 @@ def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     """
     run = PROTOTYPE(linked[symbol])
     # Whoever drops it does no more than this, in C: an interrupt cannot come between.
-    ref = weakref.ref(run, _dead.append)
+    ref = weakref.ref(run, _unreferenced.append)
     _linked[id(ref)] = ref, linked
     return run
 
 
 def link(code: bytes, symbols: Sequence[str], addresses: Mapping[str, int]) -> Any:
-    """Link object code into memory, until it is closed: it exports `symbols`, and imports the given
+    """Link object code into memory, until it is closed: it exports `symbols`, and imports the
     `addresses` and the symbols of this process.
 
     Raises:

@@ -25,7 +25,7 @@ from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, subjaxprs
 from .simplify import CALLS, buffer_of
 
 
-class Nameless(Exception):
+class Unnameable(Exception):
     """A part of a program has only an address: a Python function, a user's primitive."""
 
 
@@ -35,14 +35,14 @@ def digest_of(closed: ClosedJaxpr) -> str | None:
     None if a part of the program cannot be named.
     """
     try:
-        return hashed(words((package(), config.trace_key(), closed)))
-    except Nameless:
+        return hashed(canonical((package(), config.trace_key(), closed)))
+    except Unnameable:
         return None
 
 
-def hashed(plain: Any) -> str:
-    """A SHA-256 digest of some values in words."""
-    return hashlib.sha256(repr(plain).encode()).hexdigest()
+def hashed(value: Any) -> str:
+    """The SHA-256 digest of a value in canonical form."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()
 
 
 @cache
@@ -56,18 +56,18 @@ def package() -> str:
              for name in names if name.endswith(".py")]
     stats = [(name, os.stat(name)) for name in sorted(files)]
     if max((stat.st_mtime for _, stat in stats), default=np.inf) > caches.loaded_at:
-        nameless()
+        unnameable()
     return hashed([sys.version, np.__version__, ml_dtypes.__version__,
                    *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)])
 
 
-def nameless() -> str:
+def unnameable() -> str:
     """Replaces `package` where programs cannot be named.
 
     Raises:
       Nameless: always.
     """
-    raise Nameless
+    raise Unnameable
 
 
 def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
@@ -78,15 +78,15 @@ def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
             yield from constants_of(inner)
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- canonical forms -------------------------------------------------------------------------------
 
 
-def words(x: Any) -> Any:
-    """A value in words, which print alike only for equal values.
+def canonical(x: Any) -> Any:
+    """The canonical form of a value, whose text is the same for equal values only.
 
     >>> import minijax
     >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
-    >>> words(f(2.0)) == words(f(3.0)) != words(f(2))
+    >>> canonical(f(2.0)) == canonical(f(3.0)) != canonical(f(2))
     True
     """
     kind = type(x)
@@ -94,7 +94,7 @@ def words(x: Any) -> Any:
         case None | bool() | int() | str() if kind in (type(None), bool, int, str):
             return x
         case tuple() | list():
-            return kind.__qualname__, *map(words, x)
+            return kind.__qualname__, *map(canonical, x)
         case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
             return kind.__name__, str(x)
         case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
@@ -106,7 +106,7 @@ def words(x: Any) -> Any:
             if not value.dtype.hasobject:
                 digest = hashlib.sha256(value.tobytes()).digest()
                 return kind.__name__, str(value.dtype), value.shape, digest
-    raise Nameless
+    raise Unnameable
 
 
 @caches.remembered(maxsize=1)
@@ -117,24 +117,25 @@ def _ours(modules: int) -> set[Primitive]:
 
 
 def _program(closed: ClosedJaxpr) -> tuple:
-    """A program in words: variables are numbered in the order of their definitions."""
+    """The canonical form of a program: variables are numbered in the order of definition."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, int] = {}
 
     def define(variables: tuple) -> list:
         numbers.update(zip(variables, itertools.count(len(numbers))))
-        return [words(v.aval) for v in variables]
+        return [canonical(v.aval) for v in variables]
 
     def use(atoms: tuple) -> list:
-        return [words((x.aval, x.value)) if isinstance(x, Literal) else numbers[x] for x in atoms]
+        return [canonical((x.aval, x.value)) if isinstance(x, Literal) else numbers[x]
+                for x in atoms]
 
     def equation(eqn: JaxprEqn) -> tuple:
         params = eqn.params
         if called := CALLS.get(eqn.primitive.name):
             params = {called: params.get(called)}  # the others have no effect
-        named = [(name, words(params[name])) for name in sorted(params)
+        named = [(name, canonical(params[name])) for name in sorted(params)
                  if name != "computation"]  # a function, whose program is another parameter
-        return words(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
+        return canonical(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
 
-    inputs = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)
+    inputs = define((*jaxpr.constvars, *jaxpr.invars)), canonical(closed.consts)
     return inputs, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)

@@ -9,10 +9,8 @@ from typing import Any
 
 from minijax.primitives.infix import copysign, fma, select, sqrt
 
-from .exponential import (
-    FLOAT32, FLOAT64, INF, clamp, exact_product, exp_of_sum, log1p, nearest, polynomial,
-    power_of_two,
-)
+from .exponential import (FLOAT32, FLOAT64, INF, clamp, exact_product, exp_of_sum, log1p, nearest,
+                          polynomial, power_of_two)
 
 # erf(x) / x - 1 as a polynomial in x² for |x| <= 1.
 ERF = {
@@ -88,8 +86,7 @@ def erfc(x: Any) -> Any:
     else:
         far = _erfc_of_positive(a)
     far = select(x < 0.0, 2.0 - far, far)
-    return far.to(FLOAT32) if x.dtype == FLOAT32 else select(
-        a < 0.5, 1.0 - _erf_near_zero(x), far)
+    return far.to(FLOAT32) if x.dtype == FLOAT32 else select(a < 0.5, 1.0 - _erf_near_zero(x), far)
 
 
 # erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending

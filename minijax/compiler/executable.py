@@ -27,32 +27,33 @@ class Code(NamedTuple):
     loops: Sequence[int] = ()  # for each of its loops the place of the equation that it is from
 
 
-def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray],
-                where: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
+def callable_of(code: Code, num_inputs: int, out_avals: Sequence[ShapedArray],
+                describe_loop: Callable[[int], str] = str) -> Callable[..., list[np.ndarray]]:
     """The call as Python text without a loop, which saves half a microsecond.
 
-    `where` describes the loop, given its number, in which a signal ended the kernel.
+    `describe_loop` describes the loop of a number, in which a signal ended the kernel.
     """
-    inputs = [f"x{k}" for k in range(takes)]
-    outputs = [f"o{k}" for k in range(len(gives))]
+    inputs = [f"x{k}" for k in range(num_inputs)]
+    outputs = [f"o{k}" for k in range(len(out_avals))]
     constants = {f"c{k}": value for k, value in enumerate(code.constants)}
     names: dict[str, Any] = constants | {
         "ndarray": np.ndarray, "asarray": np.asarray, "run": code.run, "reraise": host.reraise,
-        "where": where, "asleep": pool.asleep, "wake": pool.wake}
+        "where": describe_loop, "asleep": pool.asleep, "wake": pool.wake}
     # Anything but an array has no address to pass on: machine code would read elsewhere.
     lines = [f"if type({x}) is not ndarray: {x} = asarray({x})" for x in inputs]
     if not code.externals.isdisjoint(pool.SHARING):
         lines.append("if asleep: wake()")
-    new = {x: (aval.shape, np.dtype(aval.dtype)) for x, aval in zip(outputs, gives, strict=True)}
+    new = {x: (aval.shape, np.dtype(aval.dtype))
+           for x, aval in zip(outputs, out_avals, strict=True)}
     if code.workspace:
         new["w"] = (code.workspace,), np.dtype(np.uint8)
     for x, (shape, dtype) in new.items():
-        large = math.prod(shape, start=dtype.itemsize) >= recycling.LARGE
+        large = math.prod(shape, start=dtype.itemsize) >= recycling.MIN_POOLED
         names |= {f"shape_{x}": shape, f"dtype_{x}": dtype,
                   f"new_{x}": recycling.empty if large else np.empty}
         lines.append(f"{x} = new_{x}(shape_{x}, dtype_{x})")
-    passed = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
-    lines += [f"status = run([{passed}])", "if status: reraise(status, where)",
+    arguments = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
+    lines += [f"status = run([{arguments}])", "if status: reraise(status, where)",
               f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
     return caches.written(source, "call", names)

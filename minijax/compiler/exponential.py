@@ -271,8 +271,7 @@ def atanh(x: Any) -> Any:
 # pow
 
 Pair = tuple[Any, Any]  # an unevaluated sum of a number and a small one, with twice the digits
-THIRD = {FLOAT32: (0.33333334, -9.934107e-09),
-         FLOAT64: (0.3333333333333333, 1.850371707708594e-17)}
+THIRD = {FLOAT32: (0.33333334, -9.934107e-09), FLOAT64: (0.3333333333333333, 1.850371707708594e-17)}
 
 
 def exact_product(x: Any, y: Any) -> Pair:

@@ -14,13 +14,13 @@ from typing import Any
 from minijax.core import Cannot
 from minijax.core.jaxpr import JaxprEqn, Literal, Var
 
-from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
+from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
-_DEEP = 50  # rules call one another: a longer chain is cut by a stored value
-_ASKED = 1.5  # how often a loop rule may read an element of an operand that is not stored
-_MANY = 16  # a value with so many different accesses is stored
+_MAX_DEPTH = 50  # rules call one another: a longer chain is cut by a stored value
+_LAZY_READS = 1.5  # how often a loop rule may read an element of an operand that is not stored
+_MAX_ACCESSES = 16  # a value with so many different accesses is stored
 
 
 @dataclass(eq=False)
@@ -36,9 +36,9 @@ class Node:
     rank: int = 0          # how many of them are over the result
     cost: float = 0.0      # of one element, operands included
     depth: int = 0         # how many rules call one another for one element
-    behind: set[Node] = field(default_factory=set)  # the nodes fused into one element, and itself
+    fused: set[Node] = field(default_factory=set)  # the nodes fused into one element, and itself
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
-    counts: bool = False   # uses its index in arithmetic, or fuses a node that does
+    uses_index: bool = False   # uses its index in arithmetic, or fuses a node that does
     stored: bool = False
     reads: dict[Var, set[Pattern]] = field(default_factory=dict)  # of a task: its reads from memory
 
@@ -61,12 +61,12 @@ class Node:
     def space(self) -> tuple[int, ...]:
         """The iteration space: the axes of its result, then those that it reduces."""
         extents = self.probe.reduction.extents
-        return (*self.shape, *longer(extents, extents))
+        return (*self.shape, *squeezed(extents, extents))
 
     @property
     def is_constant(self) -> bool:
         """Whether all its elements are equal."""
-        return self.from_scalars and not self.counts
+        return self.from_scalars and not self.uses_index
 
     @property
     def reduces(self) -> bool:
@@ -91,83 +91,77 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
             return kind, rule
         if isinstance(rule, Cannot):
             reason = f": {rule.reason}"
-    cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
-                              "under jax.disable_jit().")
-    raise NotImplementedError(
-        f"'{primitive.name}' has no lowering rule{reason}.{called_at(eqn)}{cure}")
-
-
-def called_at(eqn: JaxprEqn) -> str:
-    """The user's line of an equation, for errors."""
-    source = eqn.source_info
-    return "" if source is None else f" It is called at {source.place}."
+    advice = "" if reason else (" Give it an element, a loop or a library rule, or run the "
+                                "function under jax.disable_jit().")
+    site = f" It is called at {eqn.source_info.place}." if eqn.source_info else ""
+    raise NotImplementedError(f"'{primitive.name}' has no lowering rule{reason}.{site}{advice}")
 
 
 def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:
     """The equations whose results are stored, in order; the others are fused into their consumers.
     """
-    made: dict[Var, Node] = {}
-    nodes = [_probed(Node(eqn, *lowering_rule(eqn)), made) for eqn in eqns]
+    producers: dict[Var, Node] = {}
+    nodes = [_probed(Node(eqn, *lowering_rule(eqn)), producers) for eqn in eqns]
     for v in outs:
-        made[v].stored = True
+        producers[v].stored = True
     uses: dict[Var, Uses] = {}
     for node in reversed(nodes):
-        _visit(node, uses, made)
+        _visit(node, uses, producers)
     for v, accesses in uses.items():  # memory: inputs and stored values
-        if v not in made or made[v].stored:
+        if v not in producers or producers[v].stored:
             for task, pattern in accesses:
                 task.reads.setdefault(v, set()).add(pattern)
     return [node for node in nodes if node.stored]
 
 
-def _probed(node: Node, made: dict[Var, Node]) -> Node:
+def _probed(node: Node, producers: dict[Var, Node]) -> Node:
     """A node with the probe of its rule and its cost, including fused operands."""
-    made.update(dict.fromkeys(node.outvars, node))
+    producers.update(dict.fromkeys(node.outvars, node))
     if node.opaque:
         node.stored = True
-        node.probe.accesses = [(k, OPAQUE, _ASKED * atom.aval.size)
+        node.probe.accesses = [(k, OPAQUE, _LAZY_READS * atom.aval.size)
                                for k, atom in enumerate(node.eqn.invars)]
         return node
     node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
                                node.eqn.params)
-    node.rank = len(longer(node.shape, node.shape))
-    node.loops = tuple(longer(node.space, node.space))
-    node.cost, node.from_scalars, node.counts = node.probe.cost, True, node.probe.counts
-    node.behind = {node}
-    for position, _, trips in node.probe.accesses:
+    node.rank = len(squeezed(node.shape, node.shape))
+    node.loops = tuple(squeezed(node.space, node.space))
+    node.cost, node.from_scalars, node.uses_index = node.probe.cost, True, node.probe.uses_index
+    node.fused = {node}
+    for position, _, count in node.probe.accesses:
         atom = node.eqn.invars[position]
-        source = made.get(atom) if isinstance(atom, Var) else None
+        source = producers.get(atom) if isinstance(atom, Var) else None
         if source is not None and not source.stored:
-            node.cost += trips * source.cost
+            node.cost += count * source.cost
             node.depth = max(node.depth, source.depth + 1)
-            node.behind |= source.behind
+            node.fused |= source.fused
             node.from_scalars &= source.from_scalars
-            node.counts |= source.counts
+            node.uses_index |= source.uses_index
         elif atom.aval.shape:
-            node.cost += trips * _LOAD_COST
+            node.cost += count * _LOAD_COST
             node.from_scalars = False
     node.cost = min(node.cost, 1e9)
-    node.stored = node.reduces or node.depth >= _DEEP
+    node.stored = node.reduces or node.depth >= _MAX_DEPTH
     return node
 
 
-def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
+def _visit(node: Node, uses: dict[Var, Uses], producers: dict[Var, Node]) -> None:
     accesses: Uses = {}
     for v in node.outvars:
-        for key, trips in uses.get(v, {}).items():
-            accesses[key] = max(accesses.get(key, 0), trips)
+        for key, count in uses.get(v, {}).items():
+            accesses[key] = max(accesses.get(key, 0), count)
     node.stored = node.stored or _worth_storing(node, accesses)
     if node.stored:
         accesses = {(node, identity(node.space)): 1}
-    for position, pattern, trips in node.probe.accesses:
+    for position, pattern, count in node.probe.accesses:
         atom = node.eqn.invars[position]
         if isinstance(atom, Literal):
             continue
-        entry = uses.setdefault(atom, {})
+        accesses_of_operand = uses.setdefault(atom, {})
         for (root, outer), times in accesses.items():
             key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
-            entry[key] = max(entry.get(key, 0), times * trips)
-        source = made.get(atom)
+            accesses_of_operand[key] = max(accesses_of_operand.get(key, 0), times * count)
+        source = producers.get(atom)
         if node.opaque and source is not None and not _may_fuse(node, position, source):
             source.stored = True
 
@@ -180,20 +174,20 @@ def _may_fuse(node: Node, position: int, source: Node) -> bool:
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
     if eqn.primitive.asks_lazily:
-        return changed.isdisjoint(x for each in source.behind for x in each.eqn.invars)
+        return changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
     if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
         return False
     if source.from_scalars and source.cost <= 2:
         return True
-    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.behind))
-            and changed.isdisjoint(x for each in source.behind for x in each.eqn.invars))
+    return (position in eqn.primitive.rows(**eqn.params) and all(map(_keeps_rows, source.fused))
+            and changed.isdisjoint(x for each in source.fused for x in each.eqn.invars))
 
 
 def _keeps_rows(node: Node) -> bool:
     """Whether it only moves elements, and keeps contiguous rows together."""
     axes = [[value for kind, value in pattern if kind == "axis"]
             for _, pattern, _ in node.probe.accesses]
-    return node.probe.moves and all(each == sorted(each) for each in axes)
+    return node.probe.is_element and all(each == sorted(each) for each in axes)
 
 
 def _worth_storing(node: Node, accesses: Uses) -> bool:
@@ -201,22 +195,22 @@ def _worth_storing(node: Node, accesses: Uses) -> bool:
 
     If all consumers end up in its loop, the value is computed there and gets no memory.
     """
-    if len(accesses) > _MANY:
+    if len(accesses) > _MAX_ACCESSES:
         return True
-    evaluations = sum(_evaluations(task.loops, pattern, trips, node.probe.heavy)
-                      for (task, pattern), trips in accesses.items())
+    evaluations = sum(_evaluations(task.loops, pattern, count, node.probe.has_loops)
+                      for (task, pattern), count in accesses.items())
     size = math.prod(node.shape)
-    if node.probe.heavy:
+    if node.probe.has_loops:
         return evaluations > size
-    saved = (evaluations - size) * node.cost
-    return saved > size * _STORE_COST + evaluations * _LOAD_COST
+    savings = (evaluations - size) * node.cost
+    return savings > size * _STORE_COST + evaluations * _LOAD_COST
 
 
-def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
+def _evaluations(shape: tuple[int, ...], pattern: Pattern, count: float, has_loops: bool) -> float:
     """How often a loop over `shape` evaluates a value; cheap code is hoisted out of loops."""
     if pattern == OPAQUE:
-        return trips  # over all iterations already
-    if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
-        return math.prod(shape) * trips
+        return count  # over all iterations already
+    if has_loops or any(kind not in ("axis", "at") for kind, _ in pattern):
+        return math.prod(shape) * count
     deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
     return math.prod(shape[:deepest])

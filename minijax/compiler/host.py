@@ -33,9 +33,9 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
     """What machine code needs to call a Python function of arrays of fixed types.
 
     Args:
-      function: is given copies of the first arrays, and returns what the others are to hold.
+      function: takes copies of the first arrays, and returns the contents of the others.
       types: (shape, dtype) of each array.
-      count: of the arrays that are given.
+      count: how many arrays are inputs.
     """
     def run(pointers: int) -> None:
         # The first argument is a flag, which tells the kernel that the function has raised.
@@ -49,10 +49,9 @@ def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], n
             raised[threading.get_ident()] = raised_by_callback(error)
             ctypes.c_int32.from_address(flag or 0).value = RAISED
 
-    made = Table((1,), np.uint64)
-    made.function = run
-    made[0] = id(run)
-    return made
+    result = Table((1,), np.uint64)
+    result.function, result[0] = run, id(run)
+    return result
 
 
 def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -61,16 +60,17 @@ def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.
     return np.ndarray(shape, dtype, memory)
 
 
-def reraise(status: int = RAISED, where: Callable[[int], str] = str) -> None:
+def reraise(status: int = RAISED, describe_loop: Callable[[int], str] = str) -> None:
     """Raise the error that ended this thread's kernel with a status.
 
-    For an error from a signal handler, `where` describes the interrupted loop, given its number.
+    For an error of a signal handler, `describe_loop` describes the loop of a number, which it
+    interrupted.
     """
     error = raised.pop(threading.get_ident())
     if status >= INTERRUPTED:
-        said = where(status - INTERRUPTED)
+        message = describe_loop(status - INTERRUPTED)
         if type(error) is KeyboardInterrupt and not error.args:
-            error.args = (said,)
+            error.args = (message,)
         else:
-            error.add_note(said)
+            error.add_note(message)
     raise error

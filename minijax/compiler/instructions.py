@@ -18,9 +18,9 @@ from . import cpu
 FLOAT16 = np.dtype(np.float16)
 
 # The conversion instruction for the kinds of operand and result; to a narrower or a wider type.
-WORDS = {"bi": "zext", "bu": "zext", "bf": "uitofp", "if": "sitofp", "uf": "uitofp"}
+CONVERSIONS = {"bi": "zext", "bu": "zext", "bf": "uitofp", "if": "sitofp", "uf": "uitofp"}
 SIGNS = {"i": "s", "u": "u"}
-CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
+RESIZINGS = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
 
 
 @cache
@@ -39,12 +39,12 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def plain(instruction: str, *args: Number, dtype: Any = None) -> Number:
-    """A single instruction; its result has the dtype of its operands unless one is given."""
+    """A single instruction; the dtype of its result defaults to that of its operands."""
     return on_numbers(lambda s, *operands: s.plain(
         instruction, operands, dtype or args[0].dtype))(*args)
 
 
-def _known(x: Any) -> Any:
+def _constant_value(x: Any) -> Any:
     """The value of a constant, else None."""
     return getattr(x.value, "value", None)
 
@@ -65,7 +65,7 @@ def _quotient(x: Any, y: Any) -> Any:
     far enough from the next integer to be truncated.
     """
     sign = SIGNS[x.dtype.kind]
-    if not x.s.in_vectors or x.dtype.itemsize > 4 or _known(y) is not None:
+    if not x.s.in_vectors or x.dtype.itemsize > 4 or _constant_value(y) is not None:
         return plain(f"{sign}div {{s}} {{x}}, {{y}}", x, y)
     ratio = x.to(np.float64) / y.to(np.float64)
     return plain(f"fpto{sign}i {{s}} {{x}} to {{t}}", ratio, dtype=x.dtype)
@@ -110,20 +110,20 @@ def extremum(word: str, x: Any, y: Any) -> Any:
     """With a constant one comparison and select, half as many instructions: the constant is no nan,
     and the sign of its zero is known.
     """
-    if _known(y) is None:
+    if _constant_value(y) is None:
         x, y = y, x
-    if (limit := _known(y)) is None or np.isnan(limit):
+    if (limit := _constant_value(y)) is None or np.isnan(limit):
         return plain(f"call {{t}} @llvm.{word}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})", x, y)
-    beyond = bool(limit or np.signbit(limit) == (word == "max"))
-    compare = {"min": (operator.ge, operator.gt), "max": (operator.le, operator.lt)}[word][beyond]
+    strictly = bool(limit or np.signbit(limit) == (word == "max"))
+    compare = {"min": (operator.ge, operator.gt), "max": (operator.le, operator.lt)}[word][strictly]
     return select(compare(x, y), y, x)
 
 
 def converted(x: Any, dtype: np.dtype) -> Any:
     """A number in another dtype."""
     source, target = kind_of(x.dtype), kind_of(dtype)
-    kinds, wider = source + target, dtype.itemsize - x.dtype.itemsize
-    if x.dtype == dtype or not wider and {source, target} <= {"i", "u"}:
+    kinds, widening = source + target, dtype.itemsize - x.dtype.itemsize
+    if x.dtype == dtype or not widening and {source, target} <= {"i", "u"}:
         return x.bits(dtype)
     if "n" in kinds:
         return _to_narrow(x, dtype) if target == "n" else _from_narrow(x, dtype)
@@ -131,7 +131,7 @@ def converted(x: Any, dtype: np.dtype) -> Any:
         return x != 0
     if kinds in ("fi", "fu"):
         return _saturated(x, dtype)
-    word = WORDS.get(kinds) or CHANGES[source][wider > 0]
+    word = CONVERSIONS.get(kinds) or RESIZINGS[source][widening > 0]
     return plain(f"{word} {{s}} {{x}} to {{t}}", x, dtype=dtype)
 
 
@@ -155,18 +155,18 @@ def _from_narrow(x: Any, dtype: np.dtype) -> Any:
     """The wide number of a narrow one; a small integer uses only some bits of its byte.
 
     LLVM has float16 as `half`: where the processor does, a conversion is one instruction; where
-    it does not, LLVM would call a function that nobody has.  bfloat16 is the upper half of a
+    it does not, LLVM would call a function that no library has.  bfloat16 is the upper half of a
     float32.
     """
     if dtype.kind in "iu":
-        spare = 8 - itemsize_bits(x.dtype)
-        return x.bits(dtype) << spare >> spare
+        unused = 8 - itemsize_bits(x.dtype)
+        return x.bits(dtype) << unused >> unused
     if x.dtype == FLOAT16 and cpu.has_float16():
         return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
     if x.dtype == BFLOAT16:
         return (x.bits("u2").to("u4") << 16).bits(dtype)
-    how = layout(x.dtype)
-    return _from_code(x, how) if how.mantissa else _from_exponent(x)
+    form = layout(x.dtype)
+    return _from_code(x, form) if form.mantissa else _from_exponent(x)
 
 
 def _to_narrow(x: Any, dtype: np.dtype) -> Any:
@@ -183,8 +183,8 @@ def _to_narrow(x: Any, dtype: np.dtype) -> Any:
         bits = x.bits("u4")
         kept = bits >> 16
         return select(x != x, kept | 64, _rounded_off(bits, 16)).to("u2").bits(dtype)
-    how = layout(dtype)
-    code = _to_code(x, how) if how.mantissa else _to_exponent(x)
+    form = layout(dtype)
+    code = _to_code(x, form) if form.mantissa else _to_exponent(x)
     return code.to(f"u{dtype.itemsize}").bits(dtype)
 
 
@@ -202,7 +202,7 @@ class Layout(NamedTuple):
     nan: int
 
     @property
-    def lifted(self) -> int:
+    def bias_shift(self) -> int:
         """The difference between the exponent biases of float32 and this format."""
         return self.least + 126
 
@@ -220,34 +220,34 @@ def layout(dtype: np.dtype) -> Layout:
     return Layout(info.nmant, int(info.minexp), minus_one ^ one, *codes)
 
 
-def _from_code(x: Any, how: Layout) -> Any:
+def _from_code(x: Any, form: Layout) -> Any:
     """The float32 of a code; subnormal numbers become normal."""
     code = x.bits(f"u{x.dtype.itemsize}").to("u4")
-    size, sign = code & how.sign - 1, code & how.sign
-    normal = ((size << 23 - how.mantissa) + (how.lifted << 23)).bits("f4")
-    number = select(size < 1 << how.mantissa,
-                    size.to("f4") * 2.**(how.least - how.mantissa), normal)
-    if how.above not in (how.most, how.nan):
-        number = select(size == how.above, np.inf, number)
-        number = select(size > how.above, np.nan, number)
-    elif how.above == how.sign:
-        number = select(code == how.nan, np.nan, number)
-    elif how.above != how.most:
-        number = select(size > how.most, np.nan, number)
-    return (number.bits("u4") ^ sign << 32 - how.sign.bit_length()).bits("f4")
+    size, sign = code & form.sign - 1, code & form.sign
+    normal = ((size << 23 - form.mantissa) + (form.bias_shift << 23)).bits("f4")
+    number = select(size < 1 << form.mantissa,
+                    size.to("f4") * 2.**(form.least - form.mantissa), normal)
+    if form.above not in (form.most, form.nan):
+        number = select(size == form.above, np.inf, number)
+        number = select(size > form.above, np.nan, number)
+    elif form.above == form.sign:
+        number = select(code == form.nan, np.nan, number)
+    elif form.above != form.most:
+        number = select(size > form.most, np.nan, number)
+    return (number.bits("u4") ^ sign << 32 - form.sign.bit_length()).bits("f4")
 
 
-def _to_code(x: Any, how: Layout) -> Any:
+def _to_code(x: Any, form: Layout) -> Any:
     """The code of a float32, rounded once; a subnormal one is rounded by adding a large number."""
     bits = x.bits("u4")
-    size, sign = bits & 0x7FFFFFFF, bits >> 31 << how.sign.bit_length() - 1
-    large = x.const(2.**(how.least - how.mantissa + 23))
+    size, sign = bits & 0x7FFFFFFF, bits >> 31 << form.sign.bit_length() - 1
+    large = x.const(2.**(form.least - form.mantissa + 23))
     small = (size.bits("f4") + large).bits("u4") - large.bits("u4")
-    normal = _rounded_off(size, 23 - how.mantissa) - (how.lifted << how.mantissa)
-    code = select(size.bits("f4") < 2.**how.least, small, normal)
-    code = select(x != x, how.nan, select(code > how.most, how.above, code))
-    if how.above == how.sign:  # neither 0 nor nan has a sign
-        sign = select(code & how.sign - 1 == 0, 0, sign)
+    normal = _rounded_off(size, 23 - form.mantissa) - (form.bias_shift << form.mantissa)
+    code = select(size.bits("f4") < 2.**form.least, small, normal)
+    code = select(x != x, form.nan, select(code > form.most, form.above, code))
+    if form.above == form.sign:  # neither 0 nor nan has a sign
+        sign = select(code & form.sign - 1 == 0, 0, sign)
     return code ^ sign
 
 

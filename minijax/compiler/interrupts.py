@@ -16,10 +16,10 @@ from .arithmetic import Arithmetic
 from .loops import BOOL, INT64, For, Kernel, Let, Operand, Scalar, Statement, While, bodies, walk
 from .probe import cost_of, note_of
 
-# In simple operations: shorter loops do not poll; between two polls in a loop of known length; and
-# in one of unknown length.
+# In simple operations: a shorter loop does not poll; the interval between polls if the trip
+# count is known; and if it is unknown.
 LONG, EACH, BUDGET = 1 << 23, 1 << 20, 1 << 18
-STRIP = 64  # iterations: a strip is a multiple, so that vectors are full
+STRIP = 64  # iterations: strips are multiples of it, so that vectors are full
 UNKNOWN = 16  # assumed iterations of a loop of unknown length, as in probe.py
 
 # Signal handlers run in Python's main thread only, so only that thread polls. A poll reads the
@@ -50,7 +50,7 @@ define internal i64 @now() nounwind {{
   ret i64 %now
 }}
 """
-ASK = NOW + """
+POLL = NOW + """
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
@@ -64,7 +64,7 @@ declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare void @Py_DecRef(ptr)
 declare IDENT @PyThread_get_thread_ident()
 
-define i32 @minijax_ask() nounwind {
+define i32 @minijax_poll() nounwind {
   %me = call IDENT @PyThread_get_thread_ident()
   %main = load IDENT, ptr @pool.main
   %is_main = icmp eq IDENT %me, %main
@@ -73,8 +73,8 @@ look:
   %now = call i64 @now()
   %next = load i64, ptr @pool.next
   %is_due = icmp sge i64 %now, %next
-  br i1 %is_due, label %ask, label %go_on
-ask:
+  br i1 %is_due, label %poll, label %go_on
+poll:
   %later = add i64 %now, PAUSE
   store i64 %later, ptr @pool.next
   %lock = call i32 @PyGILState_Ensure()
@@ -91,12 +91,12 @@ go_on:
   ret i32 0
 }
 
-define void @minijax_turns(i64 %turns) nounwind {
-  store i64 %turns, ptr @pool.turns
+define void @minijax_iterations(i64 %iterations) nounwind {
+  store i64 %iterations, ptr @pool.iterations
   ret void
 }
 
-define i32 @minijax_ask_sharing() nounwind {
+define i32 @minijax_poll_shared() nounwind {
   %stopped = load atomic i64, ptr @pool.stopped seq_cst, align 8
   %is_over = icmp ne i64 %stopped, 0
   br i1 %is_over, label %over, label %look
@@ -104,9 +104,9 @@ look:
   %me = call IDENT @PyThread_get_thread_ident()
   %caller = load IDENT, ptr @pool.caller
   %is_caller = icmp eq IDENT %me, %caller
-  br i1 %is_caller, label %ask, label %go_on
-ask:
-  %raised = call i32 @minijax_ask()
+  br i1 %is_caller, label %poll, label %go_on
+poll:
+  %raised = call i32 @minijax_poll()
   %any = icmp ne i32 %raised, 0
   br i1 %any, label %stop, label %go_on
 stop:
@@ -165,26 +165,21 @@ release:
   ret void
 }
 """
-TEXT = (ASK + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
+RUNTIME = (POLL + HOST).replace("IDENT", IDENT).replace("PAUSE", str(PAUSE))
 # A poll touches no memory of the kernel, so loads may still be hoisted out of loops.
-ASKED = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
+POLL_DECLARATION = "declare i32 @{}() cold nounwind memory(inaccessiblemem: readwrite)"
 
 
 # -- polling in loops ------------------------------------------------------------------------------
 
 
-def poll_interval(loop: For, turns: int | None) -> int:
+def poll_interval(loop: For, trip_count: int | None) -> int:
     """The number of iterations between two polls; 0 for a short loop, which does not poll."""
     cost = cost_of(loop.body) + 1
-    if (UNKNOWN if turns is None else turns) * cost < LONG:
+    if (UNKNOWN if trip_count is None else trip_count) * cost < LONG:
         return 0
     most = max(int(EACH // cost), 1)
     return -(-most // STRIP) * STRIP if most > STRIP else most
-
-
-def cost_of_turn(loop: While) -> int:
-    """The approximate number of simple operations in an iteration."""
-    return int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
 
 
 class SignalPolls:
@@ -194,17 +189,17 @@ class SignalPolls:
     than their iterations.
     """
 
-    def __init__(self, text: Any, ask: str) -> None:
-        self.text, self.name = text, ask
+    def __init__(self, text: Any, poll: str) -> None:
+        self.text, self.name = text, poll
         self.budget = ""  # where it is, once it is needed
 
-    def poll(self, loop: Statement, turns: str) -> None:
+    def poll(self, loop: Statement, iterations: str) -> None:
         """Poll for signals, and return if a handler has raised."""
         text = self.text
-        text.module.functions.setdefault(self.name, ASKED.format(self.name))
+        text.module.functions.setdefault(self.name, POLL_DECLARATION.format(self.name))
         status = text.fresh("%status")
         text.emit(f"{status} = call i32 @{self.name}()")
-        text.leave_if(status, loop, turns)
+        text.return_if_interrupted(status, loop, iterations)
 
     def spend(self, loop: While, counter: str) -> None:
         """At the end of an iteration: count it, charge its cost to the budget, and poll when the
@@ -214,21 +209,22 @@ class SignalPolls:
         if not self.budget:
             self.budget = text.at_entry("alloca i64")
             text.entry.append(f"  store i64 {BUDGET}, ptr {self.budget}")
-        turns, before, left, spent, label = map(
-            text.fresh, ("%turns", "%before", "%left", "%spent", "ask"))
-        text.emit(f"{turns}.before = load i64, ptr {counter}")
-        text.emit(f"{turns} = add nuw nsw i64 {turns}.before, 1")
-        text.emit(f"store i64 {turns}, ptr {counter}")
+        iterations, before, left, spent, label = map(
+            text.fresh, ("%iterations", "%before", "%left", "%spent", "ask"))
+        text.emit(f"{iterations}.before = load i64, ptr {counter}")
+        text.emit(f"{iterations} = add nuw nsw i64 {iterations}.before, 1")
+        text.emit(f"store i64 {iterations}, ptr {counter}")
         text.emit(f"{before} = load i64, ptr {self.budget}")
-        text.emit(f"{left} = sub nsw i64 {before}, {cost_of_turn(loop)}")
+        cost = int(min(cost_of(loop.condition) + cost_of(loop.body) + 1, BUDGET))
+        text.emit(f"{left} = sub nsw i64 {before}, {cost}")
         text.emit(f"store i64 {left}, ptr {self.budget}")
         text.emit(f"{spent} = icmp slt i64 {left}, 0")
         text.emit(f"br i1 {spent}, label %{label}, label %{label}.on")
-        text.begin(label)
+        text.start_block(label)
         text.emit(f"store i64 {BUDGET}, ptr {self.budget}")
-        self.poll(loop, turns)
+        self.poll(loop, iterations)
         text.emit(f"br label %{label}.on")
-        text.begin(f"{label}.on")
+        text.start_block(f"{label}.on")
 
     def strip_mine(self, loop: For, start: Operand, stop: Operand, size: int) -> None:
         """Strip-mine a loop, with a poll after each strip."""
@@ -237,17 +233,17 @@ class SignalPolls:
         last = b.min(b.add(first, size), stop)
         text.emit(f"store {text.typed(start)}, ptr {counter}")
         text.emit(f"br label %{label}")
-        text.begin(label)
+        text.start_block(label)
         text.define(first, f"load i64, ptr {counter}")
         text.print_let(Let(again, "lt", (first, stop)))
         text.emit(f"br i1 {text.value(again)}, label %{label}.body, label %{label}.end")
-        text.begin(f"{label}.body")
+        text.start_block(f"{label}.body")
         text.body(b.scopes[0].statements)
         text.emit(f"store {text.typed(last)}, ptr {counter}")
         text.loop_over_range(loop, first, last)
         self.poll(loop, text.value(last))
         text.emit(f"br label %{label}")
-        text.begin(f"{label}.end")
+        text.start_block(f"{label}.end")
 
 
 # -- how a loop is named ---------------------------------------------------------------------------
@@ -263,15 +259,16 @@ def lines_of(kernel: Kernel) -> list[str]:
     """The user's line of each loop: of the operation that it implements, or of one inside it."""
     operations, lines = kernel.notes["loops"], kernel.notes["lines"]
 
-    def own(statement: Statement) -> str:
+    def line_of(statement: Statement) -> str:
         return (operations.get(statement) or getattr(statement, "note", "")
                 or lines.get(statement, ""))
 
     def search(body: Sequence[Statement], before: str) -> Iterator[str]:
         for each in body:
-            before = own(each) or before
+            before = line_of(each) or before
             if isinstance(each, For | While):
-                yield (before or next(filter(None, map(own, walk((each,)))), "")).split("\n")[0]
+                line = before or next(filter(None, map(line_of, walk((each,)))), "")
+                yield line.split("\n")[0]
             for inner in bodies(each):
                 yield from search(inner, before)
     return list(search(kernel.body, ""))
@@ -296,11 +293,12 @@ def equations_of(kernel: Kernel, closed: ClosedJaxpr) -> tuple[int, ...]:
     return tuple(places.get(line, -1) if line else -1 for line in lines_of(kernel))
 
 
-def said_of(loop: int, turns: int, equations: Sequence[int], closed: ClosedJaxpr | None) -> str:
+def interrupt_message(loop: int, iterations: int, equations: Sequence[int],
+                      closed: ClosedJaxpr | None) -> str:
     """The message to a user whose program was interrupted in a loop, after some iterations."""
     place = equations[loop] if loop < len(equations) else -1
     eqn = None if closed is None or place < 0 else next(
         itertools.islice(_equations(closed.jaxpr), place, None))
     line = note_of(eqn) if eqn is not None else ""
-    return ("interrupted in a loop" + (f" after {turns:,} turns" if turns >= 0 else "")
+    return ("interrupted in a loop" + (f" after {iterations:,} turns" if iterations >= 0 else "")
             + (f": {line}" if line else ""))

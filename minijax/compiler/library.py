@@ -10,7 +10,7 @@ import sys
 from functools import cache
 
 class MissingLibrary(ImportError):
-    """No library with the machine code of an external was found in this process."""
+    """No library in this process has the machine code of an external."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no machine code for {name!r} was found: neither NumPy's nor SciPy's "
@@ -60,8 +60,7 @@ def thread_setting() -> dict[str, int]:
     """
     for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_",
                  "openblas_{}_num_threads"):
-        get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb))
-                    for verb in ("get", "set"))
+        get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb)) for verb in ("get", "set"))
         if get and put:
             return {"minijax_blas_get": get, "minijax_blas_set": put}
     return {}

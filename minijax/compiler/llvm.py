@@ -18,30 +18,29 @@ from . import host
 from .arithmetic import Arithmetic
 from .cpu import vector_registers
 from .elementary import FORMULAS
-from .function_splitting import LONG, split_body
+from .function_splitting import MAX_FUNCTION, split_body
 from .index_set_splitting import split_loops
-from .interrupts import SignalPolls, sites, poll_interval
-from .loops import (
-    BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
-    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
-)
+from .interrupts import SignalPolls, poll_interval, sites
+from .loops import (BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
+                    Index, Kernel, Let, Load, Operand, Read, Scalar, Statement, Store, Variable,
+                    While, accesses, walk)
 from .memory import ALIGNMENT, round_up
 from .metadata import Aliases, Metadata
 from .outlining import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
 from .tables import Entry, Table, calls_of, table_of, with_tables
-from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
+from .vectors import Function, called_in, calls, function, lanes_of, vectorized
 
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
-POLL = "minijax_ask"  # polls for signals outside of parallel loops
+POLL = "minijax_poll"  # polls for signals outside of parallel loops
 # The kernel is called with a list of NumPy arrays. Behind the object header a list has its length
 # and the address of its items, an array the address of its elements: C's public layout.
 HEADER, WORD = object.__basicsize__, 8
 MANY_ARRAYS = 16  # with more, their addresses are loaded by a function that is not inlined
 ARRAY = f"""\
-define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(read) {{
+define internal ptr @array(ptr %list, i64 %k) INLINING nounwind willreturn memory(read) {{
   %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
   %items = load ptr, ptr %items.at
   %array.at = getelementptr inbounds ptr, ptr %items, i64 %k
@@ -50,16 +49,15 @@ define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(rea
   %elements = load ptr, ptr %elements.at
   ret ptr %elements
 }}"""
-# Trip counts: LLVM would unroll a loop of FEW or more before vectorising it; one of more than SHORT
-# also afterwards, which takes time and helps only sums, for which MANY is enough.
-FEW, MANY, SHORT = 9, 99, 256
-ABREAST = 64  # bytes of partial sums in a long reduction, with an interleave count of two
-# Loop metadata: no unrolling; unrolling after vectorisation only; no interleaving; no
-# vectorisation. Attributes of a function: PURE.
-WHOLE = '!"llvm.loop.unroll.disable"'
-ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
-NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
-NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
+# Trip counts: LLVM would unroll a loop of UNROLLED_EARLY or more iterations before vectorising it.
+# Unrolling one of more than UNROLLED_LATE afterwards takes time and helps only long sums.
+UNROLLED_EARLY, LONG_SUM, UNROLLED_LATE = 9, 99, 256
+ACCUMULATOR_BYTES = 64  # bytes of partial sums in a long reduction, with an interleave count of two
+# Loop metadata; UNROLL_LATE allows unrolling after vectorisation only. PURE: function attributes.
+NO_UNROLLING = '!"llvm.loop.unroll.disable"'
+NO_INTERLEAVING = '!"llvm.loop.interleave.count", i32 1'
+UNROLL_LATE = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
+NO_VECTORIZATION = '!"llvm.loop.vectorize.enable", i1 false'
 PURE = "noinline nounwind willreturn memory(none)"
 # `halves` of vectors, in the pattern that LLVM selects a single instruction for. It is inlined
 # after vectorisation: in a scalar loop LLVM would not recognise the pattern.
@@ -112,24 +110,26 @@ def _literal(constant: Constant) -> str:
     return str(int(value.view(f"u{value.itemsize}") if kind == "n" else value))
 
 
-def _passed_as(x: Operand | Variable | Buffer | Address) -> str:
+def _type_of(x: Operand | Variable | Buffer | Address) -> str:
     """The LLVM type of an argument: operands are values, the others are addresses."""
     return llvm_type(x.dtype) if isinstance(x, Scalar | Constant) else "ptr"
 
 
-def taking(of: str, x: str, count: int) -> str:
+def numbered(t: str, x: str, count: int) -> str:
     """A list of parameters or arguments of one type, named x0, x1 and so on."""
-    return "(" + ", ".join(f"{of} %{x}{k}" for k in range(count)) + ")"
+    return "(" + ", ".join(f"{t} %{x}{k}" for k in range(count)) + ")"
 
 
-def abreast(loop: For) -> list[str]:
+def accumulator_metadata(loop: For) -> list[str]:
     """Loop metadata for a long sum where vector registers are few: as many partial sums as
     elsewhere, since longer chains of additions round more often.
     """
+    if loop.vectorize != "reduce" or vector_registers()[1] >= 32:
+        return []
     widest = max((each.value.dtype.itemsize for each in loop.body if isinstance(each, Assign)),
-                 default=ABREAST)
-    width = ABREAST // widest
-    if loop.vectorize != "reduce" or (loop.turns or 0) < 2 * width or vector_registers()[1] >= 32:
+                 default=ACCUMULATOR_BYTES)
+    width = ACCUMULATOR_BYTES // widest
+    if (loop.trip_count or 0) < 2 * width:
         return []
     return [f'!"llvm.loop.vectorize.width", i32 {width}', '!"llvm.loop.interleave.count", i32 2']
 
@@ -140,15 +140,15 @@ class ModuleText:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
-        self.printed: dict[str, str] = {}  # texts of outlined functions → their names
+        self.names_by_text: dict[str, str] = {}  # texts of outlined functions → their names
         self.function_names: dict[tuple[For, str], str] = {}  # a loop, its poll → the name
-        self.saying: set[str] = set()  # functions that return whether they were interrupted
+        self.interruptible: set[str] = set()  # functions that return whether they were interrupted
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
         self.sites = sites(kernel)
-        self.most = 0  # arguments of a call in a table
+        self.max_arguments = 0  # arguments of a call in a table
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
         """A printer of one function."""
@@ -156,16 +156,16 @@ class ModuleText:
 
     def text(self) -> str:
         """The module: helpers in use, the functions, the metadata."""
-        bodies = split_body(with_tables(self.kernel.body, self.entry), LONG)
+        bodies = split_body(with_tables(self.kernel.body, self.entry), MAX_FUNCTION)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
         parts = [*map(self.kernel_part, names, bodies, names[1:])]
         return "\n".join([*self.functions.values(), *parts, *self.metadata.lines]) + "\n"
 
     def kernel_part(self, name: str, body: Sequence[Statement], following: str) -> str:
         """One part of the kernel as a function that tail-calls the next."""
-        buffers = dict.fromkeys(x for each in walk(body) for x in touched(each))
+        buffers = dict.fromkeys(accesses(walk(body)))
         inner = self.printer(buffers)
-        inner.point_at_buffers(self.kernel, buffers)
+        inner.load_buffer_addresses(self.kernel, buffers)
         inner.polls = SignalPolls(inner, POLL)
         inner.body(body)
         if following:
@@ -177,56 +177,58 @@ class ModuleText:
         """The entry of a loop in a call table, if its function takes only buffers and never returns
         early.
         """
-        how = self.outlined.get(statement) if isinstance(statement, For) else None
-        buffers = tuple(x for x in how.taken if isinstance(x, Buffer)) if how else ()
-        if not how or how.blocks or not buffers or len(buffers) < len(how.taken):
+        outlined = self.outlined.get(statement) if isinstance(statement, For) else None
+        buffers = tuple(x for x in outlined.captures if isinstance(x, Buffer)) if outlined else ()
+        if not outlined or outlined.blocks or not buffers or len(buffers) < len(outlined.captures):
             return None
         name = self.function(statement, POLL)  # type: ignore[arg-type]
-        return None if name in self.saying else Entry(statement, name, buffers)
+        return None if name in self.interruptible else Entry(statement, name, buffers)
 
     def table(self, table: Table) -> str:
         """A call of the interpreter of a call table."""
-        self.most = max(self.most, *(len(call.taken) for call in table.calls))
+        self.max_arguments = max(self.max_arguments, *(len(call.captures) for call in table.calls))
         name = f"@table.{sum(x.startswith('@table') for x in self.functions) + 1}"
         self.functions[name] = f"{name} = internal constant {table_of(table, self.kernel)}"
-        self.functions["@calls"] = calls_of(self.kernel, self.most)
+        self.functions["@calls"] = calls_of(self.kernel, self.max_arguments)
         return f"call void @calls(ptr %list, ptr {name})"
 
-    def function(self, loop: For, ask: str) -> str:
-        """The name of an outlined loop's function, which polls for signals with `ask`."""
+    def function(self, loop: For, poll: str) -> str:
+        """The name of an outlined loop's function, which polls for signals with `poll`."""
         first = self.outlined[loop].first or loop
-        key = first, ask
+        key = first, poll
         if key not in self.function_names:
-            self.function_names[key] = self.printed_function(first, self.outlined[first], ask)
+            self.function_names[key] = self.print_function(first, self.outlined[first], poll)
         return self.function_names[key]
 
-    def printed_function(self, loop: For, how: Outlined, ask: str) -> str:
+    def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
         """The name of an outlined function; equal texts share one."""
-        inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
-        inner.polls = SignalPolls(inner, ask)
-        inner.is_outlined, inner.is_shared = True, bool(how.blocks)
-        for position, thing in enumerate(how.taken):
-            inner.names[thing] = inner.load_field("%frame", WORD * position, _passed_as(thing))
-        inner.own(how.private)
-        start, stop, turns = loop.start, loop.stop, how.step or loop.turns
-        if how.blocks:
+        operands = *outlined.captures, *outlined.private
+        inner = self.printer([x for x in operands if isinstance(x, Buffer)])
+        inner.polls = SignalPolls(inner, poll)
+        inner.is_outlined, inner.is_shared = True, bool(outlined.blocks)
+        for position, operand in enumerate(outlined.captures):
+            slot = inner.at_entry(f"getelementptr inbounds i8, ptr %frame, i64 {WORD * position}")
+            inner.names[operand] = inner.at_entry(f"load {_type_of(operand)}, ptr {slot}")
+        inner.allocate_private(outlined.private)
+        start, stop = loop.start, loop.stop
+        if outlined.blocks:
             b, number = Arithmetic(), Scalar("", INT64)
             inner.names[number] = "%block"
-            start = b.mul(number, how.step)
-            stop = b.min(b.add(start, how.step), stop)
+            start = b.mul(number, outlined.step)
+            stop = b.min(b.add(start, outlined.step), stop)
             inner.body(b.scopes[0].statements)
-        inner.turns(loop, start, stop, turns)
-        inner.free()
-        says = inner.leaves and not inner.is_shared
-        kind, status = ("i32", "i32 0") if says else ("void", "void")
+        inner.polling_loop(loop, start, stop, outlined.step or loop.trip_count)
+        inner.free_private()
+        interruptible = inner.returns_early and not inner.is_shared
+        kind, status = ("i32", "i32 0") if interruptible else ("void", "void")
         text = inner.text(f"internal {kind} @loop(ptr noundef %frame, i64 %block) noinline", status)
-        if text not in self.printed:
-            name = self.printed[text] = f"@loop.{len(self.printed) + 1}"
+        if text not in self.names_by_text:
+            name = self.names_by_text[text] = f"@loop.{len(self.names_by_text) + 1}"
             self.functions[name] = text.replace("@loop", name, 1)
-            self.saying |= {name} if says else set()
-        return self.printed[text]
+            self.interruptible |= {name} if interruptible else set()
+        return self.names_by_text[text]
 
-    def function_of(self, f: Function) -> tuple[str, str]:
+    def elementary_function(self, f: Function) -> tuple[str, str]:
         """The names of an elementary function, scalar and vectorised.
 
         The scalar function computes zeros in the other lanes. It is not internal: LLVM would drop a
@@ -234,27 +236,28 @@ class ModuleText:
         """
         t = llvm_type(f.dtype)
         v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
+        count = len(f.parameters)
         if name not in self.functions:
-            buffers, body = of_vectors(f, self.lanes)
+            buffers, body = vectorized(f, self.lanes)
             inner = self.printer(buffers, self.lanes)
-            inner.make_room(buffers)
-            for k in range(len(f.parameters)):
+            inner.allocate_on_stack(buffers)
+            for k in range(count):
                 inner.emit(f"store {v} %x{k}, ptr {inner.names[buffers[k]]}")
             inner.body(body)
             inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
             self.functions[vector] = inner.text(
-                f"internal {v} {vector}{taking(v, 'x', len(f.parameters))} {PURE}", f"{v} %result")
-            self.of_one(name, vector, self.lanes, t, len(f.parameters))
+                f"internal {v} {vector}{numbered(v, 'x', count)} {PURE}", f"{v} %result")
+            self.scalar_variant(name, vector, self.lanes, t, count)
         return name, vector
 
-    def of_one(self, name: str, vector: str, lanes: int, t: str, count: int) -> None:
+    def scalar_variant(self, name: str, vector: str, lanes: int, t: str, count: int) -> None:
         """Define a scalar function by its vector variant, with zeros in the other lanes."""
         v = f"<{lanes} x {t}>"
         self.functions[name] = "\n".join([
-            f"define hidden {t} {name}{taking(t, 'x', count)} {PURE} {{",
+            f"define hidden {t} {name}{numbered(t, 'x', count)} {PURE} {{",
             *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
               for k in range(count)),
-            f"  %results = call {v} {vector}{taking(v, 'all', count)}",
+            f"  %results = call {v} {vector}{numbered(v, 'all', count)}",
             f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
 
     def halves(self, dtype: np.dtype, lanes: int) -> tuple[str, str]:
@@ -266,18 +269,18 @@ class ModuleText:
                          for first in (0, 1))
             self.functions[vector] = HALVES.format(
                 name=vector, lanes=lanes, parts=2 * lanes, t=t, half=half, even=even, odd=odd)
-            self.of_one(name, vector, lanes, t, 2)
+            self.scalar_variant(name, vector, lanes, t, 2)
         return name, vector
 
     def block(self, name: str) -> None:
         """Define the microkernel of a matrix product."""
-        taken, sums, body = block(name)
-        buffers = [x for x in (*taken, *sums) if isinstance(x, Buffer)]
-        inner = self.printer(buffers, sums[0].size)
-        inner.names |= {x: f"%given.{k}" for k, x in enumerate(taken)}
-        inner.make_room(sums)
+        parameters, accumulators, body = block(name)
+        buffers = [x for x in (*parameters, *accumulators) if isinstance(x, Buffer)]
+        inner = self.printer(buffers, accumulators[0].size)
+        inner.names |= {x: f"%argument.{k}" for k, x in enumerate(parameters)}
+        inner.allocate_on_stack(accumulators)
         inner.body(body)
-        signature = ", ".join(map(inner.typed, taken))
+        signature = ", ".join(map(inner.typed, parameters))
         self.functions[name] = inner.text(f"internal void @{name}({signature}) noinline optsize")
 
 
@@ -289,7 +292,7 @@ class _Instructions(Arithmetic):
     def plain(self, instruction: str, args: tuple[Operand, ...], dtype: Any) -> Operand:
         """Emit a single LLVM instruction in place of an operation."""
         target = self._define(np.dtype(dtype), 0)
-        self._put(0, Let(target, instruction, args), target, target)
+        self._append(0, Let(target, instruction, args), target, target)
         return target
 
 
@@ -308,13 +311,13 @@ class FunctionText:
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.numbers = count()
         self.parallel: tuple[str, ...] = ()
-        self.joined: set[Operand] = set()  # values that a reduction assigns: reassociable
+        self.reassociable: set[Operand] = set()  # values that a reduction assigns: reassociable
         self.polls: SignalPolls | None = None  # the polls of long loops, if they poll
-        self.is_outlined = self.is_shared = self.leaves = False
+        self.is_outlined = self.is_shared = self.returns_early = False
         self.memory = ""  # the private temps, freed at the end
-        self.alone = 0  # how often the library has been limited to one thread
+        self.thread_limits = 0  # how often the library has been limited to one thread
         # The enclosing serial loops, with their iteration counters.
-        self.around: list[tuple[Statement, str]] = []
+        self.enclosing: list[tuple[Statement, str]] = []
 
     def text(self, signature: str, result: str = "void") -> str:
         """The function definition."""
@@ -325,7 +328,7 @@ class FunctionText:
         """Append an instruction to the current block."""
         self.lines.append("  " + instruction)
 
-    def begin(self, label: str) -> None:
+    def start_block(self, label: str) -> None:
         """Start a basic block."""
         self.lines.append(f"{label}:")
 
@@ -334,33 +337,28 @@ class FunctionText:
         return f"{stem}.{next(self.numbers)}"
 
     def value(self, x: Operand | Variable | Buffer | Address) -> str:
-        """A thing as an operand without its type."""
+        """The text of an operand without its type."""
         if isinstance(x, Address):
             return self.address(x.buffer, x.index)
         return _literal(x) if isinstance(x, Constant) else self.names[x]
 
     def typed(self, x: Operand | Variable | Buffer | Address) -> str:
-        """A thing as an operand with its type."""
-        return f"{_passed_as(x)} {self.value(x)}"
+        """The text of an operand with its type."""
+        return f"{_type_of(x)} {self.value(x)}"
 
-    def point_at_buffers(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
+    def load_buffer_addresses(self, kernel: Kernel, buffers: Collection[Buffer]) -> None:
         """Load the buffers' addresses once, at entry; temps lie in the workspace, the last
         argument.
         """
         passed = kernel.inputs + kernel.outputs + kernel.constants
-        how = "noinline" if len(passed) > MANY_ARRAYS else "alwaysinline"
-        self.module.functions["array"] = ARRAY.replace("HOW", how)
+        inlining = "noinline" if len(passed) > MANY_ARRAYS else "alwaysinline"
+        self.module.functions["array"] = ARRAY.replace("INLINING", inlining)
         array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
         self.names |= {buffer: array(position)
                        for position, buffer in enumerate(passed) if buffer in buffers}
         temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in buffers}
         if temps:
             self.place_temps(array(len(passed)), temps)
-
-    def load_field(self, memory: str, offset: int, t: str = "ptr") -> str:
-        """The field at an offset from an address, loaded once at entry."""
-        place = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {offset}")
-        return self.at_entry(f"load {t}, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Place temps at their offsets from the first cache line of some memory."""
@@ -370,7 +368,7 @@ class FunctionText:
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
 
-    def make_room(self, buffers: Iterable[Buffer]) -> None:
+    def allocate_on_stack(self, buffers: Iterable[Buffer]) -> None:
         """Allocate buffers on the stack."""
         for x in buffers:
             room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
@@ -399,15 +397,15 @@ class FunctionText:
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
         if let.op == "halves" and self.lanes:
-            return self.call_of_vectors(let, *self.module.halves(dtype, self.lanes), self.lanes)
-        how = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
-        if not isinstance(how, str):
-            return self.write_formula(let, how)
+            return self.call_vectorizable(let, *self.module.halves(dtype, self.lanes), self.lanes)
+        template = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
+        if not isinstance(template, str):
+            return self.write_formula(let, template)
         operands = dict(zip("xyz", map(self.value, let.args), strict=False))
-        taken = llvm_type(dtype)
-        self.define(let.target, how.format(
-            s=taken, t=llvm_type(let.target.dtype), m=MANGLED.get(taken, taken),
-            flags="reassoc " if let.target in self.joined else "", **operands))
+        source = llvm_type(dtype)
+        self.define(let.target, template.format(
+            s=source, t=llvm_type(let.target.dtype), m=MANGLED.get(source, source),
+            flags="reassoc " if let.target in self.reassociable else "", **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
         """Expand an operation into several instructions."""
@@ -421,12 +419,13 @@ class FunctionText:
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function, or call it in a form that LLVM can vectorise."""
         if f in self.module.called:
-            return self.call_of_vectors(let, *self.module.function_of(f), self.module.lanes)
+            names = self.module.elementary_function(f)
+            return self.call_vectorizable(let, *names, self.module.lanes)
         self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
         self.body(f.body)
         self.names[let.target] = self.value(f.result)
 
-    def call_of_vectors(self, let: Let, name: str, vector: str, lanes: int) -> None:
+    def call_vectorizable(self, let: Let, name: str, vector: str, lanes: int) -> None:
         """A call of a scalar function with a vector variant that LLVM may choose."""
         call = f"call {llvm_type(let.target.dtype)} {name}({', '.join(map(self.typed, let.args))})"
         variant = f"_ZGV_LLVM_N{lanes}{'v' * len(let.args)}_{name[1:]}({vector[1:]})"
@@ -486,11 +485,12 @@ class FunctionText:
         if loop in self.module.outlined:
             self.outline(loop, self.module.outlined[loop])
         else:
-            self.turns(loop, loop.start, loop.stop, loop.turns)
+            self.polling_loop(loop, loop.start, loop.stop, loop.trip_count)
 
-    def turns(self, loop: For, start: Operand, stop: Operand, count: int | None) -> None:
+    def polling_loop(self, loop: For, start: Operand, stop: Operand, trip_count: int | None
+                     ) -> None:
         """A loop over a range; a long one polls for signals between strips."""
-        size = poll_interval(loop, count) if self.polls else 0
+        size = poll_interval(loop, trip_count) if self.polls else 0
         if self.polls and size:
             self.polls.strip_mine(loop, start, stop, size)
         else:
@@ -500,44 +500,46 @@ class FunctionText:
         """A loop over a range, without polls. If its body calls vectorisable functions, whole
         vectors come first and a scalar remainder after: LLVM would unroll the remainder.
         """
-        side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
+        is_vectorizable, trip_count = loop.vectorize in ("parallel", "reduce"), loop.trip_count or 0
         lanes = self.lanes or self.module.lanes
-        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', ONE_VECTOR, WHOLE]
+        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', NO_INTERLEAVING, NO_UNROLLING]
         if self.lanes:
             self.loop(loop, start, stop, of_lanes)
-        elif side_by_side and calls(loop, self.module.called):
+        elif is_vectorizable and calls(loop, self.module.called):
             b = Arithmetic()
             rest = b.add(start, b.and_(b.sub(stop, start), -lanes))
             self.body(b.scopes[0].statements)
             self.loop(loop, start, rest, of_lanes)
-            self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
+            self.loop(loop, rest, stop, [NO_UNROLLING, NO_VECTORIZATION])
         else:
-            long_sum = loop.vectorize == "reduce" and turns > MANY
-            is_around = any(isinstance(each, Call) for each in walk(loop.body))
-            whole = is_around or side_by_side and turns >= FEW and not long_sum
-            until = [WHOLE] if is_around or turns > SHORT else [WHOLE, NO_LONGER]
-            self.loop(loop, start, stop, [*(until if whole else []), *abreast(loop)])
+            long_sum = loop.vectorize == "reduce" and trip_count > LONG_SUM
+            has_call = any(isinstance(each, Call) for each in walk(loop.body))
+            properties = accumulator_metadata(loop)
+            if has_call or is_vectorizable and trip_count >= UNROLLED_EARLY and not long_sum:
+                late = [] if has_call or trip_count > UNROLLED_LATE else [UNROLL_LATE]
+                properties = [NO_UNROLLING, *late, *properties]
+            self.loop(loop, start, stop, properties)
 
-    def loop(self, loop: For, start: Operand, stop: Operand, facts: Sequence[str]) -> None:
+    def loop(self, loop: For, start: Operand, stop: Operand, properties: Sequence[str]) -> None:
         """A counted loop, as a while loop with its index in a variable."""
         before = self.parallel
         if loop.vectorize == "parallel":
             self.parallel = (*before, self.module.metadata.group(len(before)))
-            facts = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *facts]
+            properties = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *properties]
         if loop.vectorize == "reduce":
-            self.joined |= {each.value for each in loop.body if isinstance(each, Assign)}
-        variable, again = Variable("", INT64), Scalar("", BOOL)
-        following, one = Scalar("", INT64), Constant(np.int64(1), INT64)
+            self.reassociable |= {each.value for each in loop.body if isinstance(each, Assign)}
+        variable, test = Variable("", INT64), Scalar("", BOOL)
+        successor, one = Scalar("", INT64), Constant(np.int64(1), INT64)
         self.print_declare(Declare(variable, start))
-        self.around += [(loop, self.names[variable])] * (not loop.vectorize)
+        self.enclosing += [(loop, self.names[variable])] * (not loop.vectorize)
         self.while_loop(While(
-            (Read(loop.index, variable), Let(again, "lt", (loop.index, stop))), again,
-            (*loop.body, Let(following, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
-             Assign(variable, following))), facts)
+            (Read(loop.index, variable), Let(test, "lt", (loop.index, stop))), test,
+            (*loop.body, Let(successor, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
+             Assign(variable, successor))), properties)
         self.parallel = before
-        del self.around[len(self.around) - (not loop.vectorize):]
+        del self.enclosing[len(self.enclosing) - (not loop.vectorize):]
 
-    def own(self, temps: Sequence[Buffer]) -> None:
+    def allocate_private(self, temps: Sequence[Buffer]) -> None:
         """Allocate the private temps of a thread on the heap; stacks may be very small."""
         if not temps:
             return
@@ -546,24 +548,26 @@ class FunctionText:
         self.memory = self.at_entry(memory)
         self.place_temps(self.memory, dict(zip(temps, starts, strict=True)))
 
-    def free(self) -> None:
+    def free_private(self) -> None:
         """Free the private temps."""
         if self.memory:
             self.emit(self.call("void", "PyMem_RawFree", f"ptr {self.memory}"))
 
-    def outline(self, loop: For, how: Outlined) -> None:
+    def outline(self, loop: For, outlined: Outlined) -> None:
         """Call an outlined loop with a frame of its arguments, and a block number."""
-        ask = "minijax_ask_sharing" if how.blocks or not self.polls else self.polls.name
-        name = self.module.function(loop, ask)
-        says = name in self.module.saying
-        frame = self.frame(list(map(self.typed, how.taken)))[0]
-        call = (self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
-                if how.blocks else f"call {'i32' if says else 'void'} {name}({frame}, i64 0)")
-        if not (how.blocks or says):
+        poll = "minijax_poll_shared" if outlined.blocks or not self.polls else self.polls.name
+        name = self.module.function(loop, poll)
+        interruptible = name in self.module.interruptible
+        frame = self.frame(list(map(self.typed, outlined.captures)))[0]
+        if outlined.blocks:
+            call = self.call("i32", "minijax_share", f"ptr {name}", frame, f"i64 {outlined.blocks}")
+        else:
+            call = f"call {'i32' if interruptible else 'void'} {name}({frame}, i64 0)"
+        if not (outlined.blocks or interruptible):
             return self.emit(call)
         status = self.fresh("%status")
         self.emit(f"{status} = {call}")
-        self.leave_if(status, loop)
+        self.return_if_interrupted(status, loop)
 
     def frame(self, operands: Sequence[str]) -> list[str]:
         """Store values in a frame, one word each; returns the addresses of the slots."""
@@ -571,13 +575,13 @@ class FunctionText:
         frame = self.at_entry(f"alloca [{n} x i64]")
         words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(1, n)]
         places = [f"ptr {place}" for place in (frame, *map(self.at_entry, words))]
-        for thing, place in zip(operands, places, strict=False):
-            self.emit(f"store {thing}, {place}")
+        for operand, place in zip(operands, places, strict=False):
+            self.emit(f"store {operand}, {place}")
         return places
 
     def call(self, result: str, name: str, *operands: str) -> str:
         """A call of a function, declared first if it is defined elsewhere."""
-        types = ", ".join(thing.split()[0] for thing in operands)
+        types = ", ".join(operand.split()[0] for operand in operands)
         self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
         return f"call {result} @{name}({', '.join(operands)})"
 
@@ -588,63 +592,63 @@ class FunctionText:
         counter = self.at_entry("alloca i64") if self.polls else ""
         if counter:
             self.emit(f"store i64 0, ptr {counter}")
-        self.around += [(loop, counter)] * bool(counter)
+        self.enclosing += [(loop, counter)] * bool(counter)
         self.while_loop(loop, counter=counter)
-        del self.around[len(self.around) - bool(counter):]
+        del self.enclosing[len(self.enclosing) - bool(counter):]
 
-    def while_loop(self, loop: While, facts: Sequence[str] = (), counter: str = "") -> None:
+    def while_loop(self, loop: While, properties: Sequence[str] = (), counter: str = "") -> None:
         """A while loop; it polls for signals if its iterations are counted."""
         label = self.fresh("while")
         self.emit(f"br label %{label}")
-        self.begin(label)
+        self.start_block(label)
         self.body(loop.condition)
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
-        self.begin(f"{label}.body")
+        self.start_block(f"{label}.body")
         self.body(loop.body)
         if self.polls and counter:
             self.polls.spend(loop, counter)
-        self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
-        self.begin(f"{label}.end")
+        self.emit(f"br label %{label}{self.module.metadata.loop(properties)}")
+        self.start_block(f"{label}.end")
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")
         self.emit(f"br i1 {self.value(branch.test)}, label %{label}.then, label %{label}.else")
         for side, statements in (("then", branch.then), ("else", branch.orelse)):
-            self.begin(f"{label}.{side}")
+            self.start_block(f"{label}.{side}")
             self.body(statements)
             self.emit(f"br label %{label}.end")
-        self.begin(f"{label}.end")
+        self.start_block(f"{label}.end")
 
     def print_check(self, check: Check) -> None:
         label = self.fresh("check")
         self.emit(f"br i1 {self.value(check.ok)}, label %{label}.passed, label %{label}.failed")
-        self.begin(f"{label}.failed")
-        self.leave(f"i32 {check.code}")
-        self.begin(f"{label}.passed")
+        self.start_block(f"{label}.failed")
+        self.return_early(f"i32 {check.code}")
+        self.start_block(f"{label}.passed")
 
-    def leave_if(self, status: str, loop: Statement, turns: str = "-1") -> None:
+    def return_if_interrupted(self, status: str, loop: Statement, iterations: str = "-1") -> None:
         """Return if a signal handler has raised; the kernel's status says in which loop, and the
         pool after how many iterations.
         """
-        label, test, self.leaves = self.fresh("told"), self.fresh("%told"), True
+        label, test, self.returns_early = self.fresh("told"), self.fresh("%told"), True
         self.emit(f"{test} = icmp ne i32 {status}, 0")
         self.emit(f"br i1 {test}, label %{label}.leave, label %{label}.on")
-        self.begin(f"{label}.leave")
+        self.start_block(f"{label}.leave")
         if self.is_outlined:
-            self.leave("void" if self.is_shared else "i32 1")
+            self.return_early("void" if self.is_shared else "i32 1")
         else:
-            if self.around and not isinstance(loop, While):
-                (loop, counter), turns = self.around[-1], self.fresh("%turns")
-                self.emit(f"{turns} = load i64, ptr {counter}")
-            self.emit(self.call("void", "minijax_turns", f"i64 {turns}"))
-            self.leave(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
-        self.begin(f"{label}.on")
+            if self.enclosing and not isinstance(loop, While):
+                (loop, counter), iterations = self.enclosing[-1], self.fresh("%iterations")
+                self.emit(f"{iterations} = load i64, ptr {counter}")
+            self.emit(self.call("void", "minijax_iterations", f"i64 {iterations}"))
+            self.return_early(f"i32 {host.INTERRUPTED + self.module.sites[loop]}")
+        self.start_block(f"{label}.on")
 
-    def leave(self, status: str) -> None:
+    def return_early(self, status: str) -> None:
         """Return early, after undoing what the function has set up."""
-        if self.alone:
-            self.emit(self.call("void", ALONE, f"i64 {-self.alone}"))
-        self.free()
+        if self.thread_limits:
+            self.emit(self.call("void", ALONE, f"i64 {-self.thread_limits}"))
+        self.free_private()
         self.emit(f"ret {status}")
 
     def print_call(self, call: Call) -> None:
@@ -655,7 +659,7 @@ class FunctionText:
             frame = self.frame(operands[1:])[0]
             return self.emit(self.call("void", "minijax_host", f"ptr {function}", frame))
         if call.external == ALONE:
-            self.alone += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
+            self.thread_limits += int(call.args[0].value)  # type: ignore[union-attr, arg-type]
         if is_library_call(call.external):
             slots = zip(operands, self.frame(operands), strict=True)
             operands = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]

@@ -7,6 +7,7 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeAlias, dataclass_transform
@@ -18,7 +19,7 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 BODIES = ("condition", "then", "orelse", "body")
-_SPELLED = ("dtype", "shape", "role")  # the fields of a named node that other nodes depend on
+_KEY_FIELDS = ("dtype", "shape", "role")  # the fields of a named node that other nodes depend on
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -149,10 +150,10 @@ class Read(Statement):
 class For(Statement):
     """for index in range(start, stop): body. 0 <= start; an empty range runs nothing.
 
-    vectorize: "" says nothing; "parallel": iterations are independent of each other; "apart": so
-    they are if each has its own copy of the temps that are used in this loop alone; "reduce":
-    updates `v = v op x` of variables declared outside may be done in any association; "running":
-    so they may, where each turn stores what the variable then is.
+    vectorize: "parallel": iterations are independent of each other; "apart": they are, if each has
+    its own copy of the temps that only this loop uses; "reduce": updates `v = v op x` of variables
+    declared outside may be done in any association; "running": the same, for a scan, where each
+    iteration stores the variable; "": nothing is known.
     """
 
     index: Scalar
@@ -163,7 +164,7 @@ class For(Statement):
     vectorize: str = ""
 
     @property
-    def turns(self) -> int | None:
+    def trip_count(self) -> int | None:
         """The trip count; None if it is not known at compile time."""
         if isinstance(self.start, Constant) and isinstance(self.stop, Constant):
             return int(self.stop.value) - int(self.start.value)
@@ -217,14 +218,14 @@ class Barrier(Statement):
 
 
 class Shuffle(Statement):
-    """target = the value of the thread in the warp whose number differs in the bits `across`.
+    """target = the value of the thread in the warp whose number differs in the bits `lane_mask`.
 
     `mask` has the bits of the participating threads, which are all active ones.
     """
 
     target: Scalar
     value: Operand
-    across: int
+    lane_mask: int
     mask: int
 
 
@@ -284,26 +285,26 @@ def _parts(node: Any) -> Iterator[Any]:
                 yield from _parts(each)
 
 
-def spelled(node: Node, numbers: dict[Named, int], words: list[Any]) -> None:
+def extend_key(node: Node, numbers: dict[Named, int], key: list[Any]) -> None:
     """Append the words of a node, equal for nodes that differ in names and notes only; named nodes
     are numbered in order of their first use.
     """
-    words.append(type(node))
+    key.append(type(node))
     for name in type(node).__match_args__:  # type: ignore[attr-defined]
         value = getattr(node, name) if name != "note" else ""
         for each in value if type(value) is tuple else (value,):
             if isinstance(each, Named):
                 if each not in numbers:
                     numbers[each] = len(numbers)
-                    words += type(each), *(getattr(each, k, None) for k in _SPELLED)
-                words.append(numbers[each])
+                    key += type(each), *(getattr(each, k, None) for k in _KEY_FIELDS)
+                key.append(numbers[each])
             elif isinstance(each, Constant):
-                words += each.dtype, each.value.tobytes()
+                key += each.dtype, each.value.tobytes()
             elif isinstance(each, Node):
-                spelled(each, numbers, words)
+                extend_key(each, numbers, key)
             else:
-                words.append(each)
-        words.append(")")
+                key.append(each)
+        key.append(")")
 
 
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
@@ -322,17 +323,31 @@ def defined(statement: Statement) -> Scalar | Variable | None:
     return None
 
 
-def renamed(x: Any, names: Mapping[Any, Operand]) -> Any:
+def substituted(x: Any, names: Mapping[Any, Operand]) -> Any:
     """A node, or the nodes of a tuple, with some operands replaced."""
     if isinstance(x, tuple):
-        return tuple(renamed(each, names) for each in x)
+        return tuple(substituted(each, names) for each in x)
     if isinstance(x, Node) and not isinstance(x, Named | Constant):
-        return type(x)(*(renamed(value, names) for value in vars(x).values()))
+        return type(x)(*(substituted(value, names) for value in vars(x).values()))
     return names.get(x, x)
 
 
-def touched(statement: Statement) -> tuple[Buffer, ...]:
+def accessed(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
     if isinstance(statement, Let):
         return ()
     return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
+
+
+def accesses(statements: Iterable[Statement], kinds: Any = Statement) -> Iterator[Buffer]:
+    """The buffers that statements of these kinds themselves access, as often as they do."""
+    return (x for each in statements if isinstance(each, kinds) for x in accessed(each))
+
+
+def private_temps(loop: For, uses: Mapping[Buffer, int]) -> list[Buffer]:
+    """The temps of an "apart" loop that nothing else accesses: each iteration may have a copy.
+
+    `uses` counts the accesses in the kernel.
+    """
+    counts = Counter(accesses(walk((loop,))) if loop.vectorize == "apart" else ())
+    return [x for x, count in counts.items() if x.role == "temp" and count == uses[x]]

@@ -18,7 +18,7 @@ from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
 from .costs import CompiledMemoryStats, costs_of, memory_of
-from .interrupts import said_of
+from .interrupts import interrupt_message
 from .loops import Kernel
 from .schedule import lower_to_kernel
 from .simplify import simplify
@@ -80,13 +80,13 @@ class Lowered:
 
     def compile(self) -> Callable[..., list[np.ndarray]]:
         """A callable of machine code, from the disk cache if possible."""
-        gives = list(map(physical_aval, self.jaxpr.out_avals))
+        out_avals = list(map(physical_aval, self.jaxpr.out_avals))
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 
-        def where(loop: int) -> str:
-            return said_of(loop, pool.turns(), code.loops, program())
-        return executable.callable_of(code, len(self.jaxpr.in_avals), gives, where)
+        def describe_loop(loop: int) -> str:
+            return interrupt_message(loop, pool.iterations(), code.loops, program())
+        return executable.callable_of(code, len(self.jaxpr.in_avals), out_avals, describe_loop)
 
     def compile_for(self, processor: Any) -> Callable[..., list]:
         """A callable of launches on a GPU, from buffers in its memory."""

@@ -8,28 +8,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .loops import Buffer, Launch, Statement, bodies, touched, walk
+from .loops import Buffer, Launch, Statement, accessed, accesses, bodies, walk
 
 ALIGNMENT = 64  # of a cache line
 
 # A live range: from one program point to another; each statement has a first and a last point.
-Span = tuple[int, int]
+LiveRange = tuple[int, int]
 
 
 def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buffer, int], int]:
     """The offsets of the temps in use, and the size of the workspace."""
-    spans = _spans(body, itertools.count())
-    largest_first = sorted((t for t in temps if t in spans), key=lambda t: -t.nbytes)
-    # Of each that has its place: from byte to byte, from moment to moment.
-    low, high, first, last = np.zeros((4, len(largest_first)), np.int64)
-    for k, temp in enumerate(largest_first):
-        first[k], last[k] = spans[temp]
-        meanwhile = (first[:k] <= last[k]) & (first[k] <= last[:k])
+    ranges = _live_ranges(body, itertools.count())
+    by_size = sorted((t for t in temps if t in ranges), key=lambda t: -t.nbytes)
+    # The bytes of each placed temp, and its live range.
+    starts, ends, first, last = np.zeros((4, len(by_size)), np.int64)
+    for k, temp in enumerate(by_size):
+        first[k], last[k] = ranges[temp]
+        overlapping = (first[:k] <= last[k]) & (first[k] <= last[:k])
         nbytes = round_up(max(temp.nbytes, 1))
-        low[k] = _first_gap(low[:k][meanwhile], high[:k][meanwhile], nbytes)
-        high[k] = low[k] + nbytes
-    offsets = dict(zip(largest_first, low.tolist(), strict=True))
-    return offsets, int(np.max(high, initial=0))
+        starts[k] = _first_gap(starts[:k][overlapping], ends[:k][overlapping], nbytes)
+        ends[k] = starts[k] + nbytes
+    offsets = dict(zip(by_size, starts.tolist(), strict=True))
+    return offsets, int(np.max(ends, initial=0))
 
 
 def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
@@ -45,33 +45,33 @@ def round_up(n: int) -> int:
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def _first_gap(low: np.ndarray, high: np.ndarray, nbytes: int) -> int:
-    """The first offset with so many free bytes."""
-    order = np.argsort(low)
-    free = np.maximum.accumulate(np.concatenate([[0], high[order]]))  # from here to the next
-    fits = free[:-1] + nbytes <= low[order]
+def _first_gap(starts: np.ndarray, ends: np.ndarray, nbytes: int) -> int:
+    """The first offset with `nbytes` free bytes."""
+    order = np.argsort(starts)
+    free = np.maximum.accumulate(np.concatenate([[0], ends[order]]))  # from here to the next
+    fits = free[:-1] + nbytes <= starts[order]
     return int(free[np.argmax(fits) if fits.any() else -1])
 
 
-def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span]:
+def _live_ranges(body: Sequence[Statement], points: Iterator[int]) -> dict[Buffer, LiveRange]:
     """The live range of each temp: the statements, of the innermost body around all its uses, that
     contain them. A loop counts as a whole.
     """
-    begins: dict[Buffer, int] = {}
-    spans: dict[Buffer, Span] = {}
+    first_use: dict[Buffer, int] = {}
+    ranges: dict[Buffer, LiveRange] = {}
     for statement in body:
-        begin = next(clock)
+        begin = next(points)
         if isinstance(statement, Launch):  # its blocks run concurrently: one program point
-            temps = {x for each in walk(statement.body) for x in touched(each) if x.role == "temp"}
-            inside = dict.fromkeys(temps, (begin, next(clock)))
-        elif inner := bodies(statement):
-            inside = _spans([each for body in inner for each in body], clock)
+            temps = {x for x in accesses(walk(statement.body)) if x.role == "temp"}
+            inner = dict.fromkeys(temps, (begin, next(points)))
+        elif nested := bodies(statement):
+            inner = _live_ranges([each for body in nested for each in body], points)
         else:
-            inside = {x: (begin, begin) for x in touched(statement) if x.role == "temp"}
-        end = next(clock)
-        for temp, span in inside.items():
-            if temp in begins:
-                spans[temp] = begins[temp], end
+            inner = {x: (begin, begin) for x in accessed(statement) if x.role == "temp"}
+        end = next(points)
+        for temp, live_range in inner.items():
+            if temp in first_use:
+                ranges[temp] = first_use[temp], end
             else:
-                begins[temp], spans[temp] = begin, span
-    return spans
+                first_use[temp], ranges[temp] = begin, live_range
+    return ranges

@@ -27,7 +27,7 @@ class Metadata:
         return self.names[node]
 
     def group(self, depth: int) -> str:
-        """The access group of a parallel loop inside so many others."""
+        """The access group of a parallel loop at a nesting depth."""
         return self.add(f"distinct !{{}} ; group {depth}")
 
     def loop(self, facts: Sequence[str]) -> str:
@@ -39,7 +39,7 @@ class Metadata:
 class Aliases:
     """Alias scopes of a function's buffers: all are disjoint, except temps that share bytes.
 
-    `offsets` says where in the workspace the temps lie.
+    `offsets` are those of the temps in the workspace.
     """
 
     def __init__(self, metadata: Metadata, buffers: Iterable[Buffer],

@@ -16,13 +16,13 @@ from minijax.core.jaxpr import Var
 
 from .builder import LANES, ROWS
 from .fusion import Node
-from .probe import FLAT, Pattern, Term, identity, longer, walked
+from .probe import FLAT, Pattern, Term, identity, squeezed, traversal_of
 
 
 # Rows of a column, and their cost: shorter reductions are unrolled.
-_FEW, _LITTLE = 9, 100
+_MIN_ROWS, _MIN_COST = 9, 100
 # A transposed traversal of fewer elements, or fewer cache lines, stays in the L1 cache anyway.
-_BIG, _WIDE = 4096, 16
+_MIN_ELEMENTS, _MIN_LINES = 4096, 16
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class Nest:
 
     `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
     `depth` on as one; a "tiled" one is tiled with the last loop in its chain. A loop may reduce for
-    some of its tasks; one over `kept` axes does so for whole strips of them at a time.
+    some of its tasks; one over `column_axes` does so for whole strips of columns at a time.
     """
 
     depth: int
@@ -39,7 +39,7 @@ class Nest:
     tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
-    kept: tuple[int, ...] = ()  # the sizes of the axes that reductions down columns keep
+    column_axes: tuple[int, ...] = ()  # the sizes of the axes that reductions down columns keep
 
     @property
     def innermost(self) -> bool:
@@ -53,10 +53,10 @@ class Nest:
         return [self] if only is self or only.size is None else [self, *only.chain]
 
     @property
-    def turns(self) -> int:
+    def trip_count(self) -> int:
         """The trip count."""
         loops = self.tasks[0].loops[self.depth:]
-        return math.prod(self.kept or (loops if self.kind == "flat" else loops[:1]))
+        return math.prod(self.column_axes or (loops if self.kind == "flat" else loops[:1]))
 
     @property
     def reduced(self) -> list[Node]:
@@ -66,22 +66,23 @@ class Nest:
 
 def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     """Group tasks, in an order that respects their dependences, into nests to run in order."""
-    makers = {v: task for task in tasks for v in task.outvars}
+    producers = {v: task for task in tasks for v in task.outvars}
     nests: list[Nest] = []
-    place: dict[Node, int] = {}
-    # for each tie the nests with a task that has it
-    ties: defaultdict[Any, dict[int, None]] = defaultdict(dict)
+    positions: dict[Node, int] = {}
+    # for each affinity the nests with a task that has it
+    affinities: defaultdict[Any, dict[int, None]] = defaultdict(dict)
     for task in tasks:
-        at = _find_place(task, nests, place, makers, ties, depth)
-        if at == len(nests):
+        position = _find_nest(task, nests, positions, producers, affinities, depth)
+        if position == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
-        nests[at].tasks.append(task)
-        nests[at].kept = nests[at].kept or _columns(task, depth)
-        place[task] = at
-        for tie in _ties(task, task.outvars, (task.is_constant,), depth):
-            ties[tie][at] = None
+        nest = nests[position]
+        nest.tasks.append(task)
+        nest.column_axes = nest.column_axes or _columns(task, depth)
+        positions[task] = position
+        for affinity in _affinities(task, task.outvars, (task.is_constant,), depth):
+            affinities[affinity][position] = None
     for nest in nests:
-        _fill(nest)
+        _plan(nest)
     return nests
 
 
@@ -89,30 +90,33 @@ def _size(task: Node, depth: int) -> int | None:
     return None if task.opaque or len(task.loops) <= depth else task.loops[depth]
 
 
-def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
-                makers: dict[Var, Node], ties: Mapping[Any, Iterable[int]], depth: int) -> int:
-    """The position of the first nest that a task can join and is related to; else the end."""
+def _find_nest(task: Node, nests: list[Nest], positions: dict[Node, int],
+               producers: dict[Var, Node], affinities: Mapping[Any, Iterable[int]], depth: int
+               ) -> int:
+    """The position of the first nest that a task can be fused with to advantage; else the end."""
     earliest = 0
     for v, patterns in task.reads.items():
-        if v in makers:
-            at = place[makers[v]]
-            same = _joins(task, nests[at], depth) and all(
-                _aligned(patterns, makers[v], v, axis)
-                for axis in range(depth, depth + max(len(nests[at].kept), 1)))
-            earliest = max(earliest, at if same else at + 1)
+        if v in producers:
+            position = positions[producers[v]]
+            nest = nests[position]
+            fusible = _can_fuse(task, nest, depth) and all(
+                _aligned(patterns, producers[v], v, axis)
+                for axis in range(depth, depth + max(len(nest.column_axes), 1)))
+            earliest = max(earliest, position if fusible else position + 1)
     constant = (True, False) if task.is_constant else (True,)
-    related = {at for tie in _ties(task, task.reads, constant, depth) for at in ties.get(tie, ())}
-    return next((at for at in sorted(related) if at >= earliest
-                 and _joins(task, nests[at], depth)), len(nests))
+    candidates = sorted({position for each in _affinities(task, task.reads, constant, depth)
+                         for position in affinities.get(each, ())})
+    return next((position for position in candidates if position >= earliest
+                 and _can_fuse(task, nests[position], depth)), len(nests))
 
 
-def _joins(task: Node, nest: Nest, depth: int) -> bool:
+def _can_fuse(task: Node, nest: Nest, depth: int) -> bool:
     if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
         return False
-    kept = nest.kept or _columns(task, depth)
-    new = (task,) if nest.kept else (*nest.tasks, task)
-    return not kept or all(
-        kept == (_columns(each, depth) if each.reduces else each.loops[depth:]) for each in new)
+    axes = nest.column_axes or _columns(task, depth)
+    new = (task,) if nest.column_axes else (*nest.tasks, task)
+    return not axes or all(
+        axes == (_columns(each, depth) if each.reduces else each.loops[depth:]) for each in new)
 
 
 def _columns(task: Node, depth: int) -> tuple[int, ...]:
@@ -122,31 +126,31 @@ def _columns(task: Node, depth: int) -> tuple[int, ...]:
     """
     axes = [("axis", k) for k in range(depth, task.rank)]
     rows = math.prod(task.loops[task.rank:])
-    many = rows >= _FEW or rows * task.cost >= _LITTLE
-    if axes and task.reduces and many and 0 not in task.loops:
-        down = {("axis", k) for k in range(task.rank, len(task.loops))}
-        last = [terms[-len(axes):] for terms in _memory(task)
-                if len(terms) > 1 and not down.issuperset(terms)]
+    is_long = rows >= _MIN_ROWS or rows * task.cost >= _MIN_COST
+    if axes and task.reduces and is_long and 0 not in task.loops:
+        row_axes = {("axis", k) for k in range(task.rank, len(task.loops))}
+        last = [terms[-len(axes):] for terms in _memory_terms(task)
+                if len(terms) > 1 and not row_axes.issuperset(terms)]
         if last and all(terms == axes for terms in last):
             return task.loops[depth:task.rank]
     return ()
 
 
-def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
+def _aligned(patterns: set[Pattern], producer: Node, v: Var, depth: int) -> bool:
     """Whether an iteration reads only what the same iteration has produced."""
     if FLAT in patterns:
         return False
-    if maker.rank <= depth:
-        return len(maker.loops) <= depth  # else it is still being reduced
-    return all(longer(p, v.aval.shape)[depth] == ("axis", depth) for p in patterns)
+    if producer.rank <= depth:
+        return len(producer.loops) <= depth  # else it is still being reduced
+    return all(squeezed(p, v.aval.shape)[depth] == ("axis", depth) for p in patterns)
 
 
-def _ties(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: int
+def _affinities(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: int
           ) -> Iterator[Any]:
     """What tasks have in common if fusing them saves memory traffic: one reads the other, or both
     read the same rows.
 
-    A task that reads nothing has no traffic to save: it is fused with loops of its own shape.
+    A task that reads nothing has no traffic to save: it is fused with loops of the same shape.
     """
     if _size(task, depth) is None:
         yield None
@@ -159,29 +163,29 @@ def _ties(task: Node, values: Iterable[Var], constant: Iterable[bool], depth: in
 
 def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
     """The values that it reads along the loop, with the axis."""
-    here = ("axis", depth)
+    path = ("axis", depth)
     return {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
-            if FLAT not in patterns and all(p[axis] == here for p in patterns)}
+            if FLAT not in patterns and all(p[axis] == path for p in patterns)}
 
 
-def _fill(nest: Nest) -> None:
+def _plan(nest: Nest) -> None:
     """Plan the inside of a nest."""
     if nest.size is None:
         return
-    made = {v: task for task in nest.tasks for v in task.outvars}
-    if all(_is_flat(task, nest, made) for task in nest.tasks):
-        nest.kind, nest.kept = "flat", ()
+    producers = {v: task for task in nest.tasks for v in task.outvars}
+    if all(_is_flat(task, nest, producers) for task in nest.tasks):
+        nest.kind, nest.column_axes = "flat", ()
         return
-    nest.children = build_nests(nest.tasks, nest.depth + max(len(nest.kept), 1))
+    nest.children = build_nests(nest.tasks, nest.depth + max(len(nest.column_axes), 1))
     chain = nest.chain
-    sizes = [each.turns for each in chain]
+    sizes = [each.trip_count for each in chain]
     if (len(chain) > 1 and chain[-1].innermost and transposed_reads(nest.depth, chain[-1])
-            and math.prod(sizes) >= _BIG and min(sizes[0], sizes[-1]) >= _WIDE
-            and not any(task.reduces or task.probe.heavy for task in nest.tasks)):
+            and math.prod(sizes) >= _MIN_ELEMENTS and min(sizes[0], sizes[-1]) >= _MIN_LINES
+            and not any(task.reduces or task.probe.has_loops for task in nest.tasks)):
         nest.kind = "tiled"
 
 
-def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
+def _is_flat(task: Node, nest: Nest, producers: dict[Var, Node]) -> bool:
     """Whether one collapsed loop over all remaining axes will do: all reads are contiguous along
     them.
 
@@ -190,11 +194,10 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     """
     depth = nest.depth
     axes = range(depth, len(task.loops))
-    if (task.loops != nest.tasks[0].loops or len(axes) < 2
-            or depth < task.rank < len(task.loops)):
+    if (task.loops != nest.tasks[0].loops or len(axes) < 2 or depth < task.rank < len(task.loops)):
         return False
-    if any(not _aligned(patterns, made[v], v, axis) for v, patterns in task.reads.items()
-           if v in made for axis in axes):
+    if any(not _aligned(patterns, producers[v], v, axis) for v, patterns in task.reads.items()
+           if v in producers for axis in axes):
         return False
     return _is_contiguous(task, depth, axes)
 
@@ -206,23 +209,23 @@ def _is_contiguous(task: Node, depth: int, axes: Sequence[int]) -> bool:
     axis_terms = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
         for p in patterns - {FLAT}:
-            pattern, shape = walked(p, v.aval.shape)
-            terms = longer(zip(pattern, shape, strict=True), shape)
+            pattern, shape = traversal_of(p, v.aval.shape)
+            terms = squeezed(zip(pattern, shape, strict=True), shape)
             tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
             free = all(kind == "at" for (kind, _), _ in tail)
             if not free and not tail == terms[-len(axis_terms):] == axis_terms:
                 return False
-    return not (task.probe.heavy or task.counts)
+    return not (task.probe.has_loops or task.uses_index)
 
 
-def rows_beside(tasks: Sequence[Node], depth: int) -> int:
+def rows_per_vector(tasks: Sequence[Node], depth: int) -> int:
     """How many rows a reduction down columns can take as one, to fill vectors."""
     loops, rank = tasks[0].loops, tasks[0].rank
-    turned = [*range(rank, len(loops)), *range(depth, rank)]
+    permuted = [*range(rank, len(loops)), *range(depth, rank)]
     adds = any(task.probe.reduction.op == "add" for task in tasks)  # several rows at a time
     rows = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if adds else 1)
-    alone = not rows or not all(_is_contiguous(task, depth, turned) for task in tasks)
-    return 1 if alone else math.gcd(math.prod(loops[rank:]), 1 << rows.bit_length() - 1)
+    unpacked = not rows or not all(_is_contiguous(task, depth, permuted) for task in tasks)
+    return 1 if unpacked else math.gcd(math.prod(loops[rank:]), 1 << rows.bit_length() - 1)
 
 
 def transposed_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
@@ -230,21 +233,21 @@ def transposed_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
     """
     reads = dict.fromkeys((v, p) for task in nest.tasks for v in task.reads for p in task.reads[v])
     return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p)
-            and ("axis", nest.depth) in p and longer(p, v.aval.shape)[-1] == ("axis", axis)]
+            and ("axis", nest.depth) in p and squeezed(p, v.aval.shape)[-1] == ("axis", axis)]
 
 
-def _memory(task: Node) -> list[list[Term]]:
+def _memory_terms(task: Node) -> list[list[Term]]:
     """The patterns of its reads, without axes of length one."""
-    return [longer(*walked(p, v.aval.shape)) for v, patterns in task.reads.items()
+    return [squeezed(*traversal_of(p, v.aval.shape)) for v, patterns in task.reads.items()
             for p in patterns if p != FLAT]
 
 
-def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:
+def paths(nests: Sequence[Nest], enclosing: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:
     """Each task with its enclosing nests, outermost first."""
     for nest in nests:
-        here = (*above, nest)
+        path = (*enclosing, nest)
         if nest.children:
-            yield from paths(nest.children, here)
+            yield from paths(nest.children, path)
         else:
             for task in nest.tasks:
-                yield task, here
+                yield task, path

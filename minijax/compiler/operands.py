@@ -76,7 +76,7 @@ class Computed(Value):
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
         key = ("value", self, at)
-        value = self.b.find(key)
+        value = self.b.lookup(key)
         if value is None:
             value = self.f(at)
             self.b.remember(key, value)
@@ -84,7 +84,7 @@ class Computed(Value):
 
 
 class ProgramBuilder(Builder):
-    """The builder `b` that lowering rules are given."""
+    """The builder `b` that lowering rules take."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class ProgramBuilder(Builder):
             return into
         if value.whole is not None:
             return value.whole
-        if isinstance(value, Stored) and not value.prefix:  # its elements do not lie together
+        if isinstance(value, Stored) and not value.prefix:  # its elements are not contiguous
             return self.before_loops(value.buffer, value.suffix, lambda: self._copied(value))
         return self._copied(value)
 
@@ -148,7 +148,7 @@ class ProgramBuilder(Builder):
     def copy(self, x: Value, target: Stored) -> None:
         """Evaluate x at every index, and store it in the target."""
         with self.loop(x.size, vectorize="parallel") as k:
-            index = self.unravel(self.index(k), x.shape)
+            index = self.unravel(k, x.shape)
             target.store(index, x(index))
 
     @contextmanager
@@ -174,7 +174,7 @@ class ProgramBuilder(Builder):
     def before_loops(self, buffer: Buffer, what: Any, make: Callable[[], Any]) -> Any:
         """The result of `make`, hoisted out of all enclosing loops that do not change a buffer."""
         key = ("before loops", buffer, what)
-        result = self.find(key)
+        result = self.lookup(key)
         if result is None:
             depth = self._buffer_depth(buffer) + 1
             inner, self.scopes[depth:] = self.scopes[depth:], []
@@ -191,8 +191,8 @@ class ProgramBuilder(Builder):
 
     @contextmanager
     def threads_of_ours(self, large: bool) -> Iterator[None]:
-        """Limit the library to one thread meanwhile: its threads would compete with ours. A problem
-        that is not `large` it runs on one thread anyway.
+        """Limit the library to one thread in the body: its threads would compete with ours. For a
+        problem that is not `large` it takes one thread anyway.
         """
         if large:
             self.call(ALONE, 1)
@@ -207,16 +207,14 @@ class ProgramBuilder(Builder):
         If it raises, the kernel returns: an enclosing loop might otherwise never end.
         """
         arrays: list[Any] = [*args, *outputs]
-        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in arrays],
-                                         len(args)))
+        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in arrays], len(args)))
         raised = self.temp((1,), np.int32, "raised")
         self.store(raised, (0,), 0)
-        self.call(host.CALL, self.materialize(table), raised,
-                  *map(self.address, args), *outputs)
+        self.call(host.CALL, self.materialize(table), raised, *map(self.address, args), *outputs)
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
-    def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
+    def origin(self, value: Scalar | Buffer, variable: Any) -> None:
         """Record which variable of the jaxpr a scalar or buffer holds; it is named after the first.
         """
-        if self.origins.setdefault(thing, variable) is not variable:
-            self.others.append((thing, variable))
+        if self.origins.setdefault(value, variable) is not variable:
+            self.others.append((value, variable))

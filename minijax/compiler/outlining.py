@@ -11,19 +11,18 @@ from functools import cache
 from typing import Any
 
 from . import host
-from .function_splitting import LONG
-from .loops import (
-    Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement, Store, Variable,
-    bodies, defined, spelled, touched, used, walk,
-)
+from .function_splitting import MAX_FUNCTION
+from .loops import (Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement,
+                    Store, Variable, accesses, bodies, defined, extend_key, private_temps, used,
+                    walk)
 from .memory import overlap
 from .probe import cost_of
 
-WORTH = 1 << 19        # simple operations: some 20 µs, twice the time of waking a thread
-BLOCK = 1 << 17        # simple operations of a block: much longer than taking it
-MOST_BLOCKS = 64
-LINE = 16              # iterations that may write one cache line stay in one block
-OWN = 256 * 1024       # bytes of private temps of a thread, which stay in its cache
+MIN_COST = 1 << 19     # simple operations: some 20 µs, twice the time of waking a thread
+BLOCK_COST = 1 << 17   # simple operations of a block: much longer than taking it
+MAX_BLOCKS = 64
+CACHE_LINE = 16        # iterations that may write one cache line stay in one block
+MAX_PRIVATE = 1 << 18  # bytes of private temps of a thread, which stay in its cache
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Outlined:
     It is called by the function of the `first` loop that is equal to it.
     """
 
-    taken: tuple[Buffer | Scalar | Variable, ...]
+    captures: tuple[Buffer | Scalar | Variable, ...]
     blocks: int = 0
     step: int = 0
     private: tuple[Buffer, ...] = ()  # temps that each thread has for itself
@@ -48,21 +47,20 @@ def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     return shared | dict(pieces)
 
 
-class _Names:
+class _FreeNames:
     """The free names of a loop: `outside` are the scalars and variables that it does not define."""
 
     def __init__(self, body: Sequence[Statement]) -> None:
         every = list(walk(body))
-        inside = {defined(each) for each in every}
+        inner = {defined(each) for each in every}
         operands = dict.fromkeys(x for each in every for x in used(each))
-        self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inside]
-        self.buffers = Counter(x for each in every for x in touched(each))
-        self.scratch = {x for each in every if not isinstance(each, Store) for x in touched(each)
-                        if x.role == "temp"}
-        self.scratch &= {x for each in every if not isinstance(each, Load) for x in touched(each)}
-        self.assigns = any(isinstance(x, Assign) and x.variable not in inside for x in every)
+        self.outside = [x for x in operands if not isinstance(x, Constant) and x not in inner]
+        self.buffers = dict.fromkeys(accesses(every))
+        self.scratch = {x for x in accesses(every, Load | Call) if x.role == "temp"}
+        self.scratch &= {*accesses(every, Store | Call)}
+        self.assigns = any(isinstance(x, Assign) and x.variable not in inner for x in every)
         # Whether it returns from the kernel or calls Python: such loops run serially.
-        self.leaves = any(isinstance(each, Check) or (isinstance(each, Call)
+        self.returns_early = any(isinstance(each, Check) or (isinstance(each, Call)
                           and each.external == host.CALL) for each in every)
 
 
@@ -73,7 +71,7 @@ def shared_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The outermost parallel loops that are long. The choice and the block sizes never depend on
     the number of threads.
     """
-    uses = cache(lambda: Counter(x for each in walk(kernel.body) for x in touched(each)))
+    uses = cache(lambda: Counter(accesses(walk(kernel.body))))
     return dict(_shared(kernel.body, uses))
 
 
@@ -89,24 +87,24 @@ def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
 
 
 def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
-    turns, cost = loop.turns or 0, cost_of((loop,))
+    trip_count, cost = loop.trip_count or 0, cost_of((loop,))
     starts_late = not isinstance(loop.start, Constant) or loop.start.value != 0
-    if loop.vectorize not in ("parallel", "apart") or starts_late or turns < 2 or cost < WORTH:
+    if (loop.vectorize not in ("parallel", "apart") or starts_late or trip_count < 2
+            or cost < MIN_COST):
         return None
-    names = _Names((loop,))
-    private = [x for x in names.buffers if x.role == "temp"
-               and names.buffers[x] == uses()[x] and loop.vectorize == "apart"]
-    if names.leaves or names.assigns or sum(x.nbytes for x in private) > OWN:
+    names = _FreeNames((loop,))
+    private = private_temps(loop, uses())
+    if names.returns_early or names.assigns or sum(x.nbytes for x in private) > MAX_PRIVATE:
         return None
-    # Turns of an "apart" loop are independent only if each has its own copy of its scratch space.
+    # Iterations of an "apart" loop are independent only with private copies of their scratch.
     if loop.vectorize == "apart" and not names.scratch <= set(private):
         return None
-    taken = (*(x for x in names.buffers if x not in private), *names.outside)
-    blocks = min(max(int(cost) // BLOCK, 2), MOST_BLOCKS, turns)
-    step = -(-turns // blocks)
-    if turns >= LINE * blocks:
-        step = -(-step // LINE) * LINE
-    return Outlined(taken, -(-turns // step), step, tuple(private))
+    captures = (*(x for x in names.buffers if x not in private), *names.outside)
+    blocks = min(max(int(cost) // BLOCK_COST, 2), MAX_BLOCKS, trip_count)
+    step = -(-trip_count // blocks)
+    if trip_count >= CACHE_LINE * blocks:
+        step = -(-step // CACHE_LINE) * CACHE_LINE
+    return Outlined(captures, -(-trip_count // step), step, tuple(private))
 
 
 # -- pieces ----------------------------------------------------------------------------------------
@@ -115,10 +113,10 @@ def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
 def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
     """Whether a body has many statements, at any depth; one with a parallel loop counts as long."""
     every = list(walk(body))
-    return len(every) > LONG or _holds(every, shared)
+    return len(every) > MAX_FUNCTION or _contains_any(every, shared)
 
 
-def _holds(every: Iterable[Statement], shared: Collection[For]) -> bool:
+def _contains_any(every: Iterable[Statement], shared: Collection[For]) -> bool:
     return bool(shared) and any(each in shared for each in every)
 
 
@@ -127,13 +125,13 @@ class _Pieces:
 
     def __init__(self, shared: Collection[For], offsets: Mapping[Buffer, int]) -> None:
         self.shared, self.offsets = shared, offsets
-        # A key that equal loops share → the first of them, and which of its things it takes.
+        # The key of equal loops → the first of them, and the positions of its captures.
         self.functions: dict[Hashable, tuple[For, list[int]] | None] = {}
 
     def of(self, body: Sequence[Statement]) -> Iterator[tuple[For, Outlined]]:
         """The pieces of a long body."""
         for statement in body:
-            if isinstance(statement, For) and not _holds(walk((statement,)), self.shared):
+            if isinstance(statement, For) and not _contains_any(walk((statement,)), self.shared):
                 yield from self.piece(statement)
             else:
                 yield from self.inside(statement)
@@ -146,27 +144,27 @@ class _Pieces:
 
     def piece(self, loop: For) -> Iterator[tuple[For, Outlined]]:
         """A loop, if it can be a function, with the pieces of the first loop equal to it."""
-        key, things = self.alike(loop)
+        key, named = self.structural_key(loop)
         if is_new := key not in self.functions:
-            names = _Names((loop,))
-            place = {x: k for k, x in enumerate(things)}
-            inline = names.leaves or any(isinstance(x, Variable) for x in names.outside)
+            names = _FreeNames((loop,))
+            positions = {x: k for k, x in enumerate(named)}
+            inline = names.returns_early or any(isinstance(x, Variable) for x in names.outside)
             self.functions[key] = None if inline else (
-                loop, [place[x] for x in (*names.buffers, *names.outside)])
+                loop, [positions[x] for x in (*names.buffers, *names.outside)])
         function = self.functions[key]
         if is_new or function is None:
             yield from self.inside(loop)
         if function is not None:
-            first, taken = function
-            yield loop, Outlined(tuple(things[k] for k in taken), first=first)
+            first, captures = function
+            yield loop, Outlined(tuple(named[k] for k in captures), first=first)
 
-    def alike(self, loop: For) -> tuple[Hashable, list[Any]]:
-        """A key that equal loops share, and the named things of the loop."""
-        words: list[Any] = []
+    def structural_key(self, loop: For) -> tuple[Hashable, list[Any]]:
+        """A key that equal loops share, and the named nodes of the loop."""
+        key: list[Any] = []
         numbers: dict[Any, int] = {}
-        spelled(loop, numbers, words)
-        things = list(numbers)
-        temps = [x for x in things if isinstance(x, Buffer) and x.role == "temp"]
-        words += [(k, j) for k, x in enumerate(temps) for j in range(k)
-                  if overlap(x, temps[j], self.offsets)]
-        return tuple(words), things
+        extend_key(loop, numbers, key)
+        named = list(numbers)
+        temps = [x for x in named if isinstance(x, Buffer) and x.role == "temp"]
+        key += [(k, j) for k, x in enumerate(temps) for j in range(k)
+                if overlap(x, temps[j], self.offsets)]
+        return tuple(key), named

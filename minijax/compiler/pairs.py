@@ -144,8 +144,7 @@ def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *value
               ) -> list[np.ndarray]:
     """Call a function of complex NumPy arrays with joined parts; returns the parts of its results.
     """
-    results = callback(*(joined(*x) if len(x) > 1 else x[0]
-                         for x in grouped(values, types)))
+    results = callback(*(joined(*x) if len(x) > 1 else x[0] for x in grouped(values, types)))
     return [part for x in results for part in parts(x)]
 
 

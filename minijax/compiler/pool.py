@@ -55,9 +55,9 @@ enter:
   %busy = load ptr, ptr @pool.busy
   %taken = call i32 @PyThread_acquire_lock_timed(ptr %busy, i64 20000, i32 0)
   %is_ours = icmp eq i32 %taken, 1
-  br i1 %is_ours, label %begin, label %ask
-ask:
-  %raised = call i32 @minijax_ask()
+  br i1 %is_ours, label %begin, label %poll
+poll:
+  %raised = call i32 @minijax_poll()
   %never = icmp ne i32 %raised, 0
   br i1 %never, label %leave, label %enter
 leave:
@@ -76,7 +76,7 @@ wait:
   %done = icmp eq i64 %active, 0
   br i1 %done, label %end, label %yield
 yield:
-  call i32 @minijax_ask_sharing()
+  call i32 @minijax_poll_shared()
   call i32 @YIELD()
   br label %wait
 end:
@@ -95,9 +95,9 @@ define internal void @take_blocks() nounwind {
 take:
   %left = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
   %any = icmp sgt i64 %left, 0
-  br i1 %any, label %ask, label %end
-ask:
-  %stopped = call i32 @minijax_ask_sharing()
+  br i1 %any, label %poll, label %end
+poll:
+  %stopped = call i32 @minijax_poll_shared()
   %is_over = icmp ne i32 %stopped, 0
   br i1 %is_over, label %take, label %run
 run:
@@ -156,8 +156,8 @@ define void @minijax_blas(i64 %change) nounwind {
   %ours = icmp eq i32 %now, 1
   %restore = and i1 %last, %ours
   %kept = select i1 %restore, i32 %saved, i32 %now
-  %wanted = select i1 %first, i32 1, i32 %kept
-  call void @minijax_blas_set(i32 %wanted)
+  %threads = select i1 %first, i32 1, i32 %kept
+  call void @minijax_blas_set(i32 %threads)
   call void @PyThread_release_lock(ptr %lock)
   ret void
 }
@@ -165,14 +165,14 @@ define void @minijax_blas(i64 %change) nounwind {
 NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 
 SHARING = ("minijax_share", "minijax_blas")  # functions that need the workers
-NAMES = (*SHARING, "minijax_help", "minijax_ask", "minijax_ask_sharing", "minijax_turns",
+NAMES = (*SHARING, "minijax_help", "minijax_poll", "minijax_poll_shared", "minijax_iterations",
          "minijax_host")
 LOCKS = ("busy", "bell", "blas_lock")
 
 # What the text calls @pool and the name.
 _state = {name: ctypes.c_int64() for name in (
     "left", "active", "part", "frame", "blocks", "blas_users", "blas_saved", "caller", "stopped",
-    "main", "next", "turns", *LOCKS)}
+    "main", "next", "iterations", *LOCKS)}
 _code: list[Any] = []  # the machine code, once it is loaded
 asleep = [True]  # not empty until there are workers; and in a forked child, which has none
 
@@ -188,7 +188,7 @@ def symbols(linked: Callable[..., Any], names: Set[str] = frozenset(SHARING)) ->
         fields["pool.raised"] = id(host.raised)
         settings = thread_setting()
         text = "".join(f"@{name} = external global i8\n" for name in fields)
-        text += interrupts.TEXT + SHARE + (BLAS if settings else NO_BLAS)
+        text += interrupts.RUNTIME + SHARE + (BLAS if settings else NO_BLAS)
         _state["main"].value = threading.main_thread().ident or 0
         _code.append(linked(lambda: text, NAMES, fields | settings))
     if not names.isdisjoint(SHARING):
@@ -196,9 +196,9 @@ def symbols(linked: Callable[..., Any], names: Set[str] = frozenset(SHARING)) ->
     return _code[0]
 
 
-def turns() -> int:
+def iterations() -> int:
     """The iteration count of the loop in which a handler raised; -1 if it was not counted."""
-    return _state["turns"].value
+    return _state["iterations"].value
 
 
 def wake() -> None:
@@ -211,8 +211,8 @@ def thread_count() -> int:
     setting = os.environ.get("MINIJAX_NUM_THREADS", "")
     if setting.isdecimal() and int(setting) > 0:
         return int(setting)
-    can_ask = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def _start_workers() -> None:

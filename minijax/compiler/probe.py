@@ -1,6 +1,6 @@
 """The access patterns and the cost of an element rule.
 
-Stands on operands.py. A rule is run once on stand-ins that record at which index they are read, so
+Stands on operands.py. A rule is run once on operands that record at which index they are read, so
 the scheduler needs no knowledge of any primitive. Chapter 23. In XLA: HLO cost analysis and the
 indexing maps of its fusion passes.
 """
@@ -35,23 +35,23 @@ FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
 OPAQUE: Pattern = (("opaque", None),)  # an index that only the rule itself can interpret
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
-_UNKNOWN_TRIPS = 16
-_MOST = 4096  # probes that are kept
-_LIBRARY = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
+_UNKNOWN_TRIP_COUNT = 16
+_MAX_PROBES = 4096  # probes that are kept
+_LIBRARY_COST = 1 << 19  # a call is assumed to be long: a short one is in no parallel loop
 
 NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
 
 
 @dataclass
 class Probe:
-    """The facts about one element rule on operands of given types."""
+    """The facts about one element rule on operands of fixed types."""
 
     cost: float = 0.0
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, float]] = field(default_factory=list)
-    heavy: bool = False  # has loops inside
-    counts: bool = False  # computes with its index, as iota does
-    moves: bool = False  # returns an element of an operand unchanged
+    has_loops: bool = False  # has loops inside
+    uses_index: bool = False  # computes with its index, as iota does
+    is_element: bool = False  # returns an element of an operand unchanged
     # A reduction, whose one term is described here; its axes follow those of the result.
     reduction: Reduction = NO_REDUCTION
 
@@ -66,7 +66,7 @@ def identity(shape: Sequence[int]) -> Pattern:
     return tuple(("axis", next(loops)) if n != 1 else ("at", 0) for n in shape)
 
 
-def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
+def squeezed(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
     """The axes that are longer than one."""
     return [t for t, n in zip(terms, shape, strict=True) if n != 1]
 
@@ -80,7 +80,7 @@ class View(NamedTuple):
     axis: int
 
 
-def walked(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
+def traversal_of(pattern: Pattern, shape: Sequence[int]) -> tuple[Pattern, Sequence[int]]:
     """The pattern and the shape with which a stored value is traversed."""
     kind, token = pattern[0] if pattern and pattern != FLAT else ("", None)
     return (token.pattern, token.shape) if isinstance(token, View) else (pattern, shape)
@@ -99,28 +99,28 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
     """
     if OPAQUE in (outer, inner):
         return OPAQUE if operand else ()
-    if (outer == FLAT or _is_whole(outer, middle, result)) and (
-            inner == FLAT or _is_whole(inner, operand, middle)):
-        alike = longer(result, result) == longer(operand, operand)
-        return identity(operand) if alike else FLAT
-    if inner == FLAT or _is_whole(inner, operand, middle):
-        terms, shape = walked(outer, middle)
-        lies_so = [n for n in shape if n != 1] == [n for n in operand if n != 1]
-        left = iter(longer(terms, shape))
-        return tuple((next(left) if n != 1 else ("at", 0)) if lies_so
+    if (outer == FLAT or _is_contiguous(outer, middle, result)) and (
+            inner == FLAT or _is_contiguous(inner, operand, middle)):
+        same_sizes = squeezed(result, result) == squeezed(operand, operand)
+        return identity(operand) if same_sizes else FLAT
+    if inner == FLAT or _is_contiguous(inner, operand, middle):
+        terms, shape = traversal_of(outer, middle)
+        same_sizes = [n for n in shape if n != 1] == [n for n in operand if n != 1]
+        axes = iter(squeezed(terms, shape))
+        return tuple((next(axes) if n != 1 else ("at", 0)) if same_sizes
                      else ("other", View(terms, tuple(shape), k)) for k, n in enumerate(operand))
     if FLAT in (outer, inner):
         terms = inner if inner != FLAT else (("other", inner),) * len(operand)
         return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))
-    loops = longer(outer, middle)
+    loops = squeezed(outer, middle)
     return tuple(loops[value] if kind == "axis" else (kind, value) if kind == "at"
                  else _other(outer, value) for kind, value in inner)
 
 
-def _is_whole(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
+def _is_contiguous(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
     """Whether an operand is read at the linear position of the result."""
-    sizes = longer(operand, operand)
-    return sizes == longer(result, result) and longer(pattern, operand) == [*identity(sizes)]
+    sizes = squeezed(operand, operand)
+    return sizes == squeezed(result, result) and squeezed(pattern, operand) == [*identity(sizes)]
 
 
 def _other(*token: Any) -> Term:
@@ -135,11 +135,11 @@ class _Recorder(ProgramBuilder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.probe, self.answers = Probe(), list[Operand]()
+        self.probe, self.elements = Probe(), list[Operand]()
 
-    def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
+    def start_rule(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
         """Start recording a rule, for the element at an index."""
-        self.axes = {i: axis for axis, i in enumerate(longer(index, shape))}
+        self.axes = {i: axis for axis, i in enumerate(squeezed(index, shape))}
         self.position = self.ravel(index, shape)
         self.base = len(self.scopes)
 
@@ -148,21 +148,21 @@ class _Recorder(ProgramBuilder):
             return ("at", int(x.value))
         return ("axis", self.axes[x]) if x in self.axes else ("other", x)
 
-    def answer(self, x: _StandIn, key: Any, pattern: Pattern) -> Operand:
-        """A scalar in place of the element; counted once for each index."""
-        key = ("asked", x, key)
-        element = self.find(key)
+    def record(self, x: _TracedOperand, key: Any, pattern: Pattern) -> Operand:
+        """A scalar that stands for the element; counted once for each index."""
+        key = ("access", x, key)
+        element = self.lookup(key)
         if element is None:
-            trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
-                              for s in self.scopes[self.base:])
-            self.probe.accesses.append((x.argument, pattern, trips))
+            trip_count = math.prod(_UNKNOWN_TRIP_COUNT if s.trip_count is None else s.trip_count
+                                   for s in self.scopes[self.base:])
+            self.probe.accesses.append((x.argument, pattern, trip_count))
             element = self._define(x.dtype, len(self.scopes) - 1)
-            self.answers.append(element)
+            self.elements.append(element)
             self.remember(key, element)
         return element
 
 
-class _StandIn(Value):
+class _TracedOperand(Value):
     """An operand that records how it is read."""
 
     b: _Recorder
@@ -170,13 +170,13 @@ class _StandIn(Value):
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        return self.b.answer(self, at, tuple(map(self.b.term, at)))
+        return self.b.record(self, at, tuple(map(self.b.term, at)))
 
     def flat(self, position: Any) -> Operand:
         position = self.b.index(position)
         index = self.b.unravel(position, self.shape)
         if position is self.b.position and any(self.b.term(i)[0] == "other" for i in index):
-            return self.b.answer(self, (position,), FLAT)
+            return self.b.record(self, (position,), FLAT)
         return self(index)
 
 
@@ -194,7 +194,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
     """The access patterns and cost of an element rule; `in_types` have a shape and a dtype each.
 
-    Probes are cached, except where a rule reads at an index of its own making.
+    Probes are cached, except where a rule reads at an index that it computes.
     """
     types = tuple((t.shape, t.dtype) for t in in_types)
     key = rule, types, tuple(out_shape), tuple(params.items())
@@ -205,7 +205,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
     if probe is None:
         probe = _probe(rule, types, out_shape, params)
         if all(kind != "other" for _, pattern, _ in probe.accesses for kind, _ in pattern):
-            if len(_probes) >= _MOST:
+            if len(_probes) >= _MAX_PROBES:
                 _probes.clear()
             _probes[key] = probe
     return probe
@@ -213,14 +213,14 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
 
 def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
            ) -> Probe:
-    """Run an element rule once on stand-ins."""
+    """Run an element rule once on traced operands."""
     b = _Recorder()
-    operands = [_StandIn(b, *kind) for kind in in_types]
+    operands = [_TracedOperand(b, *kind) for kind in in_types]
     for k, x in enumerate(operands):
         x.argument = k
     with nest(b, out_shape) as index:
-        b.begin(index, out_shape)
-        begun = len(b.scopes[-1].statements)
+        b.start_rule(index, out_shape)
+        start = len(b.scopes[-1].statements)
         result = rule(b, index, *operands, **params)
         statements = b.scopes[-1].statements
         if isinstance(result, Reduction):
@@ -228,16 +228,16 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
             with nest(b, result.extents) as inner:
                 b.base = len(b.scopes)
                 b.axes |= {k: len(b.axes) + axis
-                           for axis, k in enumerate(longer(inner, result.extents))}
+                           for axis, k in enumerate(squeezed(inner, result.extents))}
                 result.finish(result.term(*inner))
                 statements = [*statements, *(b.scopes[-1].statements if any(
                     n != 1 for n in result.extents) else ())]
     probe = b.probe
-    probe.moves = any(result is x for x in b.answers)
+    probe.is_element = any(result is x for x in b.elements)
     probe.cost = cost_of(statements)
-    probe.heavy = any(isinstance(s, For | While) for s in statements)
-    probe.counts = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
-                       for s in statements[begun:])
+    probe.has_loops = any(isinstance(s, For | While) for s in statements)
+    probe.uses_index = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
+                           for s in statements[start:])
     return probe
 
 
@@ -253,12 +253,12 @@ def cost_of(body: Sequence[Statement]) -> float:
             case Load():
                 total += 1.0
             case Call():
-                total += work(statement) or _LIBRARY
-            case For(body=inner, turns=turns):
-                trips = _UNKNOWN_TRIPS if turns is None else turns
-                total += trips * (cost_of(inner) + 1.0)
+                total += work(statement) or _LIBRARY_COST
+            case For(body=inner, trip_count=trip_count):
+                trip_count = _UNKNOWN_TRIP_COUNT if trip_count is None else trip_count
+                total += trip_count * (cost_of(inner) + 1.0)
             case While(condition, _, inner):
-                total += _UNKNOWN_TRIPS * (cost_of(condition) + cost_of(inner) + 1.0)
+                total += _UNKNOWN_TRIP_COUNT * (cost_of(condition) + cost_of(inner) + 1.0)
             case If(_, then, orelse):
                 total += 2.0 + max(cost_of(then), cost_of(orelse))
     return total

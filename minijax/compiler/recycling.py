@@ -14,37 +14,37 @@ from .memory import ALIGNMENT
 
 # New memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which pools them itself.
-LARGE = 1 << 18
-MOST = 1 << 27  # bytes held for reuse
+MIN_POOLED = 1 << 18
+MAX_HELD = 1 << 27  # bytes held for reuse
 
 
 # Free memory by its size, the most recent last. Arrays die anywhere, inside this module too, so
 # there are no locks: each step is an atomic operation of a dict or a list. In a race, memory may go
 # back to the system that could have been kept.
-_idle: dict[int, list[np.ndarray]] = {}
-caches.cleared_by(_idle.clear)
+_free: dict[int, list[np.ndarray]] = {}
+caches.cleared_by(_free.clear)
 
 
-def give_back(memory: np.ndarray) -> None:
+def release(memory: np.ndarray) -> None:
     """Keep freed memory for a later array of the same size; beyond the limit it is released to the
     system.
     """
     size = memory.nbytes
-    for other, rooms in list(_idle.items()):
-        while rooms and other != size <= MOST < held() + size:
-            del rooms[-1:]
-        if not rooms:
-            _idle.pop(other, None)
-    if held() + size <= MOST:
-        _idle[size] = [*_idle.pop(size, []), memory]
+    for other, arrays in list(_free.items()):
+        while arrays and other != size <= MAX_HELD < held_bytes() + size:
+            del arrays[-1:]
+        if not arrays:
+            _free.pop(other, None)
+    if held_bytes() + size <= MAX_HELD:
+        _free[size] = [*_free.pop(size, []), memory]
 
 
-def held() -> int:
+def held_bytes() -> int:
     """The number of bytes held for reuse."""
-    return sum(size * len(rooms) for size, rooms in list(_idle.items()))
+    return sum(size * len(arrays) for size, arrays in list(_free.items()))
 
 
-class _Loan:
+class _PooledMemory:
     """The base of an array in pooled memory; it dies with the array's last view.
 
     NumPy keeps an array's base alive as long as the array, and as long as any view of it.
@@ -58,8 +58,8 @@ class _Loan:
             "data": (start + -start % ALIGNMENT, False)}
 
     def __del__(self) -> None:
-        if _idle is not None:  # as it is when Python ends and clears its modules
-            give_back(self.memory)
+        if _free is not None:  # as it is when Python ends and clears its modules
+            release(self.memory)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -70,12 +70,12 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     ((1000, 1000), dtype('float32'))
     """
     nbytes = math.prod(shape, start=dtype.itemsize)
-    if nbytes < LARGE:
+    if nbytes < MIN_POOLED:
         return np.empty(shape, dtype)
     step = 1 << max(nbytes.bit_length() - 4, 12)
     size = -(-nbytes // step) * step + ALIGNMENT  # one of few size classes
     try:
-        memory = _idle[size].pop()  # atomic: no other thread gets it too
+        memory = _free[size].pop()  # atomic: no other thread gets it too
     except (KeyError, IndexError):
         memory = np.empty(size, np.uint8)
-    return np.ndarray(shape, dtype, np.asarray(_Loan(memory)))
+    return np.ndarray(shape, dtype, np.asarray(_PooledMemory(memory)))

@@ -53,13 +53,13 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
 
     A row of y and of the result, of `stop` numbers, is a vector; the next row begins `step` or
     `below` numbers later. Rows before `row` and columns before `column` are skipped; the others are
-    `added` to the result, if that is not 0. With halves a number holds two terms.
+    added to the result, if `adds` is not 0. With halves a number holds two terms.
     """
     halves, dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()
     x, y, z = (Buffer("", np.dtype(dtype), (), role) for role in ("input", "input", "output"))
     sums = [Buffer("", x.dtype, (columns,), "output") for _ in range(rows)]  # stay in registers
-    down, right, step, k, below, row, column, stop, added = (Scalar("", INT64) for _ in range(9))
+    down, right, step, k, below, row, column, stop, adds = (Scalar("", INT64) for _ in range(9))
     zero = b.const(0, x.dtype)
 
     def lanes() -> Any:
@@ -86,7 +86,7 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
         for r, total in enumerate(sums):
             place = b.add(b.mul(b.index(r), below), j)
             with b.when(b.and_(inside, b.le(row, r))):
-                before = where(b.ne(added, 0), z, place)
-                b.store(z, (place,), b.add(before, b.load(total, (j,))))
-    taken = [x, down, right, y, step, k, z, below, row, column, stop, added]
-    return taken, sums, b.scopes[0].statements
+                initial = where(b.ne(adds, 0), z, place)
+                b.store(z, (place,), b.add(initial, b.load(total, (j,))))
+    parameters = [x, down, right, y, step, k, z, below, row, column, stop, adds]
+    return parameters, sums, b.scopes[0].statements

@@ -17,9 +17,8 @@ from minijax.dtypes import computed_in, iinfo, issubdtype
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
-from .instructions import (
-    FLOAT16 as FLOAT16, converted, div, extremum, halves, kind_of as kind_of, rem, shifted,
-)
+from .instructions import (FLOAT16 as FLOAT16, converted, div, extremum, halves, kind_of as kind_of,
+                           rem, shifted)
 from .library import c_library, symbol_in
 
 BOOL = np.dtype(np.bool_)
@@ -230,7 +229,7 @@ class Scalars:
 
     operands: Any  # the types of what is not a bare number
 
-    const: Callable[[Any, Any], Any]  # of a value: a constant of the given dtype
+    const: Callable[[Any, Any], Any]  # of a value and a dtype
     let: Callable[..., Any]  # of a name and operands: the operation as it is (`target`: its dtype)
 
     def convert(self, x: Any, dtype: Any) -> Any:
@@ -259,14 +258,13 @@ class Scalars:
         if True not in numbers:
             return list(args)
         dtype = args[numbers.index(False)].dtype
-        return [self.const(x, dtype) if bare else x
-                for x, bare in zip(args, numbers, strict=True)]
+        return [self.const(x, dtype) if bare else x for x, bare in zip(args, numbers, strict=True)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
         if op not in OPS:
             raise AttributeError(f"there is no scalar operation {name!r}")
-        # To be found without asking here again.
+        # The next lookup finds it in the class.
         setattr(Scalars, name, lambda self, *args: self.operation(op, args))
         return getattr(self, name)
 
@@ -301,5 +299,4 @@ class NumpyScalars(Scalars):
 
 
 for _name, _formula in FORMULAS.items():
-    _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()),
-        f=_formula)
+    _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()), f=_formula)

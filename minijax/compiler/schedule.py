@@ -21,19 +21,19 @@ from .builder import LANES
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
-from .nests import Nest, build_nests, paths, rows_beside, transposed_reads
-from .probe import Pattern, identity, longer, note_of
+from .nests import Nest, build_nests, paths, rows_per_vector, transposed_reads
+from .probe import Pattern, identity, note_of, squeezed
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
 # The width of a strip of columns, whose sums stay in the L1 cache; and the number of strips for
 # threads to share, unless they share blocks of rows.
-WIDTH, _SHARES = 4096, 16
+STRIP_WIDTH, _STRIPS = 4096, 16
 TILE = 64     # the side of a tile, which stays in the cache,
-PADDED = 65   # padded so that a column does not map to one cache set
+PADDED_TILE = 65   # padded so that a column does not map to one cache set
 WARP = 32     # the side on a GPU
 
-Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
+Terms = dict[Node, Operand]  # of reductions, in one iteration of their common loops
 Destination = Buffer | Stored | Variable | None  # of an output of a nested program
 
 
@@ -47,30 +47,29 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
     return tuple(nest for nest in x if nest in y)
 
 
-def _may_change(task: Node, new: Var) -> Sequence[int]:
+def _overwritten(task: Node, output: Var) -> Sequence[int]:
     """The operands whose memory an output of a task may overwrite."""
-    return task.eqn.primitive.in_place(task.outvars.index(new), **task.eqn.params)
+    return task.eqn.primitive.in_place(task.outvars.index(output), **task.eqn.params)
 
 
-class Run:
+class Lowering:
     """The lowering of one program."""
 
     def __init__(self, b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
                  into: Sequence[Destination]) -> None:
         self.b, self.jaxpr = b, jaxpr
-        self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
-                                              strict=True))
+        self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
         self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
-        self.noted: JaxprEqn | None = None  # the equation whose line is printed already
-        self.places: dict[Var, list[Stored]] = {}
+        self.noted_eqn: JaxprEqn | None = None  # the equation whose line is printed already
+        self.storage: dict[Var, list[Stored]] = {}
         # Values of the current iteration: fused tasks read only these, whatever their index is,
         # since stores come at the end of the iteration.
-        self.turn: dict[Var, Operand] = {}
+        self.current: dict[Var, Operand] = {}
         self.skip: dict[Var, int] = {}  # leading axes without storage: loops around all readers
-        self.later: list[tuple[Stored, Stored]] = []
-        self.held: dict[Buffer | None, set[Var]] = {}  # the values in each buffer at the beginning
+        self.final_copies: list[tuple[Stored, Stored]] = []
+        self.values_in: dict[Buffer | None, set[Var]] = {}  # of each buffer, at the beginning
         for v, x in self.env.items():
-            self.held.setdefault(x.buffer, set()).add(v)
+            self.values_in.setdefault(x.buffer, set()).add(v)
             if x.buffer is not None:
                 b.freeze(x.buffer)
 
@@ -78,16 +77,16 @@ class Run:
         destinations = self._with_copies()
         self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in destinations]))
         self.paths = dict(paths(self.nests))
-        self.makers = {v: task for task in self.paths for v in task.outvars}
+        self.producers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
         self.readers: dict[Var, list[Node]] = {}
         for task in self.paths:
             for v in task.reads:
                 self.readers.setdefault(v, []).append(task)
         for v, place in destinations:
-            self.places.setdefault(v, []).extend(
+            self.storage.setdefault(v, []).extend(
                 [] if place is None else [self._destination(v, place)])
-        self._share_places()
+        self._share_storage()
         self._define_values()
         for nest in self.nests:
             self.emit(nest, ())
@@ -111,52 +110,53 @@ class Run:
             elif place is not None and self.read(out).buffer is not place.buffer:
                 destinations.append((Var(out.aval), place))
                 copy = JaxprEqn((out,), (destinations[-1][0],), copy_p, {})
-                (last if place.buffer in self.held else first).append(copy)
+                (last if place.buffer in self.values_in else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
         return destinations
 
-    # -- places --------------------------------------------------------------------------------
+    # -- storage -------------------------------------------------------------------------------
 
-    def _share_places(self) -> None:
+    def _share_storage(self) -> None:
         """Let a rule update its operands in place, if their old values are dead."""
         for writer in reversed(self.paths):
-            for new in writer.outvars:
-                for old in (writer.eqn.invars[k] for k in _may_change(writer, new)):
-                    if (isinstance(old, Var) and old in self.makers and old not in self.places
-                            and old.aval.shape and self._safe_in_place(new, {old})):
-                        place = self._whole_place(new)
-                        if self._safe_in_place(old, self.held.get(place.buffer, set())):
-                            self.places[old] = [place]
+            for output in writer.outvars:
+                for operand in (writer.eqn.invars[k] for k in _overwritten(writer, output)):
+                    if (isinstance(operand, Var) and operand in self.producers
+                            and operand not in self.storage and operand.aval.shape
+                            and self._safe_in_place(output, {operand})):
+                        place = self._whole_storage(output)
+                        if self._safe_in_place(operand, self.values_in.get(place.buffer, set())):
+                            self.storage[operand] = [place]
                             break
 
-    def _whole_place(self, v: Var) -> Stored:
+    def _whole_storage(self, v: Var) -> Stored:
         """A destination with all of an output in one buffer of its own."""
-        places = self.places.setdefault(v, [])
-        if not any(place.whole for place in places):
-            places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
-        return next(place for place in places if place.whole)
+        storage = self.storage.setdefault(v, [])
+        if not any(place.whole for place in storage):
+            storage.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
+        return next(place for place in storage if place.whole)
 
     def _destination(self, v: Var, place: Stored) -> Stored:
         """Where loops store an output: directly, or in a temp that is copied at the end."""
-        if self._safe_in_place(v, self.held.get(place.buffer, set())):
+        if self._safe_in_place(v, self.values_in.get(place.buffer, set())):
             return place
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
-        self.later.append((temp, place))
+        self.final_copies.append((temp, place))
         return temp
 
-    def _safe_in_place(self, new: Var, held: set[Var]) -> bool:
+    def _safe_in_place(self, output: Var, values: set[Var]) -> bool:
         """Whether all readers of these values are done when a new value overwrites them."""
         # Each reader must be done, or read in the writer's iteration, or be the update itself.
-        writer = self.makers[new]
-        leaf, changes = self.paths[writer][-1], _may_change(writer, new)
-        reads = {k for k, x in enumerate(writer.eqn.invars) if x in held}
+        writer = self.producers[output]
+        leaf, changes = self.paths[writer][-1], _overwritten(writer, output)
+        reads = {k for k, x in enumerate(writer.eqn.invars) if x in values}
         updates = (reads and reads.issubset(changes)
-                   and held.intersection(writer.reads).issubset(writer.eqn.invars))
-        for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
-            aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
-                          for p in task.reads[v])
-            beside = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
-            if not (beside or self._before(task, writer) or (task is writer and updates)):
+                   and values.intersection(writer.reads).issubset(writer.eqn.invars))
+        for task in dict.fromkeys(task for v in values for task in self.readers.get(v, ())):
+            aligned = all(p == identity(v.aval.shape)
+                          for v in values.intersection(task.reads) for p in task.reads[v])
+            same_iteration = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
+            if not (same_iteration or self._before(task, writer) or (task is writer and updates)):
                 return False
         return True
 
@@ -170,8 +170,8 @@ class Run:
         """An operand for every variable: stored, or computed where it is used."""
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
-                if v in self.makers and not self.makers[v].opaque:
-                    self._find_room(v, self.readers.get(v, []))
+                if v in self.producers and not self.producers[v].opaque:
+                    self._allocate(v, self.readers.get(v, []))
                 self.env[v] = Computed(self.b, functools.partial(self._element, eqn, k),
                                        v.aval.shape, v.aval.dtype)
 
@@ -180,41 +180,41 @@ class Run:
         iteration.
         """
         v = eqn.outvars[k]
-        if v in self.turn:
-            return self.turn[v]
-        return self.load(v, index) if self.places.get(v) else self.evaluate(eqn, index)[k]
+        if v in self.current:
+            return self.current[v]
+        return self.load(v, index) if self.storage.get(v) else self.evaluate(eqn, index)[k]
 
     def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
         """An element of a stored value, from memory."""
-        return self.places[v][0](self.at(v, index))
+        return self.storage[v][0](self.at(v, index))
 
     def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
         """The index of an element in the storage of a value."""
         skip = self.skip.get(v, 0)
-        return longer(index, v.aval.shape)[skip:] if skip else index
+        return squeezed(index, v.aval.shape)[skip:] if skip else index
 
-    def _find_room(self, v: Var, readers: Sequence[Node]) -> None:
+    def _allocate(self, v: Var, readers: Sequence[Node]) -> None:
         """Allocate a temp without the axes of the loops shared with its readers; no temp if they
         share all.
         """
-        if self.places.get(v):
+        if self.storage.get(v):
             return
         # An output without a destination is read after all loops.
-        path, outside = self.paths[self.makers[v]], v in self.places
+        path, outside = self.paths[self.producers[v]], v in self.storage
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
-        self.skip[v] = sum(nest.size is not None and not nest.kept for nest in shared)
-        rest = longer(v.aval.shape, v.aval.shape)[self.skip[v]:]
+        self.skip[v] = sum(nest.size is not None and not nest.column_axes for nest in shared)
+        rest = squeezed(v.aval.shape, v.aval.shape)[self.skip[v]:]
         if rest and shared[-1:] != path[-1:]:
             buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
             self.b.origin(buffer, v)
-            self.places[v] = [Stored(self.b, buffer)]
+            self.storage[v] = [Stored(self.b, buffer)]
 
     def in_memory(self, atom: Atom) -> Value:
         """The operand of a variable or literal; for a value that is stored whole, its buffer."""
         x = self.read(atom)
         if x.shape and x.buffer is None and isinstance(atom, Var) and not self.skip.get(atom):
-            return next(iter(self.places.get(atom, [])), x)
+            return next(iter(self.storage.get(atom, [])), x)
         return x
 
     # -- loops ---------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class Run:
                 self._emit_opaque(nest.tasks[0])
             case "tiled":
                 self._tiles(nest, prefix)
-            case _ if nest.kept:
+            case _ if nest.column_axes:
                 self._columns(nest, prefix)
             case _ if nest.size is None:
                 terms = self.leaf(nest.tasks, prefix, alone)
@@ -240,13 +240,13 @@ class Run:
                 terms = self._loop(nest, prefix)
         for task in nest.tasks:
             for v in task.outvars:
-                for place in self.places.get(v, []):
+                for place in self.storage.get(v, []):
                     self.b.freeze(place.buffer)
         return terms
 
     def _loop(self, nest: Nest, prefix: tuple[Operand, ...]) -> Terms:
         """A loop over straight code or nests; their terms may be reduced."""
-        def turn(k: Operand) -> Terms:
+        def iteration(k: Operand) -> Terms:
             if nest.kind == "flat":
                 return self.leaf(nest.tasks, (*prefix, *self.b.unravel(k, loops)))
             terms: Terms = {}
@@ -256,54 +256,55 @@ class Run:
 
         loops = nest.tasks[0].loops[nest.depth:]
         if not nest.reduced:
-            rows = any(self.skip.get(v, 0) > nest.depth and self.places.get(v)
+            rows = any(self.skip.get(v, 0) > nest.depth and self.storage.get(v)
                        for task in nest.tasks for v in task.outvars)
-            with self.b.loop(nest.turns, vectorize="apart" if rows else "parallel") as i:
-                turn(self.b.index(i))
+            with self.b.loop(nest.trip_count, vectorize="apart" if rows else "parallel") as i:
+                iteration(i)
             return {}
         inside = 1 if nest.kind == "flat" else max(
             math.prod(task.loops[nest.depth + 1:]) for task in nest.tasks)
-        totals = self.b.join([task.probe.reduction.op for task in nest.reduced], nest.turns,
-                             lambda k, _: list(map(turn(k).__getitem__, nest.reduced)), inside)
+        totals = self.b.reduce(
+            [task.probe.reduction.op for task in nest.reduced], nest.trip_count,
+            lambda k, _: list(map(iteration(k).__getitem__, nest.reduced)), inside)
         terms = dict(zip(nest.reduced, totals, strict=True))
         self.leaf([task for task in terms if task.rank == nest.depth], prefix, totals=terms)
         return terms
 
     def _columns(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
         """Reductions down columns, and element-wise code between them, in strips of columns."""
-        b, kept, n = self.b, nest.kept, nest.turns
+        b, column_axes, n = self.b, nest.column_axes, nest.trip_count
         rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
-        share = max(n // _SHARES // LANES, 1) * LANES
-        size = n if n <= min(WIDTH, 2 * rows) or b.on_gpu else min(share, WIDTH, n)
+        share = max(n // _STRIPS // LANES, 1) * LANES
+        size = n if n <= min(STRIP_WIDTH, 2 * rows) or b.on_gpu else min(share, STRIP_WIDTH, n)
 
         def strip(_: Operand, start: Operand, width: int) -> None:
             def at(j: Operand) -> tuple[Operand, ...]:
-                return *prefix, *b.unravel(b.add(start, j), kept)
+                return *prefix, *b.unravel(b.add(start, j), column_axes)
 
             def columns(tasks: list[Node], extents: tuple[int, ...]) -> list:
-                """The totals of reductions over rows; several narrow rows are taken as one."""
+                """The totals of reductions over rows; several narrow rows are packed into one."""
                 def terms(k: Operand, j: Operand) -> list[Operand]:
                     index = *at(j), *b.unravel(k, extents)
-                    if beside > 1:
-                        place = b.unravel(b.add(b.mul(k, n * beside), j), (*extents, *kept))
+                    if packed > 1:
+                        place = b.unravel(b.add(b.mul(k, n * packed), j), (*extents, *column_axes))
                         index = *prefix, *place[len(extents):], *place[:len(extents)]
                     return list(map(self.leaf(tasks, index).__getitem__, tasks))
 
                 ops = [task.probe.reduction.op for task in tasks]
-                beside = rows_beside(tasks, nest.depth) if width == n else 1
-                sums = b.join(ops, math.prod(extents) // beside, terms, width=width * beside)
-                return sums if beside == 1 else b.join(
-                    ops, beside, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
+                packed = rows_per_vector(tasks, nest.depth) if width == n else 1
+                sums = b.reduce(ops, math.prod(extents) // packed, terms, width=width * packed)
+                return sums if packed == 1 else b.reduce(
+                    ops, packed, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
                     width=width)
 
             for child in nest.children:
                 for loops in dict.fromkeys(task.loops for task in child.tasks):
                     tasks = [task for task in child.tasks if task.loops == loops]
-                    extents = loops[nest.depth + len(kept):]
+                    extents = loops[nest.depth + len(column_axes):]
                     sums = columns(tasks, extents) if extents else []
                     with b.loop(width, vectorize="parallel") as j:
                         totals = {task: b.at(x, j) for task, x in zip(tasks, sums, strict=False)}
-                        self.leaf(tasks, at(b.index(j)), totals=totals)
+                        self.leaf(tasks, at(j), totals=totals)
 
         b.in_blocks(n, size, strip)
 
@@ -314,13 +315,13 @@ class Run:
         Operands that are read transposed are copied to a tile first, in the order of their lines.
         """
         b, chain, env = self.b, nest.chain, self.env
-        turns = [each.turns for each in chain]
-        side, padded = (WARP, WARP + 1) if b.on_gpu else (TILE, PADDED)
-        squares = [-(-turns[0] // side), *turns[1:-1], -(-turns[-1] // side)]
-        with b.loop(math.prod(squares), vectorize="apart") as t:
-            p, *middle, q = map(b.actual, b.unravel(b.index(t), squares))
+        first_count, *middle_counts, last_count = (each.trip_count for each in chain)
+        side, padded = (WARP, WARP + 1) if b.on_gpu else (TILE, PADDED_TILE)
+        tile_grid = [-(-first_count // side), *middle_counts, -(-last_count // side)]
+        with b.loop(math.prod(tile_grid), vectorize="apart") as t:
+            tile_row, *middle, tile_column = map(b.actual, b.unravel(t, tile_grid))
             (first, rows), (start, columns) = (
-                _strip(b, p, turns[0], side), _strip(b, q, turns[-1], side))
+                _strip(b, tile_row, first_count, side), _strip(b, tile_column, last_count, side))
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
@@ -360,33 +361,33 @@ class Run:
                     continue
                 results = self.evaluate(task.eqn, at, totals.get(task))
             for v, x in zip(task.outvars, results, strict=True):
-                self.turn[v] = x
+                self.current[v] = x
                 self.b.remember(("value", self.env[v], at), x)  # for fused readers
-                stores += [(place, self.at(v, at), x) for place in self.places.get(v, [])]
-        self.turn.clear()
+                stores += [(place, self.at(v, at), x) for place in self.storage.get(v, [])]
+        self.current.clear()
         for place, where, x in stores:
             place.store(where, x)
         return terms
 
     def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index of an element from the indices of loops: axes of length one have no loop."""
-        turns = iter(loops)
-        return tuple(next(turns) if n != 1 else self.b.index(0) for n in shape)
+        indices = iter(loops)
+        return tuple(next(indices) if n != 1 else self.b.index(0) for n in shape)
 
     @contextmanager
     def _noting(self, task: Node) -> Iterator[None]:
-        """Attach the user's line to the first statement that is emitted meanwhile."""
+        """Attach the user's line to the first statement that the body emits."""
         statements = self.b.scopes[-1].statements
         before = len(statements)
-        self.noted = task.eqn
+        self.noted_eqn = task.eqn
         yield
-        self.noted = None
+        self.noted_eqn = None
         if len(statements) > before:
             self.b.lines.setdefault(statements[before], note_of(task.eqn))
 
     def apply(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> Any:
         """The result of an equation's rule for one element."""
-        if eqn is not self.noted:
+        if eqn is not self.noted_eqn:
             self.b.note(note_of(eqn))
         return eqn.primitive.element(self.b, index, *map(self.read, eqn.invars), **eqn.params)
 
@@ -397,7 +398,7 @@ class Run:
         `total` is the total of a reduction's terms, if it is known.
         """
         key = ("equation", self, eqn, index)
-        elements = self.b.find(key)
+        elements = self.b.lookup(key)
         if elements is not None:
             return elements
         result = self.apply(eqn, index)
@@ -428,21 +429,21 @@ class Run:
         values = [self.in_memory(atom) for atom in eqn.invars]
         operands = [b.materialize(x) for x in values] if task.kind == "library" else values
         anywhere = getattr(task.rule, "anywhere", False)
-        outputs = [self.places[v][0] if anywhere and self.places.get(v) else self._whole_place(v)
-                   for v in eqn.outvars]
+        outputs = [self.storage[v][0] if anywhere and self.storage.get(v)
+                   else self._whole_storage(v) for v in eqn.outvars]
         for v, out in zip(eqn.outvars, outputs, strict=True):
             b.origin(out.buffer, v)
-            b.touch(out.buffer)  # it may hold the operand that the rule is going to change
-        begun = len(b.scopes[-1].statements)
+            b.invalidate(out.buffer)  # it may hold the operand that the rule is going to change
+        start = len(b.scopes[-1].statements)
         with self._noting(task):
             task.rule(b, outputs if anywhere else [out.buffer for out in outputs], operands,
                       **eqn.params)
-        for statement in b.scopes[-1].statements[begun:]:
+        for statement in b.scopes[-1].statements[start:]:
             b.loops.setdefault(statement, note_of(eqn))
         for v, out in zip(eqn.outvars, outputs, strict=True):
             b.freeze(out.buffer)
             self.env[v] = Stored(b, out.buffer, out.prefix, out.suffix)
-            for place in self.places[v]:
+            for place in self.storage[v]:
                 if place is not out:
                     b.copy(out, place)
 
@@ -454,7 +455,7 @@ class Run:
                    if isinstance(variable, Variable)]
         for variable, x in scalars:
             self.b.assign(variable, x)
-        for source, target in self.later:
+        for source, target in self.final_copies:
             self.b.freeze(source.buffer)
             self.b.copy(source, target)
 
@@ -471,8 +472,8 @@ class NestingBuilder(ProgramBuilder):
         """
         closed = simplify(closed)
         consts = [self.constant(buffer_of(c)) for c in closed.consts]
-        places = into if into is not None else [None] * len(closed.jaxpr.outvars)
-        return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
+        destinations = into if into is not None else [None] * len(closed.jaxpr.outvars)
+        return Lowering(self, closed.jaxpr, [*consts, *map(self.value, args)], destinations).run()
 
 
 def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Kernel:

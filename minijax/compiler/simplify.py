@@ -46,14 +46,14 @@ class _Simplifier:
         self.env: dict[Var, Sequence[Atom]] = {}
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[Hashable, tuple[Var, Any]] = {}
-        self.seen: dict[Hashable, Sequence[Atom]] = {}
-        self.makers: dict[Atom, JaxprEqn] = {}  # of results of equations that are kept
-        self.sums: set[Atom] = set()  # that may be added to where they are
+        self.eqns_by_key: dict[Hashable, Sequence[Atom]] = {}
+        self.producers: dict[Atom, JaxprEqn] = {}  # of results of equations that are kept
+        self.owned_sums: set[Atom] = set()  # that may be added to where they are
 
     @context.leaving(core.current_source)
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
-        self.sums.update(inputs)
+        self.owned_sums.update(inputs)
         outs = self.enter(closed, inputs)
         kept = fold_transposes(remove_dead_equations(closed.jaxpr.replace(
             constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
@@ -100,19 +100,19 @@ class _Simplifier:
             called = hoist_products(eqn)
         if called is not None:
             return self.enter(called, args)
-        if added := as_scatter_add(eqn, self.sums, self.makers):
-            total = self.enter(*added)
-            self.sums.update(total)
+        if scatter := as_scatter_add(eqn, self.owned_sums, self.producers):
+            total = self.enter(*scatter)
+            self.owned_sums.update(total)
             return total
         folded = _fold(eqn)
         if folded is not None:
             return folded
         key = object() if eqn.effects else _equation_key(eqn)
-        if key not in self.seen:
-            self.seen[key] = eqn.outvars
-            self.makers.update((v, eqn) for v in eqn.outvars)
+        if key not in self.eqns_by_key:
+            self.eqns_by_key[key] = eqn.outvars
+            self.producers.update((v, eqn) for v in eqn.outvars)
             self.eqns.append(eqn)
-        return self.seen[key]
+        return self.eqns_by_key[key]
 
 
 def buffer_of(value: Any) -> np.ndarray:
@@ -121,8 +121,8 @@ def buffer_of(value: Any) -> np.ndarray:
 
 
 def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
-    plain = aval.weak_type or aval.dtype == np.bool_
-    return Literal(buffer.item() if plain else buffer[()], aval)
+    is_plain = aval.weak_type or aval.dtype == np.bool_
+    return Literal(buffer.item() if is_plain else buffer[()], aval)
 
 
 def _fold(eqn: JaxprEqn) -> list[Literal] | None:

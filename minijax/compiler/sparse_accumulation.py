@@ -19,7 +19,7 @@ from minijax.primitives.windows import ScatterDimensionNumbers
 LARGE = 1 << 10  # numbers: for fewer it does not matter
 
 
-def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprEqn]
+def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], producers: Mapping[Atom, JaxprEqn]
                    ) -> tuple[ClosedJaxpr, Sequence[Atom]] | None:
     """The program for a sum with a scatter into zeros, and its arguments; else None.
 
@@ -34,22 +34,23 @@ def as_scatter_add(eqn: JaxprEqn, sums: set[Atom], makers: Mapping[Atom, JaxprEq
     if eqn.primitive.name != "add_any" or eqn.outvars[0].aval.size < LARGE:
         return None
     for total, term in (eqn.invars, eqn.invars[::-1]):
-        maker = makers.get(term)
-        if total in sums and maker is not None and (how := _scatter_into_zeros(maker, makers)):
-            add, operands = how
+        producer = producers.get(term)
+        rewrite = producer and total in sums and _scatter_into_zeros(producer, producers)
+        if rewrite:
+            add, operands = rewrite
             args = (total, *operands)
             if 2 * operands[0].aval.size <= total.aval.size:
                 return tracing.stage(add, [x.aval for x in args]), args
     return None
 
 
-def _scatter_into_zeros(eqn: JaxprEqn, makers: Mapping[Atom, JaxprEqn]
+def _scatter_into_zeros(eqn: JaxprEqn, producers: Mapping[Atom, JaxprEqn]
                         ) -> tuple[Callable[..., list[Array]], Sequence[Atom]] | None:
     """The scatter-add that replaces adding the result of an equation, if that puts updates into
     zeros; and its operands.
     """
     x, *operands = eqn.invars
-    zeros = makers.get(x)
+    zeros = producers.get(x)
     if eqn.primitive.name not in ("dynamic_update_slice", "scatter-add") or zeros is None or not (
             zeros.primitive.name == "broadcast_in_dim" and isinstance(zeros.invars[0], Literal)
             and zeros.invars[0].value == 0):

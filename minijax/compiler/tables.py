@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .loops import Buffer, Kernel, Statement
 from .memory import ALIGNMENT
 
-RUN = 8  # calls: a table of so many is shorter than the instructions
+MIN_CALLS = 8  # from here on a table is shorter than the instructions
 
 
 class Entry(NamedTuple):
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
     loop: Statement
     name: str
-    taken: tuple[Buffer, ...]
+    captures: tuple[Buffer, ...]
 
 
 class Table(Statement):
@@ -35,7 +35,7 @@ def with_tables(body: Sequence[Statement], entry: Callable[[Statement], Entry | 
     rewritten: list[Statement] = []
     for is_call, run in groupby([(x, entry(x)) for x in body], lambda pair: pair[1] is not None):
         statements, entries = zip(*run, strict=True)
-        rewritten += [Table(entries)] if is_call and len(entries) >= RUN else statements
+        rewritten += [Table(entries)] if is_call and len(entries) >= MIN_CALLS else statements
     return rewritten
 
 
@@ -43,16 +43,16 @@ def table_of(table: Table, kernel: Kernel) -> str:
     """The words of a table. Each call has its function, its number of arguments and their places: a
     position among the kernel's arguments, or, below zero, an offset in the workspace.
     """
-    passed = kernel.inputs + kernel.outputs + kernel.constants
-    places = {x: k for k, x in enumerate(passed)} | {
+    arguments = kernel.inputs + kernel.outputs + kernel.constants
+    positions = {x: k for k, x in enumerate(arguments)} | {
         temp: -1 - offset for temp, offset in kernel.offsets.items()}
-    words = [word for _, name, taken in table.calls for word in (
-        f"ptrtoint (ptr {name} to i64)", len(taken), *map(places.__getitem__, taken))]
+    words = [word for _, name, captures in table.calls for word in (
+        f"ptrtoint (ptr {name} to i64)", len(captures), *map(positions.__getitem__, captures))]
     return f"[{len(words) + 1} x i64] [{', '.join(f'i64 {x}' for x in (*words, 0))}]"
 
 
-def calls_of(kernel: Kernel, most: int) -> str:
-    """The function that interprets a table, with at most so many arguments in a call."""
+def calls_of(kernel: Kernel, max_arguments: int) -> str:
+    """The function that interprets a table, whose calls have at most `max_arguments`."""
     workspace = len(kernel.inputs + kernel.outputs + kernel.constants)
     memory = f"""\
   %workspace = call ptr @array(ptr %list, i64 {workspace})
@@ -61,7 +61,7 @@ def calls_of(kernel: Kernel, most: int) -> str:
     return f"""\
 define internal void @calls(ptr %list, ptr %table) noinline nounwind {{
 entry:
-  %frame = alloca [{most} x ptr]
+  %frame = alloca [{max_arguments} x ptr]
 {memory if kernel.temps else "  %memory = getelementptr i8, ptr null, i64 0"}
   br label %next
 next:

@@ -18,11 +18,9 @@ from typing import Any
 from minijax import dtypes
 from minijax.util.jaxpr_text import Names
 
-from .loops import (
-    OPS, Address, Assign, Barrier, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
-    Launch, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, touched,
-    used, walk,
-)
+from .loops import (OPS, Address, Assign, Barrier, Buffer, Call, Check, Constant, Declare, For, If,
+                    Index, Kernel, Launch, Let, Load, Operand, Read, Scalar, Shuffle, Statement,
+                    Store, Variable, While, accessed, used, walk)
 from .scalars import kind_of
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
@@ -86,12 +84,12 @@ class KernelText:
         self.lines: list[str] = []
         self.indent = 0
         self.notes: list[str] = []  # the last comment of each body that is open
-        # Everything has a name of its own, the jaxpr's where it has one.
+        # Names are unique; they are those of the jaxpr where it has one.
         self.finals = kernel.notes.get("finals", {})
         self.origins = {self.finals.get(x, x): v
                         for x, v in kernel.notes.get("origins", {}).items()}
         self.names: dict[Any, str] = {}
-        self.taken = {*CALLS, *keyword.kwlist}
+        self.used_names = {*CALLS, *keyword.kwlist}
         self.numbers: dict[str, Iterator[int]] = {}
         jaxpr = kernel.notes.get("jaxpr")
         self.jaxpr_names = Names(jaxpr)
@@ -100,7 +98,7 @@ class KernelText:
                 self.jaxpr_names.of(v)
         for buffer in kernel.buffers:
             self.named(buffer)
-        self.taken.update(each.external for each in every if isinstance(each, Call))
+        self.used_names.update(each.external for each in every if isinstance(each, Call))
 
     def text(self) -> str:
         """The whole function."""
@@ -119,22 +117,22 @@ class KernelText:
 
     # -- names ---------------------------------------------------------------------------------
 
-    def named(self, thing: Any) -> str:
-        """The name of a thing, chosen on first use."""
-        thing = self.finals.get(thing, thing)
-        if thing not in self.names:
-            wish = self.jaxpr_names.of(self.origins[thing]) if thing in self.origins else "_"
-            if not wish.isidentifier() or wish == "_":
-                wish = thing.name.rstrip("0123456789")
-            self.names[thing] = self.unused(wish)
-        return self.names[thing]
+    def named(self, value: Any) -> str:
+        """The name of a scalar, variable or buffer, chosen on first use."""
+        value = self.finals.get(value, value)
+        if value not in self.names:
+            preferred = self.jaxpr_names.of(self.origins[value]) if value in self.origins else "_"
+            if not preferred.isidentifier() or preferred == "_":
+                preferred = value.name.rstrip("0123456789")
+            self.names[value] = self.unused(preferred)
+        return self.names[value]
 
-    def unused(self, *wishes: str) -> str:
-        """The first free name of some, or the first one with a number."""
-        counter = self.numbers.setdefault(wishes[0], itertools.count(2))  # those before are taken
-        numbered = (f"{wishes[0]}{number}" for number in counter)
-        name = next(x for x in itertools.chain(wishes, numbered) if x not in self.taken)
-        self.taken.add(name)
+    def unused(self, *names: str) -> str:
+        """The first of some names that is unused, or the first one with a number."""
+        counter = self.numbers.setdefault(names[0], itertools.count(2))  # smaller ones are in use
+        numbered = (f"{names[0]}{number}" for number in counter)
+        name = next(x for x in itertools.chain(names, numbered) if x not in self.used_names)
+        self.used_names.add(name)
         return name
 
     # -- lines ---------------------------------------------------------------------------------
@@ -160,13 +158,13 @@ class KernelText:
               ) -> None:
         """An indented body after its header and first lines."""
         self.write(header)
-        begin = len(self.lines)
+        start = len(self.lines)
         self.indent += 1
         self.notes.append("")
         for line in first:
             self.write(line)
         self.body(statements)
-        if all(map(is_comment, self.lines[begin:])):
+        if all(map(is_comment, self.lines[start:])):
             self.write("pass")
         self.notes.pop()
         self.indent -= 1
@@ -279,14 +277,14 @@ class KernelText:
         self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
         name = self.names[loop.index] = self.unused(*"ijklmn")
         self.inner(f"for {name} in range({ends}):", loop.body)
-        self.taken.discard(name)
+        self.used_names.discard(name)
 
     def print_launch(self, launch: Launch) -> None:
         """Blocks and threads as two loops, whose iterations are unordered."""
         self.flush()
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
-        own = dict.fromkeys(x for each in walk(launch.body) for x in touched(each)
+        own = dict.fromkeys(x for each in walk(launch.body) for x in accessed(each)
                             if x.role in ("shared", "local"))
         first = [f"{self.named(x)} = {x.role}({x.shape}, {x.dtype})" for x in own]
         self.write(f"for {block} in range({launch.blocks}):")
@@ -299,17 +297,17 @@ class KernelText:
         self.write("barrier()")
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
-        self.define(shuffle.target, f"shuffle({self.operand(shuffle.value)}, {shuffle.across})")
+        self.define(shuffle.target, f"shuffle({self.operand(shuffle.value)}, {shuffle.lane_mask})")
         self.flush()
 
     def print_while(self, loop: While) -> None:
         """`while test:` where the condition is one expression, else a loop with a break."""
         self.flush()
-        begin = len(self.lines)
+        start = len(self.lines)
         self.inner("while True:", (*loop.condition, Check(loop.test, 0), *loop.body))
-        test, *rest = itertools.dropwhile(is_comment, self.lines[begin + 1:])
+        test, *rest = itertools.dropwhile(is_comment, self.lines[start + 1:])
         if rest and (match := re.fullmatch(r" *if not \((.*)\): break", test)):
-            del self.lines[begin:]
+            del self.lines[start:]
             self.write(f"while {match[1]}:")
             self.lines += rest
 

@@ -19,7 +19,7 @@ from .cpu import vector_registers
 from .elementary import FORMULAS
 from .loops import OPS, Buffer, For, Let, Operand, Scalar, Statement, walk
 
-FEW = 150  # operations of an elementary function that are inlined
+MAX_INLINED = 150  # operations of an elementary function that are inlined
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def function(name: str, dtype: np.dtype) -> Function:
     return Function(name, dtype, formulas, parameters, tuple(b.scopes[0].statements), result)
 
 
-def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, ...]]:
+def vectorized(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, ...]]:
     """A vectorised function, as loops over the elements of buffers; the last buffer is the result.
 
     The rare case is computed only if an element needs it.
@@ -56,16 +56,16 @@ def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, 
     b = Builder()
     *xs, y = (Buffer("", f.dtype, (lanes,), "output") for _ in (*f.parameters, "result"))
 
-    def at(i: Operand, formula: Callable) -> Operand:
+    def evaluate_at(i: Operand, formula: Callable) -> Operand:
         return formula(b, *(b.load(x, (i,)) for x in xs))
 
     with b.loop(lanes, vectorize="parallel", whole=True) as i:
-        b.store(y, (i,), at(i, f.formulas[0]))
+        b.store(y, (i,), evaluate_at(i, f.formulas[0]))
     if f.formulas[1:]:
         test, rare = f.formulas[1:]
-        with (b.when(b.accumulate("or", (lanes,), lambda i: at(i, test))),
+        with (b.when(b.accumulate("or", (lanes,), lambda i: evaluate_at(i, test))),
               b.loop(lanes, vectorize="parallel", whole=True) as i):
-            b.store(y, (i,), b.select(at(i, test), at(i, rare), b.load(y, (i,))))
+            b.store(y, (i,), b.select(evaluate_at(i, test), evaluate_at(i, rare), b.load(y, (i,))))
     return [*xs, y], tuple(b.scopes[0].statements)
 
 
@@ -73,10 +73,10 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
     """The elementary functions that a program calls: those with many uses, and those with a rare
     case, which is a branch.
     """
-    counts = Counter(function(each.op, each.target.dtype) for each in walk(body)
-                     if isinstance(each, Let) and each.op in FORMULAS)
-    return {each for each, count in counts.items()
-            if each.formulas[1:] or len(each.body) * count > FEW}
+    uses_index = Counter(function(each.op, each.target.dtype) for each in walk(body)
+                         if isinstance(each, Let) and each.op in FORMULAS)
+    return {each for each, count in uses_index.items()
+            if each.formulas[1:] or len(each.body) * count > MAX_INLINED}
 
 
 def calls(loop: For, called: Collection[Function]) -> bool:

@@ -204,7 +204,7 @@ def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
     none by its text, either, while the way to compile texts is edited.
     """
     from minijax.compiler import cache, digest
-    edit.journal.set(digest, "package", digest.nameless)
+    edit.journal.set(digest, "package", digest.unnameable)
     if module.__name__ == "minijax.compiler.cpu":
         edit.journal.set(cache, "MAGIC", cache.MAGIC + edit.text.encode())
 

@@ -18,10 +18,8 @@ from typing import Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from minijax.compiler import cpu, llvm
 from minijax.compiler.costs import costs_of, memory_of
-from minijax.compiler.loops import (
-    Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store, bodies, defined, touched, used,
-    walk,
-)
+from minijax.compiler.loops import (Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store,
+                                    accessed, bodies, defined, used, walk)
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.outlining import Outlined
 from minijax.compiler.tables import Table
@@ -186,10 +184,10 @@ def _equations_behind(every: list[Statement], holds: dict[Any, Numbers]
             case Load(value) | Let(value):
                 made = [value]
             case _:
-                made = [defined(each), *touched(each)]
+                made = [defined(each), *accessed(each)]
         found[each] = NONE.union(*(holds.get(x) or asked[x] for x in made),
                                  *(found[inner] for body in bodies(each) for inner in body))
-        for x in (*used(each), *touched(each)):
+        for x in (*used(each), *accessed(each)):
             asked[x] |= found[each]
     return found
 
@@ -290,15 +288,15 @@ class LocatedModule(llvm.ModuleText):
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> LocatedFunction:
         return LocatedFunction(self, buffers, lanes)
 
-    def function(self, loop: For, ask: str) -> str:
+    def function(self, loop: For, poll: str) -> str:
         first = self.outlined[loop].first or loop
         if first is not loop:
             for x, copy in zip(walk([first]), walk([loop]), strict=True):
                 self.copies.setdefault(x, {})[copy] = None
-        return super().function(loop, ask)
+        return super().function(loop, poll)
 
-    def printed_function(self, loop: For, how: Outlined, ask: str) -> str:
-        name = super().printed_function(loop, how, ask)
+    def print_function(self, loop: For, outlined: Outlined, poll: str) -> str:
+        name = super().print_function(loop, outlined, poll)
         _, *own = self.behind.pop("@loop")
         others = self.behind.get(name) or [()] * (1 + len(own))
         self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
@@ -309,8 +307,8 @@ class LocatedModule(llvm.ModuleText):
         for copy in self.copies.get(x, ()):
             yield from self._with_copies(copy)
 
-    def function_of(self, f: Function) -> tuple[str, str]:
-        name, vector = super().function_of(f)
+    def elementary_function(self, f: Function) -> tuple[str, str]:
+        name, vector = super().elementary_function(f)
         self.behind[vector] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
                                      and (x.op, x.target.dtype) == (f.name, f.dtype))]
         return name, vector

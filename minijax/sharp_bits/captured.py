@@ -100,9 +100,9 @@ class Snapshot:
         self.contents: dict[Place, Content] = {}
         self.codes: dict[types.CodeType, None] = {}  # of the user's functions, in order
         seen: dict[int, Any] = {}
-        waiting: deque[tuple[Place | None, Any, frozenset[str]]] = deque([(None, fun, frozenset())])
-        while waiting and len(seen) < MOST_SEEN:
-            place, x, names = waiting.popleft()
+        pending: deque[tuple[Place | None, Any, frozenset[str]]] = deque([(None, fun, frozenset())])
+        while pending and len(seen) < MOST_SEEN:
+            place, x, names = pending.popleft()
             if place is not None and not isinstance(x, types.ModuleType | type):
                 self.contents.setdefault(place, content(x))
             if id(x) in seen:
@@ -112,7 +112,7 @@ class Snapshot:
                 names = names_in(x.__code__) or names
                 if is_own(x.__code__.co_filename):
                     self.codes.update(dict.fromkeys(_with_nested(x.__code__)))
-            waiting.extend((part, value, names) for part, value in _parts(x, place, names))
+            pending.extend((part, value, names) for part, value in _parts(x, place, names))
 
     def changes(self, later: Snapshot) -> list[Change]:
         """The differences to a later snapshot; if an object and its parts differ, only the object.
@@ -245,20 +245,20 @@ def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[P
         yield here.at(".__self__"), x.__self__  # numpy.random.normal, imported by name
     if isinstance(x, Array | np.ndarray) or kind.__module__ == "builtins":
         return
-    held = dict(attributes(x))
+    fields = dict(attributes(x))
     if kind in _NAMESPACES or is_own_module(kind):
-        yield from ((here.at(f".{name}"), value) for name, value in held.items())
+        yield from ((here.at(f".{name}"), value) for name, value in fields.items())
         yield from ((here, base) for base in kind.__mro__ if base is not object)
         return
-    for name, value in held.items():
+    for name, value in fields.items():
         if name == "__wrapped__" or isinstance(
                 value, types.FunctionType | types.MethodType | functools.partial):
             yield None, value  # what a transformation or a decorator's object calls
         elif name in names and isinstance(value, int | float | complex | str | np.ndarray | Array):
             yield here.at(f".{name}"), value
-    for i in held.get("static", ()):  # a jitted function with its static arguments
-        name = source_info.position_name(source_info.parameters_of(held["fun"]), i)
-        yield Place("static argument", name), held["args"][i]
+    for i in fields.get("static", ()):  # a jitted function with its static arguments
+        name = source_info.position_name(source_info.parameters_of(fields["fun"]), i)
+        yield Place("static argument", name), fields["args"][i]
 
 
 def attributes(x: Any) -> Iterator[tuple[str, Any]]:
@@ -341,13 +341,13 @@ def _iterator_state(x: Any, depth: int = 0) -> Hashable:
         return x.gi_frame and (x.gi_frame.f_lasti, repr(sorted(x.gi_frame.f_locals)))
     if type(x).__module__ not in ("builtins", "itertools") or depth > 5:
         return caches.SameObject(x)
-    made_of: tuple = ()
+    state: tuple = ()
     with warnings.catch_warnings(), contextlib.suppress(TypeError):
         warnings.simplefilter("ignore")  # Python 3.12 deprecates it for itertools
-        made_of = x.__reduce__()[1:]
+        state = x.__reduce__()[1:]
     return operator.length_hint(x, -1), *(
         part if isinstance(part, int) else _iterator_state(part, depth + 1)
-        for some in made_of for part in (some if isinstance(some, tuple) else (some,))
+        for some in state for part in (some if isinstance(some, tuple) else (some,))
         if isinstance(part, int | Iterator))
 
 

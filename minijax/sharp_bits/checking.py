@@ -1,4 +1,4 @@
-"""Checks as an interpreter: evaluation with a check around each event that its flags name.
+"""Checks as an interpreter: evaluation with a check around each moment that its flags name.
 
 Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
@@ -22,7 +22,7 @@ PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
 PROFILE = (config.profiling,)
 TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
-# The checks of each event, with their flags; the first is the outermost.
+# The checks of each moment, with their flags; the first is the outermost.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
                   (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
@@ -34,16 +34,17 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "interpret": [(NON_FINITE, nans.interpreted)],  # a program
     "enter": [(LEAKS, leaks.checked)],       # a transformation, on a user's function
     "level": [(LEAKS, leaks.watch), (NON_FINITE, nans.entered)],  # of a transformation
-    "stage": [(TRACING, guards.traced_anew), (PURITY, purity.watched)],  # a function
+    "stage": [(TRACING, guards.retraced), (PURITY, purity.watched)],  # a function
     "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
-    "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],
-    "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.comes_in)],  # NumPy data comes in
-    "put": [(TRANSFERS, guards.explicitly)],  # data, where it was asked for
+    "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.explain_miss)],
+    # NumPy data that becomes an array; and the argument of `device_put`
+    "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.implicit_transfer)],
+    "put": [(TRANSFERS, guards.explicit_transfer)],
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
 # Flags whose checks need to see calls that would otherwise go straight to compiled code.
-LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
+CHECKED_ON_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 
 class CheckingTrace(EvalTrace):
@@ -51,7 +52,7 @@ class CheckingTrace(EvalTrace):
 
     @property
     def goes_straight(self) -> bool:  # type: ignore[override]
-        return not _any_on(LOOK_AT_EACH_CALL)
+        return not _any_on(CHECKED_ON_EACH_CALL)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
@@ -60,11 +61,11 @@ class CheckingTrace(EvalTrace):
         return self.wrap("operation", lambda p, *of: p.evaluate(*of))(primitive, args, params)
 
     def notify(self, moment: str, *facts: Any, **details: Any) -> None:
-        for check in _looking_at(moment):
+        for check in _enabled_checks(moment):
             check(*facts, **details)
 
     def wrap(self, moment: str, run: Any) -> Any:
-        for check in reversed(_looking_at(moment)):
+        for check in reversed(_enabled_checks(moment)):
             run = functools.partial(check, run)
         return run
 
@@ -73,7 +74,7 @@ def _any_on(flags: Flags) -> bool:
     return any(flag.value not in (False, None, "allow") for flag in flags)
 
 
-def _looking_at(moment: str) -> list[Callable]:
+def _enabled_checks(moment: str) -> list[Callable]:
     return [check for flags, check in CHECKS[moment] if _any_on(flags)]
 
 

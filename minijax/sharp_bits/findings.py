@@ -30,11 +30,9 @@ class Finding:
     """One trap that a program stepped into.
 
     Args:
-      kind: the flag that found it, such as ``"debug_nans"``.
-      message: what happened, in the words of the error or warning that is given otherwise.
-      function: the user's function it happened in, where known.
-      file: its file, where known.
-      line: the line in that file, where known.
+      kind: the flag of the check, such as ``"debug_nans"``.
+      message: what happened: the text of the error or warning.
+      function, file, line: where it happened in the user's program, if known.
       fix: what to do about it, in one sentence.
 
     >>> print(Finding("debug_key_reuse", "the key was used twice", "f", "model.py", 3,
@@ -116,7 +114,7 @@ def refuse(kind: str, message: str, fix: str, error: type[Exception], source: So
     """Collect a finding at a user's line, or raise an error of it.
 
     Args:
-      by: whose findings are one: an equation's, which finds it while the program runs, or a line's.
+      by: findings with one `by` are one: an equation, which runs the check, or a line.
     """
     place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
     raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
@@ -139,7 +137,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
     >>> from minijax import numpy as jnp
     >>> with checking_sharp_bits(collect=True) as findings:
     ...     x = jnp.log(jnp.float32(-1.0))
-    >>> [found.kind for found in findings]
+    >>> [finding.kind for finding in findings]
     ['debug_nans']
     """
     findings: list[Finding] = []

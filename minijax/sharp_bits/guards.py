@@ -1,7 +1,7 @@
 """JAX's guard flags at run time: implicit transfers, and tracing again.
 
-Stands on `core`, `config`.  Here all memory is the host's; the guard minds where JAX on the CPU
-does: a Python number or a NumPy array that becomes an array.  In JAX: `jax/_src/config.py`.
+Stands on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, a Python number or
+a NumPy array that becomes an array counts as a transfer.  In JAX: `jax/_src/config.py`.
 """
 
 import contextvars
@@ -22,15 +22,15 @@ logger = logging.getLogger("minijax")
 _explicit: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_explicit", default=False)
 
 
-def explicitly(transfer: Callable[..., T], *args: Any) -> T:
+def explicit_transfer(transfer: Callable[..., T], *args: Any) -> T:
     """`transfer(*args)`, as an explicit transfer."""
     return with_values({_explicit: True}, transfer, *args)
 
 
-def comes_in(x: Any, dtype: np.dtype) -> None:
+def implicit_transfer(x: Any, dtype: np.dtype) -> None:
     """Check an implicit transfer of NumPy data; during tracing it becomes a constant."""
     if core.current_trace.get() is core.base_trace:
-        _mind(ShapedArray(np.shape(x), dtype))
+        _check_transfer(ShapedArray(np.shape(x), dtype))
 
 
 def evaluated(evaluate: Callable[..., T], primitive: Primitive, args: Sequence[Any],
@@ -38,11 +38,11 @@ def evaluated(evaluate: Callable[..., T], primitive: Primitive, args: Sequence[A
     """The outputs of an operation; numbers among its operands are implicit transfers."""
     for x in args:
         if x.is_literal:
-            _mind(x.aval)
+            _check_transfer(x.aval)
     return evaluate(primitive, args, params)
 
 
-def _mind(aval: ShapedArray) -> None:
+def _check_transfer(aval: ShapedArray) -> None:
     guard = config.transfer_guard_host_to_device.value
     if guard == "allow" or _explicit.get() and not guard.endswith("_explicit"):
         return
@@ -56,8 +56,8 @@ def _mind(aval: ShapedArray) -> None:
         "What jax.device_put brings in is explicit, which transfer_guard('disallow') allows.")
 
 
-def traced_anew(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
-                debug_info: DebugInfo | None) -> T:
+def retraced(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
+             debug_info: DebugInfo | None) -> T:
     """Refuse to trace a user's function, if the flag forbids it."""
     if isinstance(fun, FlatFunction):
         whose = debug_info.func_src_info if debug_info is not None else fun.fun

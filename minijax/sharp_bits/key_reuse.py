@@ -58,27 +58,27 @@ class Names:
         names = np.unique(shadow // 2)
         names = names[names > 0]
         before = self.consumed[names]
-        again = before[before > 0]
-        if again.size:
-            self.report(list(self.uses)[int(again[0]) - 1], use)
+        reused = before[before > 0]
+        if reused.size:
+            self.report(list(self.uses)[int(reused[0]) - 1], use)
         self.consumed[names[before == 0]] = self.uses.setdefault(use, len(self.uses) + 1)
 
     def consume_rows(self, shadow: Shadow, use: Use) -> None:
         """Record that keys are consumed one row after the other."""
         rows = np.repeat(np.arange(len(shadow)), shadow[0].size)
-        _, first, same = np.unique(shadow // 2, return_index=True, return_inverse=True)
-        again = rows[first][same.ravel()] != rows
+        _, first, inverse = np.unique(shadow // 2, return_index=True, return_inverse=True)
+        reused = rows[first][inverse.ravel()] != rows
         self.consume(shadow, use)
-        self.consume(shadow.ravel()[again], use)
+        self.consume(shadow.ravel()[reused], use)
 
     def report(self, first: Use, second: Use) -> None:
         """Report two uses of a key, with their lines."""
-        story = "its numbers were drawn before."
+        uses = "its numbers were drawn before."
         if first and second:
-            story = f"it was consumed at\n  {_place(first)}\nand is consumed again"
-            story = f"{'it is consumed again and again' if first == second else story} at\n"
-            story += f"  {_place(second)}"
-        message = f"Previously-consumed key passed to a random function: {story}"
+            uses = ("it is consumed again and again" if first == second else
+                    f"it was consumed at\n  {_place(first)}\nand is consumed again")
+            uses += f" at\n  {_place(second)}"
+        message = f"Previously-consumed key passed to a random function: {uses}"
         reuse = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
         report(reuse, errors.KeyReuseError(f"{message}\n{FIX}"))
 
@@ -107,7 +107,7 @@ class Operand:
 
     Args:
       aval: its type.
-      shadow: the names of the keys it holds, once they have been asked for.
+      shadow: the numbers of the keys it holds, from their first use on.
       array: the value itself, where it is known.
     """
 
@@ -185,13 +185,13 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 
 
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
-            out_avals: Sequence[ShapedArray], where: Use) -> list[Operand]:
+            out_avals: Sequence[ShapedArray], callers: Use) -> list[Operand]:
     """The outputs of an equation with their keys; records the keys that it consumes."""
-    outputs: list[Operand] = []  # the others hold no known key
+    outputs: list[Operand] = []  # further outputs hold no known key
     if any(subjaxprs(params)):
-        outputs = _BRANCHING.get(primitive.name, _call)(params, operands, where)
+        outputs = _BRANCHING.get(primitive.name, _call)(params, operands, callers)
     elif primitive.consumes_key:
-        names.consume(operands[0].named(), where)
+        names.consume(operands[0].named(), callers)
     elif primitive.name in _SAME_WORDS:
         outputs = [Operand(out_avals[0], _whole_keys(operands[0].named()))]
     elif not primitive.handles_keys and any(x.holds_keys for x in operands):
@@ -234,8 +234,8 @@ def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand
 
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
-def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    """Propagate keys through a program; `where` are the lines from which it was called."""
+def _run(closed: ClosedJaxpr, operands: Sequence[Operand], callers: Use) -> list[Operand]:
+    """Propagate keys through a program; `callers` are the lines from which it was called."""
     if not _mentions_keys(closed) and not any(x.holds_keys for x in operands):
         return list(map(Operand, closed.out_avals))
     jaxpr = closed.jaxpr
@@ -244,40 +244,40 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
     ours = info is not None and errors.is_internal(info.func_filename or "")
     env = dict(zip((*jaxpr.constvars, *jaxpr.invars),
                    (*map(Operand.of, closed.consts), *operands), strict=True))
-    same: dict[Any, list[Operand]] = {}
+    outputs_of: dict[Any, list[Operand]] = {}
 
     def read(atom: Any) -> Operand:
         return Operand(atom.aval, None, atom.value) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
-        # the same row, at a place that is not known, of the same keys is the same key
+        # equal row indices, even unknown ones, into the same keys give the same key
         row: Any = eqn if eqn.primitive.name not in _ROWS else (repr(eqn.params), *(
             repr(v) if isinstance(v, Literal) else v for v in eqn.invars))
-        if row not in same:
+        if row not in outputs_of:
             line = eqn.source_info
-            lines = where if ours or line is None or line in where[-1:] else (*where, line)
-            same[row] = _follow(eqn.primitive, eqn.params, [read(v) for v in eqn.invars],
-                                [v.aval for v in eqn.outvars], lines)
-        env.update(zip(eqn.outvars, same[row], strict=True))
+            lines = callers if ours or line is None or line in callers[-1:] else (*callers, line)
+            outputs_of[row] = _follow(eqn.primitive, eqn.params, [read(v) for v in eqn.invars],
+                                      [v.aval for v in eqn.outvars], lines)
+        env.update(zip(eqn.outvars, outputs_of[row], strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
 _ROWS = ("dynamic_slice", "gather")
 
 
-def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _call(params: Params, operands: Sequence[Operand], callers: Use) -> list[Operand]:
     if params.get("differentiated"):  # recomputation in a backward pass is no second use
         return []
     (closed,) = subjaxprs(params)
-    return _run(closed, operands, where)
+    return _run(closed, operands, callers)
 
 
-def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _cond(params: Params, operands: Sequence[Operand], callers: Use) -> list[Operand]:
     """One branch runs: each may consume a key, which is consumed afterwards."""
     before, after, results = names.consumed, [], []
     for branch in params["branches"]:
         names.consumed = before.copy()
-        results.append(_run(branch, operands[1:], where))
+        results.append(_run(branch, operands[1:], callers))
         after.append(names.consumed)
     longest = max(map(len, after))
     names.consumed = np.max([np.pad(uses, (0, longest - len(uses))) for uses in after], axis=0)
@@ -287,12 +287,12 @@ def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Opera
 def _either(outs: Sequence[Operand]) -> Operand:
     """The join of several programs' outputs: the keys that they agree on, otherwise new ones."""
     first, *rest = outs
-    same = all(x is first or (first.shadow is not None and x.shadow is not None
-                              and np.array_equal(first.shadow, x.shadow)) for x in rest)
-    return first if same else Operand(first.aval)
+    agree = all(x is first or (first.shadow is not None and x.shadow is not None
+                               and np.array_equal(first.shadow, x.shadow)) for x in rest)
+    return first if agree else Operand(first.aval)
 
 
-def _turns(carry: Sequence[Operand]) -> int:
+def _num_iterations(carry: Sequence[Operand]) -> int:
     """The number of iterations to follow: keys that rotate in the state return after as many as
     there are.
     """
@@ -300,32 +300,32 @@ def _turns(carry: Sequence[Operand]) -> int:
     return 1 + min(max(keys, 1), 8)
 
 
-def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _scan(params: Params, operands: Sequence[Operand], callers: Use) -> list[Operand]:
     closed, length, first = params["jaxpr"], params["length"], params["num_consts"]
     last = first + params["num_carry"]
     consts, carry, xs = operands[:first], operands[first:last], operands[last:]
     keys = [x for x in xs if x.holds_keys]
     steps = range(length)[::-1 if params["reverse"] else 1]
-    followed: Sequence[int] = steps if keys and length <= LONG else steps[:_turns(carry)]
-    between: range = range(0)  # what is taken together: that turn consumes what the last one did
+    followed: Sequence[int] = steps if keys and length <= LONG else steps[:_num_iterations(carry)]
+    skipped = range(0)  # steps that consume what the last one does
     if keys and length > LONG:
-        followed, between = [*steps[:LONG - 1], steps[-1]], steps[LONG - 1:-1]
+        followed, skipped = [*steps[:LONG - 1], steps[-1]], steps[LONG - 1:-1]
     for step in followed:
         row = [Operand(aval, x.named()[step] if x.holds_keys else None)
                for aval, x in zip(closed.in_avals[last:], xs, strict=True)]
-        carry = _run(closed, [*consts, *carry, *row], where)[:len(carry)]
-    for x in keys if between else []:
+        carry = _run(closed, [*consts, *carry, *row], callers)[:len(carry)]
+    for x in keys if skipped else []:
         if names.consumed[x.named()[followed[-1]] // 2].any():
-            names.consume_rows(x.named()[min(between):max(between) + 1], where)
+            names.consume_rows(x.named()[min(skipped):max(skipped) + 1], callers)
     return [*carry]
 
 
-def _while(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _while(params: Params, operands: Sequence[Operand], callers: Use) -> list[Operand]:
     first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     carry = [*operands[last:]]
-    for _ in range(_turns(carry)):
-        _run(params["cond_jaxpr"], [*operands[:first], *carry], where)
-        carry = _run(params["body_jaxpr"], [*operands[first:last], *carry], where)
+    for _ in range(_num_iterations(carry)):
+        _run(params["cond_jaxpr"], [*operands[:first], *carry], callers)
+        carry = _run(params["body_jaxpr"], [*operands[first:last], *carry], callers)
     return carry
 
 

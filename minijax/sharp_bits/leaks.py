@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minijax.util import context, source_info
 from minijax import errors
-from minijax.core import jaxpr, Level, Trace, Tracer
+from minijax.core import Level, Trace, Tracer, jaxpr
 from minijax.errors import is_internal
 from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
@@ -43,7 +43,7 @@ def watch(level: Level) -> None:
 
 
 def checked(enter: Callable, *args: Any, **kwargs: Any) -> Any:
-    """``enter(*args, **kwargs)``; a finding if a tracer of a level created meanwhile survives.
+    """``enter(*args, **kwargs)``; a finding if a tracer of a level created inside survives.
 
     Raises:
       TracerLeakError: unless findings are collected.
@@ -74,7 +74,7 @@ def _check(ref: weakref.ref[Level]) -> None:
     error = errors.TracerLeakError(leaks[0].trace_name, shown)
     function = level.debug_info.func_name if level.debug_info else "the function"
     message = f"`{function}` has ended, and a tracer of it is left: {leaks[0].text}"
-    report(finding("check_tracer_leaks", message, FIX, leaks[0].made), error)
+    report(finding("check_tracer_leaks", message, FIX, leaks[0].source), error)
 
 
 class Leak(NamedTuple):
@@ -83,48 +83,49 @@ class Leak(NamedTuple):
     text: str
     is_certain: bool
     trace_name: str
-    made: source_info.SourceInfo | None
+    source: source_info.SourceInfo | None
 
 
 def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
-    left = _tracers_of(ref)
-    if not left:
+    tracers = _tracers_of(ref)
+    if not tracers:
         return []
     heap = Heap()
-    heap.holders(left)
-    leaks = [leak for x in left if (leak := _leak(x, heap)) is not None]
+    heap.referrers(tracers)
+    leaks = [leak for x in tracers if (leak := _leak(x, heap)) is not None]
     return sorted(leaks, key=lambda leak: leak.text.count(" <- "))  # the shortest chains first
 
 
-def _tracers_of(ref: weakref.ref[Level]) -> Ours:
+def _tracers_of(ref: weakref.ref[Level]) -> Examined:
     level = ref()
-    return Ours(x for x in gc.get_referrers(level) if isinstance(x, Tracer)) if level else Ours()
+    referrers = gc.get_referrers(level) if level else ()
+    return Examined(x for x in referrers if isinstance(x, Tracer))
 
 
 def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
     """The reference chain of a tracer, in words; None if no user object holds it."""
-    chain = chain_of_holders(tracer, heap)
+    chain = referrer_chain(tracer, heap)
     if chain is None:
         return None
     words, is_certain = chain
     frames, info = tracer.frames, tracer.level.debug_info
-    made = frames[-1] if frames else None
+    source = frames[-1] if frames else None
     lines = [f"{type(tracer).__name__} of type {tracer.aval.str_long()}"
              + (f", from {info.func_src_info} traced for {info.traced_for}" if info else ""),
              f"  held by: {' <- '.join(words)}"]
-    if made is not None:
-        lines.insert(1, f"  made at: {made.summary}: {made.text}")
-    return Leak("\n".join(lines), is_certain, tracer.trace_name(), made)
+    if source is not None:
+        lines.insert(1, f"  made at: {source.summary}: {source.text}")
+    return Leak("\n".join(lines), is_certain, tracer.trace_name(), source)
 
 
 # ── Who holds an object: the shortest way from it to a variable ──────────────────────────────
 
-MOST_SEEN = 10_000  # objects; a search that has seen so many has found the whole program
-UNSEEN = ("something that Python's garbage collector does not look into, such as a NumPy array "
-          "of objects")
+MOST_SEEN = 10_000  # objects; a longer search would visit the whole program
+UNTRACKED = ("something that Python's garbage collector does not look into, such as a NumPy array "
+             "of objects")
 
 
-class Ours(tuple):
+class Examined(tuple):
     """Objects under examination, which do not count as referring to themselves."""
 
 
@@ -137,64 +138,65 @@ class Heap:
     def __init__(self) -> None:
         self.running = [frame for frame in source_info.frames_outside()
                         if frame.f_locals is not frame.f_globals]
-        self._snapshots = {id(frame.f_locals) for frame in self.running}  # which are nobody's
-        self._holders: dict[int, Ours] = {}
+        self._snapshots = {id(frame.f_locals) for frame in self.running}  # copies, no referrers
+        self._referrers: dict[int, Examined] = {}
 
-    def holders(self, objects: Ours) -> Ours:
+    def referrers(self, objects: Examined) -> Examined:
         """The referrers of each object, in one pass over the heap."""
-        new = Ours(x for x in objects if id(x) not in self._holders)
-        holders: dict[int, list[Any]] = {id(x): [] for x in new}
-        for holder, held in self._holding(new):
-            for x in held:
-                if id(x) in holders:
-                    holders[id(x)].append(holder)
-        self._holders.update((key, Ours(some)) for key, some in holders.items())
-        return Ours(self._holders[id(x)] for x in objects)
+        new = Examined(x for x in objects if id(x) not in self._referrers)
+        referrers: dict[int, list[Any]] = {id(x): [] for x in new}
+        for referrer, referent in self._referrers_of(new):
+            for x in referent:
+                if id(x) in referrers:
+                    referrers[id(x)].append(referrer)
+        self._referrers.update((key, Examined(some)) for key, some in referrers.items())
+        return Examined(self._referrers[id(x)] for x in objects)
 
-    def _holding(self, objects: Ours) -> Iterator[tuple[Any, Iterable[Any]]]:
+    def _referrers_of(self, objects: Examined) -> Iterator[tuple[Any, Iterable[Any]]]:
         """The objects that may refer to some of these, with all their referents."""
         arguments = tuple(objects)  # from Python 3.13 on, this one counts as a referrer
         for x in gc.get_referrers(*arguments) if arguments else ():
             is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
-            if not (type(x) is Ours or x is arguments or id(x) in self._snapshots
+            if not (type(x) is Examined or x is arguments or id(x) in self._snapshots
                     or is_internal_frame):
                 yield x, gc.get_referents(x)
         yield from ((frame, frame.f_locals.values()) for frame in self.running)  # unseen by it
 
 
-def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
+def referrer_chain(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
     """The shortest reference chain from an object to a variable that keeps it alive.
 
     Args:
       x: the object.
-      heap: what is known of which object holds which.
+      heap: the reference graph.
 
     Returns:
-      What holds it, what holds that, …, in words; and whether it ends in a variable.  None where
-      only such objects hold it as may; what holds these is not asked.
+      A phrase for each referrer, and whether the chain ends in a variable.  None where only objects
+      of the types in `MAY_HOLD` refer to it: those may, and are not followed.
     """
-    seen, ring = {id(x)}, [Ours([x])]  # ways from the object outwards
-    end, excused = Ours(), False
-    while ring and len(seen) < MOST_SEEN:
-        for way in ring:
-            if _is_namespace(way[-1]) or any(way[-1] is frame for frame in heap.running):
-                return _in_words(way), True
-        holders_of_ends = heap.holders(Ours(way[-1] for way in ring))
-        fresh = []
-        for way, holders in zip(ring, holders_of_ends, strict=True):
-            end = end if holders or end else way  # held by a reference unknown to the collector
-            for holder in holders:
-                if isinstance(holder, MAY_HOLD):
-                    excused = True
-                elif id(holder) not in seen:
-                    seen.add(id(holder))
-                    fresh.append(Ours((*way, holder)))
-        ring = fresh
-    if excused and not end:
+    seen, frontier = {id(x)}, [Examined([x])]  # ways from the object outwards
+    rootless, is_held_internally = Examined(), False
+    while frontier and len(seen) < MOST_SEEN:
+        for chain in frontier:
+            if _is_namespace(chain[-1]) or any(chain[-1] is frame for frame in heap.running):
+                return _describe(chain), True
+        referrers_of_ends = heap.referrers(Examined(chain[-1] for chain in frontier))
+        extended = []
+        for chain, referrers in zip(frontier, referrers_of_ends, strict=True):
+            if not referrers and not rootless:  # its referrer is unknown to the collector
+                rootless = chain
+            for referrer in referrers:
+                if isinstance(referrer, MAY_HOLD):
+                    is_held_internally = True
+                elif id(referrer) not in seen:
+                    seen.add(id(referrer))
+                    extended.append(Examined((*chain, referrer)))
+        frontier = extended
+    if is_held_internally and not rootless:
         return None
-    while len(end) > 1 and isinstance(end[-1], tuple | list | dict | functools.partial):
-        end = Ours(end[:-1])  # the arguments of a call that is running: of no interest
-    return _in_words(end) or [UNSEEN], False
+    while len(rootless) > 1 and isinstance(rootless[-1], tuple | list | dict | functools.partial):
+        rootless = Examined(rootless[:-1])  # the arguments of a running call: of no interest
+    return _describe(rootless) or [UNTRACKED], False
 
 
 def _is_namespace(x: Any) -> bool:
@@ -204,27 +206,27 @@ def _is_namespace(x: Any) -> bool:
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────
 
-def _in_words(way: tuple) -> list[str]:
+def _describe(chain: tuple) -> list[str]:
     """A phrase for each referrer, from the object outwards; several objects may share one."""
     phrases: list[str] = []
-    while len(way) > 1:
-        phrase, count = next(_phrases(*way[:4]), (_without_name(way[1]), 1))
+    while len(chain) > 1:
+        phrase, count = next(_phrases(*chain[:4]), (_unnamed(chain[1]), 1))
         if phrase:
             phrases.append(phrase)
-        way = way[count:]
+        chain = chain[count:]
     return phrases
 
 
-def _phrases(held: Any, *holders: Any) -> Iterator[tuple[str, int]]:
+def _phrases(referent: Any, *referrers: Any) -> Iterator[tuple[str, int]]:
     """The phrase for the next referrer, and how many objects of the chain it covers.
 
     A named part of an object lies in its dict, or in a tuple of cells; so the outermost object that
     has a name for it comes first.
     """
-    if not _is_ours(holders[0]):
-        for count in range(len(holders), 0, -1):
-            for phrase, parts in _named_parts(holders[count - 1]):
-                yield from ((phrase.format(name), count) for name, x in parts if x is held)
+    if not _is_ours(referrers[0]):
+        for count in range(len(referrers), 0, -1):
+            for phrase, parts in _named_parts(referrers[count - 1]):
+                yield from ((phrase.format(name), count) for name, x in parts if x is referent)
 
 
 def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
@@ -248,7 +250,7 @@ def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
         yield f"attribute `{{}}` of {whole}", attributes(x)
 
 
-def _without_name(x: Any) -> str:
+def _unnamed(x: Any) -> str:
     """The phrase for a referrer without a name for what it holds."""
     if isinstance(x, types.CellType):
         return "a variable of a function"

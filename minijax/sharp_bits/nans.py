@@ -30,22 +30,22 @@ T = TypeVar("T")
 REPORT, FIND, OFF = "report", "find", "off"
 
 
-class _Look(NamedTuple):
+class _Mode(NamedTuple):
     """How the running program is checked."""
 
     mode: str = REPORT
-    sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported, if given
-    noticed: list[str] | None = None  # the kinds of bad outputs while unchecked
-    again: bool = False  # a repeated run, whose random keys are consumed already
+    sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported; None: all
+    bad_kinds: list[str] | None = None  # the kinds of bad outputs while unchecked
+    is_rerun: bool = False  # a repeated run, whose random keys are consumed already
 
 
-_REPORTING = _Look()
-_look: contextvars.ContextVar[_Look] = contextvars.ContextVar("minijax_nans", default=_REPORTING)
+_REPORTING = _Mode()
+_mode: contextvars.ContextVar[_Mode] = contextvars.ContextVar("minijax_nans", default=_REPORTING)
 
 
-def _looking(how: dict[str, Any], f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """`f(*args, **kwargs)`, checked as before except for the settings in `how`."""
-    return with_values({_look: _look.get()._replace(**how)}, f, *args, **kwargs)
+def _in_mode(settings: dict[str, Any], f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)`, checked as before except for the settings in `settings`."""
+    return with_values({_mode: _mode.get()._replace(**settings)}, f, *args, **kwargs)
 
 
 class _OriginsFound(Exception):
@@ -65,7 +65,7 @@ def _kinds_in(values: Sequence[Any]) -> list[str]:
     return [kind for kind in _kinds() if is_bad(values, kind)]
 
 
-def _only_what_is_made() -> bool:
+def _only_origins() -> bool:
     """Whether bad numbers may be passed on, as in a program that uses them as data.
 
     JAX raises for each operation with a nan among its outputs, and so does `debug_nans`. Under the
@@ -74,15 +74,15 @@ def _only_what_is_made() -> bool:
     return bool(sharp_bits.value)
 
 
-def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def _unchecked(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)`, unchecked."""
-    return _looking({"mode": OFF, "noticed": None}, f, *args, **kwargs)
+    return _in_mode({"mode": OFF, "bad_kinds": None}, f, *args, **kwargs)
 
 
-def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
+def _find_origins(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
     """The independent origins of bad numbers in a run of `f`."""
     try:
-        _looking({"mode": FIND, "again": True}, f, *args, **kwargs)
+        _in_mode({"mode": FIND, "is_rerun": True}, f, *args, **kwargs)
     except _OriginsFound as search:
         return search.origins
     return []
@@ -95,30 +95,26 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     """The outputs of an operation on numbers, checked."""
     if primitive.calls_python(params):  # its operations are checked one by one
         return evaluate(primitive, args, params)
-    run: Callable = primitive.evaluate if _look.get().again else partial(evaluate, primitive)
-    outs = _unseen(run, args, params)  # which may be a program
-    mode, _, noticed, _ = _look.get()
+    run: Callable = primitive.evaluate if _mode.get().is_rerun else partial(evaluate, primitive)
+    outs = _unchecked(run, args, params)  # which may be a program
+    mode, _, bad_kinds, _ = _mode.get()
     if mode != OFF:
         look(primitive, args, params, outs)
-    elif noticed is not None:
-        noticed += _kinds_in(outs)
+    elif bad_kinds is not None:
+        bad_kinds += _kinds_in(outs)
     return outs
-
-
-def _is_program(primitive: Primitive) -> bool:
-    """Whether an operation runs programs inside."""
-    return primitive.split is not None
 
 
 def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
          ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
-        if _is_program(primitive):
-            _tell(_find(primitive.rule("impl"), *[x._buffer for x in args], **params))
-        elif (not _only_what_is_made() or _is_made(primitive, args, params, kind)
-              or is_new_in_the_backward_pass(kind)):
-            _tell([origin(kind, primitive, args, outs)])
+        if primitive.split is not None:  # it runs programs inside
+            buffers = [x._buffer for x in args]
+            _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))
+        elif (not _only_origins() or _is_made(primitive, args, params, kind)
+                or is_new_in_the_backward_pass(kind)):
+            _report_origins([origin(kind, primitive, args, outs)])
 
 
 def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
@@ -126,7 +122,7 @@ def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, ki
 
     The test: would the output be bad if the operands were not?
     """
-    return not _is_asked_for(args, params, kind) and is_bad(
+    return not _is_intended(args, params, kind) and is_bad(
         _without(primitive, args, params, kind, range(len(args))), kind)
 
 
@@ -134,18 +130,18 @@ def _without(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, ki
              places: Collection[int]) -> list:
     """The outputs of an operation with the operands at these positions made good."""
     clean = [without_bad(x, kind) if i in places else x for i, x in enumerate(args)]
-    return _unseen(primitive.evaluate, clean, params)
+    return _unchecked(primitive.evaluate, clean, params)
 
 
-def _is_asked_for(args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
+def _is_intended(args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
     """Whether a bad number is intended: the maximum of nothing, a fill value of nan."""
     return not any(x.size for x in args) or any(
         isinstance(p, float | np.inexact) and KINDS[kind][1](p) for p in params.values())
 
 
-def _tell(origins: list[Origin]) -> None:
+def _report_origins(origins: list[Origin]) -> None:
     """Report origins, unless a search for them, or for others, is running."""
-    mode, sources, *_ = _look.get()
+    mode, sources, *_ = _mode.get()
     if origins and mode == FIND:
         raise _OriginsFound(origins)
     for kind, source, finding in origins:
@@ -183,14 +179,14 @@ def _settle(finding: Finding, error: errors.NonFiniteError, kind: str, fun: Call
     def is_good(tree: Any) -> bool:
         return not any(is_bad(tree_util.tree_leaves(tree), each) for each in (kind, "nan"))
 
-    again = partial(_looking, {"mode": OFF, "again": True}, fun)
-    result = again(*args, **kwargs)
+    rerun = partial(_in_mode, {"mode": OFF, "is_rerun": True}, fun)
+    result = rerun(*args, **kwargs)
     if is_good(result):
         return (result,)
-    if _only_what_is_made() and not is_good((args, kwargs)):
+    if _only_origins() and not is_good((args, kwargs)):
         clean_args, clean_kwargs = tree_util.tree_map(
             lambda x: without_bad(without_bad(x, kind), "nan"), (args, kwargs))
-        if is_good(again(*clean_args, **clean_kwargs)):
+        if is_good(rerun(*clean_args, **clean_kwargs)):
             return (result,)
     try:
         _report(finding, error, kind, settled=1)
@@ -210,22 +206,23 @@ def interpreted(interpret: Callable, closed: ClosedJaxpr, args: Sequence[ArrayIm
       closed, args: the program, and its inputs.
       compiled: runs it compiled.
     """
-    if _look.get().mode != FIND:
+    if _mode.get().mode != FIND:
         return interpret(closed, args, compiled)
-    outs = _unseen(compiled)
+    outs = _unchecked(compiled)
     for kind in _kinds_in(outs):
-        core.run_with(core.base_trace, _blame, closed, args, kind)
+        core.run_with(core.base_trace, _trace_origins, closed, args, kind)
     return outs
 
 
-def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
+def _trace_origins(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
     """Check the equations of a program that made its bad outputs."""
-    read = _unseen(all_values, closed.jaxpr, closed.consts, args).__getitem__
+    read = _unchecked(all_values, closed.jaxpr, closed.consts, args).__getitem__
     origins: list[Origin] = []
     for eqn in _makers(closed.jaxpr, read, kind):
-        origins += with_values({core.current_source: eqn.source_info}, _find, look, eqn.primitive,
-                               [*map(read, eqn.invars)], eqn.params, [*map(read, eqn.outvars)])
-    _tell(origins)
+        origins += with_values(
+            {core.current_source: eqn.source_info}, _find_origins, look, eqn.primitive,
+            [*map(read, eqn.invars)], eqn.params, [*map(read, eqn.outvars)])
+    _report_origins(origins)
 
 
 def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprEqn]:
@@ -242,29 +239,28 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
         seen.add(atom)
         eqn = made_by[atom]
         args, number = [read(v) for v in eqn.invars], eqn.outvars.index(atom)
-        guilty = _guilty(eqn, args, kind, number, places)
-        came_in = all(eqn.invars[i] not in made_by for i in guilty)
-        if not guilty or (came_in and not _only_what_is_made()):
+        causes = _causes(eqn, args, kind, number, places)
+        is_input = all(eqn.invars[i] not in made_by for i in causes)
+        if not causes or (is_input and not _only_origins()):
             makers.add(eqn)
-        pending += [(eqn.invars[i], _narrowed(bad_places(args[i], kind), places))
-                    for i in guilty]
+        pending += [(eqn.invars[i], _narrowed(bad_places(args[i], kind), places)) for i in causes]
     return [eqn for eqn in jaxpr.eqns if eqn in makers]
 
 
-def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, places: np.ndarray
+def _causes(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, places: np.ndarray
             ) -> list[int]:
     """The operands that pass on the bad numbers at these positions of an output; none if the
     operation made them.
     """
-    def remains(good: Collection[int]) -> np.ndarray:
-        outs = _without(eqn.primitive, args, eqn.params, kind, good)
+    def still_bad(cleaned: Collection[int]) -> np.ndarray:
+        outs = _without(eqn.primitive, args, eqn.params, kind, cleaned)
         return bad_places(outs[number], kind) & places
 
-    suspects = [i for i, x in enumerate(args) if is_bad([x], kind)]
-    if not _is_asked_for(args, eqn.params, kind) and remains(suspects).any():
+    bad_operands = [i for i, x in enumerate(args) if is_bad([x], kind)]
+    if not _is_intended(args, eqn.params, kind) and still_bad(bad_operands).any():
         return []
     # several, each of which suffices
-    return [i for i in suspects if (places & ~remains([i])).any()] or suspects
+    return [i for i in bad_operands if (places & ~still_bad([i])).any()] or bad_operands
 
 
 def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -282,47 +278,47 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
     The arguments are those of `transforms.compiled.called`.
     """
     compiled = partial(call, python, function)
-    mode, sources, *_ = _look.get()
+    mode, sources, *_ = _mode.get()
     if mode == OFF:
         return compiled()
-    noticed: list[str] = []  # of residuals, too
-    result = _looking({"mode": OFF, "noticed": noticed}, compiled)
-    shown = _kinds_in(tree_util.tree_leaves(result))
-    for kind in dict.fromkeys((*shown, *noticed)):
-        origins = _find(compiled)
+    bad_kinds: list[str] = []  # of residuals, too
+    result = _in_mode({"mode": OFF, "bad_kinds": bad_kinds}, compiled)
+    visible = _kinds_in(tree_util.tree_leaves(result))
+    for kind in dict.fromkeys((*visible, *bad_kinds)):
+        origins = _find_origins(compiled)
         if mode == FIND:
-            _tell(origins)
-        elif not origins and kind in shown and not _only_what_is_made():
-            _announce(kind, function, came_in=True)
+            _report_origins(origins)
+        elif not origins and kind in visible and not _only_origins():
+            _announce(kind, function, is_input=True)
         elif origins and (sources is None or any(o.source in sources for o in origins)):
             _announce(kind, function)
-            _run_again(python, origins)
+            _rerun(python, origins)
     return result
 
 
 def called_back(function: Callable[..., T], *arrays: Any) -> T:
     """The result of a Python callback of compiled code, which is always checked."""
-    how = {} if _look.get().again else {"mode": REPORT, "sources": None}
-    return _looking(how, function, *arrays)
+    settings = {} if _mode.get().is_rerun else {"mode": REPORT, "sources": None}
+    return _in_mode(settings, function, *arrays)
 
 
-def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
+def _rerun(python: Callable[[], Any], origins: list[Origin]) -> None:
     """Run the Python of a compiled function, so that the error comes from the user's line."""
     try:
         with config.debug_recompiles(False):
-            _looking({"sources": [o.source for o in origins], "again": True}, python)
+            _in_mode({"sources": [o.source for o in origins], "is_rerun": True}, python)
     except Exception as error:  # other errors of the Python run do not matter here
         if isinstance(error, errors.NonFiniteError):
             raise
-    _tell(origins)
+    _report_origins(origins)
 
 
-def _announce(kind: str, function: str | None, came_in: bool = False) -> None:
-    is_first = _look.get().sources is None  # nested jitted functions are silent
+def _announce(kind: str, function: str | None, is_input: bool = False) -> None:
+    is_first = _mode.get().sources is None  # nested jitted functions are silent
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
-        if came_in:
+        if is_input:
             print(f"The de-optimized version made no {kind}: it came in with an argument or is "
                   "written in the program, or only the compiled code gives it. Going on.")
 
@@ -345,24 +341,24 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
       primitive, values, dims, params: the operation, and the operands with their batch axes.
     """
     apply_rule = partial(rule, primitive, values, dims, params)
-    if _look.get().mode == OFF:
+    if _mode.get().mode == OFF:
         return apply_rule()
     trace: Any = rule.__self__  # type: ignore[attr-defined]
 
     def operation(i: int) -> Any:
         if trace.axis.name is not None and trace.concerns(primitive, (), params):
             return apply_rule()  # the examples need each other
-        example = _unseen(core.run_with, trace.parent, lambda: [
+        example = _unchecked(core.run_with, trace.parent, lambda: [
             x if d is None else slicing.index_leading(ad_util.move_axis(x, d, 0), i)
             for x, d in zip(values, dims, strict=True)])
         return core.run_with(trace.parent, primitive.bind_list, *example, **params)
 
-    outs, out_dims = _unseen(apply_rule)
+    outs, out_dims = _unchecked(apply_rule)
     for kind in _kinds():
         bad = _bad_examples(outs, out_dims, kind)
         for i in bad[:3]:
             step = Step("vmap", i, trace.axis.size, tuple(k for k in bad if k != i))
-            _looking({"again": True}, in_step, step, operation, i,
+            _in_mode({"is_rerun": True}, in_step, step, operation, i,
                      outside=getattr(trace.level, "steps_outside", None))
     return outs, out_dims
 

@@ -95,7 +95,7 @@ def frames_inside() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-# ── What is said ─────────────────────────────────────────────────────────────────────────────
+# ── The messages ─────────────────────────────────────────────────────────────────────────────
 
 class Origin(NamedTuple):
     """An operation that made a bad number: the kind, the line, and the finding."""

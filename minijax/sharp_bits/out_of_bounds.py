@@ -73,8 +73,8 @@ class Access(Report):
         Raises:
           OutOfBoundsError: unless findings are collected.
         """
-        instead, fix = KINDS[self.kind]
-        refuse("debug_out_of_bounds", f"{self.refusal(int(index))}. Unchecked, {instead}.", fix,
+        fallback, fix = KINDS[self.kind]
+        refuse("debug_out_of_bounds", f"{self.refusal(int(index))}. Unchecked, {fallback}.", fix,
                errors.OutOfBoundsError, self.source, by=self)
 
     def refusal(self, index: int) -> str:
@@ -85,11 +85,11 @@ class Access(Report):
         >>> Access("window read", (2, 5), axis=1, width=3).refusal(4)
         'index 4 is out of bounds for a window of 3 along axis 1 with size 5'
         """
-        said = str(index)
+        shown = str(index)
         if self.wraps and self.normalized and index < self.size:
-            said = f"{index} (or {index - self.size})" if index >= 0 else f"{index - self.size}"
+            shown = f"{index} (or {index - self.size})" if index >= 0 else f"{index - self.size}"
         window = f"a window of {self.width} along " if self.width != 1 else ""
-        return f"index {said} is out of bounds for {window}axis {self.axis} with size {self.size}"
+        return f"index {shown} is out of bounds for {window}axis {self.axis} with size {self.size}"
 
 
 def check(kind: str, shape: tuple[int, ...], places: Iterable[tuple[Any, int, int]],
@@ -142,11 +142,11 @@ def range_held(old: Any, new: Any) -> Range | None:
         return None
     low, high = _limits(new)
     if floats[0]:
-        held = Range(_above(low - 1, old), -_above(-high - 1, old), not floats[1])
-        return None if floats[1] and held.high == dtypes.finfo(old).max else held
+        fitting = Range(_above(low - 1, old), -_above(-high - 1, old), not floats[1])
+        return None if floats[1] and fitting.high == dtypes.finfo(old).max else fitting
     own = _limits(old)
-    held = Range(max(low, own[0]), min(high, own[1]), True)
-    return None if held[:2] == own else held
+    fitting = Range(max(low, own[0]), min(high, own[1]), True)
+    return None if fitting[:2] == own else fitting
 
 
 def _limits(dtype: Any) -> tuple[int, int]:
@@ -208,8 +208,8 @@ def check_cast(x: Any, dtype: Any, numbers: bool = False) -> None:
     x = as_value(x) if numbers else x
     if dtype is None or not isinstance(x, Array | np.ndarray | np.generic):
         return
-    held, cast = range_held(x.dtype, dtype), Cast(x.dtype, dtype, user_frame())
-    if held is not None and isinstance(x, Array):
-        check_within(x, *held, cast)
-    elif held is not None:
-        report_outside(np.asarray(x), **held._asdict(), report=cast)
+    fitting, cast = range_held(x.dtype, dtype), Cast(x.dtype, dtype, user_frame())
+    if fitting is not None and isinstance(x, Array):
+        check_within(x, *fitting, cast)
+    elif fitting is not None:
+        report_outside(np.asarray(x), **fitting._asdict(), report=cast)

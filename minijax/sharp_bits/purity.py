@@ -24,7 +24,7 @@ import numpy as np
 
 from minijax import config, errors
 from minijax.util import context
-from minijax.core import jaxpr, Array, ShapedArray
+from minijax.core import Array, ShapedArray, jaxpr
 from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
 from minijax.sharp_bits.findings import refuse
 from minijax.util.source_info import DebugInfo, SourceInfo, source_of
@@ -46,22 +46,22 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
     if not isinstance(fun, FlatFunction):
         return stage(fun, in_avals, debug_info)
     before = Snapshot(fun.fun)
-    happenings = Happenings()
-    closed = happenings.run(stage, fun, in_avals, debug_info)
+    effects = SideEffects()
+    closed = effects.run(stage, fun, in_avals, debug_info)
     after = Snapshot(fun.fun)
-    changes = before.changes(after) + happenings.advanced(before)
+    changes = before.changes(after) + effects.advanced(before)
     if any(map(_may_be_harmless, changes)):
         # a second trace reads what the first has cached, and changes nothing
         stage(fun, in_avals, debug_info)
         again = [change.place for change in after.changes(Snapshot(fun.fun))]
         changes = [change for change in changes if any(map(change.place.overlaps, again))]
-    codes = sorted({**before.codes, **happenings.executed},
-                   key=lambda code: code not in happenings.executed)
+    codes = sorted({**before.codes, **effects.executed},
+                   key=lambda code: code not in effects.executed)
     name = _name(debug_info, codes)
-    for message, fix, line in happenings.seen:
+    for message, fix, line in effects.messages:
         _report(message.format(name), fix, line)
     for change in changes:
-        source = happenings.line_of(change) or write_line(codes, change.place)
+        source = effects.line_of(change) or write_line(codes, change.place)
         # a body's change is also one of the function around it: the innermost has it reported
         _report(*_words_for(name, change), source, source and (source.code, source.line))
     return closed
@@ -106,7 +106,7 @@ def _report(message: str, fix: str, source: SourceInfo | None, by: object = None
 # ── When a traced function is called again ───────────────────────────────────────────────────
 
 # What each trace saw besides its arguments.
-_seen_by: weakref.WeakKeyDictionary[Any, Snapshot] = weakref.WeakKeyDictionary()
+_snapshots: weakref.WeakKeyDictionary[Any, Snapshot] = weakref.WeakKeyDictionary()
 
 
 def check_current(traced: Any, arguments: Any) -> None:
@@ -120,7 +120,7 @@ def check_current(traced: Any, arguments: Any) -> None:
       ImpureFunctionError: when the program would be another one; unless findings are collected.
     """
     fun = arguments.fun
-    now, before = Snapshot(fun), _seen_by.get(traced)
+    now, before = Snapshot(fun), _snapshots.get(traced)
     changes = before.changes(now) if before else []
     if changes:
         with config.debug_purity(False):  # side effects were reported the first time
@@ -131,7 +131,7 @@ def check_current(traced: Any, arguments: Any) -> None:
                         read_line([*now.codes], change.place))
             return
         now = Snapshot(fun)
-    _seen_by[traced] = now
+    _snapshots[traced] = now
 
 
 def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
@@ -157,7 +157,7 @@ def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
 # ── What happens while a function is traced ──────────────────────────────────────────────────
 
 T = TypeVar("T")
-Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
+Message = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
 
 # Functions with side effects: what compiled code will not repeat, and the fix.
 _OUTSIDE = "Call it outside, and pass what was read as an argument."
@@ -177,7 +177,7 @@ class _Hook:
     get, set = staticmethod(sys.getprofile), staticmethod(sys.setprofile)
 
 
-class Happenings:
+class SideEffects:
     """Runs a function and records the side effects of the user's code.
 
     Attributes:
@@ -188,22 +188,22 @@ class Happenings:
     """
 
     def __init__(self) -> None:
-        self.seen: list[Seen] = []
+        self.messages: list[Message] = []
         self.writes: dict[int, SourceInfo] = {}
         self.executed: dict[CodeType, None] = {}
 
     def run(self, fun: Callable[..., T], *args: Any) -> T:
         """``fun(*args)``, recorded. Another active profiler is left alone."""
         outer = sys.getprofile()
-        around = getattr(outer, "__self__", None)
-        if outer is not None and not isinstance(around, Happenings):
+        enclosing = getattr(outer, "__self__", None)
+        if outer is not None and not isinstance(enclosing, SideEffects):
             return fun(*args)
         try:
-            return context.with_values({_Hook: self._notice}, fun, *args)
+            return context.with_values({_Hook: self._on_event}, fun, *args)
         finally:
-            if isinstance(around, Happenings):
-                around.executed.update(self.executed)
-                around.writes.update(self.writes)
+            if isinstance(enclosing, SideEffects):
+                enclosing.executed.update(self.executed)
+                enclosing.writes.update(self.writes)
 
     def advanced(self, before: Snapshot) -> list[Change]:
         """The generators that were resumed, although they may look unchanged."""
@@ -214,18 +214,18 @@ class Happenings:
         """The line that called the method which made a change, if a method did."""
         return self.writes.get(change.new.number) if change.new else None
 
-    def _notice(self, frame: FrameType, event: str, arg: Any) -> None:
+    def _on_event(self, frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
         if event == "call" and code is _LOG:
-            self._notice_log(frame)
+            self._on_log(frame)
         elif event == "c_call" and is_own(code.co_filename):
-            self._notice_builtin(frame, arg)
+            self._on_builtin(frame, arg)
         elif event == "call" and is_own(code.co_filename):
             self.executed[code] = None
             if code.co_flags & inspect.CO_GENERATOR and frame.f_back:
                 self.writes.setdefault(id(frame), source_of(frame.f_back))
 
-    def _notice_builtin(self, frame: FrameType, called: Any) -> None:
+    def _on_builtin(self, frame: FrameType, called: Any) -> None:
         owner, name = getattr(called, "__self__", None), called.__name__
         if called in _EFFECTS:
             self._add(frame, f"`{name}` is called", *_EFFECTS[called])
@@ -233,12 +233,12 @@ class Happenings:
                 isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW):
             message = (f"`{name}` reads the clock while `{{}}` is traced: the compiled function "
                        "has that time as a constant.")
-            self.seen.append((message, "Read the clock outside, and pass the time as an argument.",
-                              source_of(frame)))
+            fix = "Read the clock outside, and pass the time as an argument."
+            self.messages.append((message, fix, source_of(frame)))
         elif isinstance(owner, _WRITTEN):
             self.writes.setdefault(id(owner), source_of(frame))
 
-    def _notice_log(self, frame: FrameType) -> None:
+    def _on_log(self, frame: FrameType) -> None:
         caller: FrameType | None = frame
         while caller and caller.f_code.co_filename == _LOG.co_filename:
             caller = caller.f_back
@@ -249,7 +249,7 @@ class Happenings:
     def _add(self, frame: FrameType, what: str, again: str, fix: str) -> None:
         message = (f"{what} while `{{}}` is traced; when the compiled function runs, it will not "
                    f"{again} again.")
-        self.seen.append((message, fix, source_of(frame)))
+        self.messages.append((message, fix, source_of(frame)))
 
 
 # ── The line on which a function reads or writes a place ──────────────────────────────────────
@@ -275,22 +275,22 @@ def read_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
 
 
 def _line(codes: Iterable[CodeType], name: str, operations: tuple[str, ...],
-          besides: tuple[str, ...] = ("",)) -> SourceInfo | None:
+          others: tuple[str, ...] = ("",)) -> SourceInfo | None:
     """The first line with one of some operations on a name, and with one of others too."""
     for code in codes:
         lines = defaultdict(list)
         for i in dis.get_instructions(code):
             lines[i.positions and i.positions.lineno].append(i)
-        for line, done in lines.items():
-            if line and any(_operation(i).startswith(besides) for i in done) and any(
+        for line, instructions in lines.items():
+            if line and any(_operation(i).startswith(others) for i in instructions) and any(
                     operation.startswith(operations) and argument == name
-                    for i in done for operation, argument in _accesses(i)):
+                    for i in instructions for operation, argument in _accesses(i)):
                 return SourceInfo(code, line)
     return None
 
 
 def _accesses(i: dis.Instruction) -> Iterable[tuple[str, Any]]:
-    """What an instruction does, and to which name; from Python 3.13 on one may do two things."""
+    """The operations of an instruction, with names; from Python 3.13 on there may be two."""
     if isinstance(i.argval, tuple):
         return zip(re.findall("(?:LOAD|STORE)_FAST", i.opname), i.argval, strict=False)
     return [(i.opname, i.argval)]

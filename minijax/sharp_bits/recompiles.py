@@ -48,11 +48,11 @@ class Difference(NamedTuple):
 
 
 # Of two calls with the same key.
-ENDED = Difference("closure", "what the function closes over", "another value",
-                   "one of a transformation that has ended")
+ENDED_TRANSFORMATION = Difference("closure", "what the function closes over", "another value",
+                                  "one of a transformation that has ended")
 
 
-def missed(arguments: Any, key: Any, earlier: Collection[Any]) -> None:
+def explain_miss(arguments: Any, key: Any, earlier: Collection[Any]) -> None:
     """Explain why a call must be traced, in the log or as a warning, as the flags say.
 
     Args:
@@ -68,10 +68,10 @@ def missed(arguments: Any, key: Any, earlier: Collection[Any]) -> None:
     differences: list[Difference] = []
     if before:
         differences = min((list(_differences(key, old, arguments)) for old in reversed(before)),
-                          key=len) or [ENDED]
-        repeated = history.counts(differences)
+                          key=len) or [ENDED_TRANSFORMATION]
+        repeated = history.record_retrace(differences)
     else:
-        repeated = history.sees(arguments.whole, bool(earlier))
+        repeated = history.record_first_trace(arguments.whole, bool(earlier))
     place = source_info.SourceInfo(code, code.co_firstlineno)
     if config.explain_cache_misses.value:
         logger.warning(_explanation(f"{name} defined at {place.file}:{place.line}", history,
@@ -92,24 +92,24 @@ class History:
         self.functions: list[Callable[[], Any]] = []
         self.causes: collections.Counter[tuple[str, str]] = collections.Counter()
 
-    def sees(self, fun: Callable, other_object: bool) -> tuple[str, str] | None:
+    def record_first_trace(self, fun: Callable, other_object: bool) -> tuple[str, str] | None:
         """Record a function that is traced for the first time; a warning if its predecessors are
         gone.
 
         Functions that are kept alive (one for each model, say) are no mistake: they will be called.
         """
         kind = "object" if other_object else "function"
-        gone = sum(ref() is None for ref in self.functions)
+        num_dead = sum(ref() is None for ref in self.functions)
         self.functions.append(weakref.ref(getattr(fun, "__self__", None) or fun))
-        if gone != ALLOWED or (kind, "") in self.causes:
+        if num_dead != ALLOWED or (kind, "") in self.causes:
             return None
         self.causes[kind, ""] += 1
         what = ("it is the method of another object" if other_object else
                 "it is a new function object") + " each time, and the earlier ones are gone"
         return kind, what
 
-    def counts(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
-        """Record why a known function is traced again; a warning beyond the limit."""
+    def record_retrace(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
+        """Record why a function is traced again; a warning beyond the limit."""
         self.causes.update((each.kind, each.what) for each in differences)
         for kind, what, now, before in differences:
             if self.causes[kind, what] == ALLOWED:
@@ -133,14 +133,15 @@ def _history_of(code: Any) -> History:
 # ── What is different ────────────────────────────────────────────────────────────────────────
 
 def _differences(now: Any, before: Any, arguments: Any) -> Iterator[Difference]:
-    whole = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit").arg_names
+    info = source_info.describe(arguments.whole, [0] * len(arguments.all), {}, "jit")
+    arg_names = info.arg_names
     if now.tree != before.tree:
-        dynamic = [name for i, name in enumerate(whole) if i not in arguments.places]
+        dynamic = [name for i, name in enumerate(arg_names) if i not in arguments.places]
         yield from _tree_differences(now.tree, before.tree, dynamic)
     else:
         for name, new, old in zip(arguments.info.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
-    yield from _static_differences(dict(now.static), dict(before.static), whole)
+    yield from _static_differences(dict(now.static), dict(before.static), arg_names)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
             yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old))
@@ -181,7 +182,7 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
                 "not given" if static is None else repr(static[1]) for static in (new, old)))
 
 
-# ── What is said ─────────────────────────────────────────────────────────────────────────────
+# ── The messages ─────────────────────────────────────────────────────────────────────────────
 
 def _explanation(where: str, history: History, differences: Sequence[Difference]) -> str:
     """The explanation of a miss, as in JAX's log."""

@@ -94,8 +94,7 @@ def _differences(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
                            f"equal: {pair} are both {float(rounded[place])!r}")
 
 
-def _example(x: np.ndarray, rounded: np.ndarray, wrong: np.ndarray, verb: str, problem: str
-             ) -> str:
+def _example(x: np.ndarray, rounded: np.ndarray, wrong: np.ndarray, verb: str, problem: str) -> str:
     first = int(np.flatnonzero(wrong)[0])
     value, became = x.ravel()[first].item(), rounded.ravel()[first].item()
     verb = verb if wrong.sum() == 1 else {"is": "are", "does": "do"}[verb]

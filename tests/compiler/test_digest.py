@@ -15,7 +15,7 @@ import minijax.numpy as jnp
 from minijax.util import caches
 from minijax import core
 from minijax.compiler import cpu, digest, llvm, lowered
-from minijax.compiler.digest import Nameless, digest_of, words
+from minijax.compiler.digest import Unnameable, canonical, digest_of
 from minijax.primitives import analytic
 from tests.generated.programs import generate
 
@@ -122,7 +122,7 @@ def test_arguments_and_flags_are_part_of_the_name():
 
 
 def test_what_is_called_or_differentiated_elsewhere_changes_no_name():
-    plain = digest_of(program(jax.jit(lambda x: twice_called(jnp.sin)(x)), X))
+    value = digest_of(program(jax.jit(lambda x: twice_called(jnp.sin)(x)), X))
 
     def other_name(x):
         @jax.custom_jvp
@@ -130,7 +130,7 @@ def test_what_is_called_or_differentiated_elsewhere_changes_no_name():
             return jnp.sin(y)
         g.defjvp(lambda primals, tangents: (g(*primals), 2 * tangents[0]))
         return g(x)
-    assert digest_of(program(jax.jit(other_name), X)) == plain
+    assert digest_of(program(jax.jit(other_name), X)) == value
 
 
 def test_values_that_compare_equal_are_told_apart():
@@ -141,15 +141,15 @@ def test_values_that_compare_equal_are_told_apart():
               "1", (1,), [1], ((1,),), 0.0, -0.0, np.nan, -np.nan, None, Color.RED, np.dtype("f4"),
               "float32", np.dtype("bool"), 1j, core.ShapedArray((), np.float32),
               core.ShapedArray((), np.float32, True), jax.random.key(0).dtype]
-    assert len({repr(words(value)) for value in values}) == len(values)
+    assert len({repr(canonical(value)) for value in values}) == len(values)
 
 
 @pytest.mark.parametrize("value", [
     len, lambda: 0, functools.partial(max, 1), object(), type("Odd", (int,), {})(1),
     np.array([None])], ids=lambda value: type(value).__name__)
 def test_what_is_known_by_its_address_alone_has_no_name(value):
-    with pytest.raises(Nameless):
-        words(value)
+    with pytest.raises(Unnameable):
+        canonical(value)
 
 
 def test_an_operation_of_the_users_has_no_name(monkeypatch):
@@ -165,7 +165,7 @@ def test_an_operation_of_the_users_has_no_name(monkeypatch):
 def test_a_package_that_changed_since_it_was_loaded_has_no_name(monkeypatch):
     assert package.__wrapped__() == package.__wrapped__()
     monkeypatch.setattr(caches, "loaded_at", 0.0)
-    with pytest.raises(Nameless):
+    with pytest.raises(Unnameable):
         package.__wrapped__()
 
 

@@ -22,7 +22,7 @@ def lengths(text):
 
 
 def test_no_function_grows_with_the_number_of_layers(monkeypatch):
-    monkeypatch.setattr(tables, "RUN", 10 ** 9)
+    monkeypatch.setattr(tables, "MIN_CALLS", 10 ** 9)
     few, more = (assembly(lambda ws: network(minijax, ws, X), [np.eye(8, dtype=np.float32)] * n)
                  for n in (24, 96))
     assert more.count("i32 @stretch.") > 2 * few.count("i32 @stretch.") > 4
@@ -72,8 +72,8 @@ def test_what_fails_in_one_stretch_ends_all(monkeypatch):
 
 def short(monkeypatch, most=1, part=3):
     """Loops are cut that have more statements, into parts of not many more."""
-    monkeypatch.setattr(function_splitting, "TOO_LONG", most)
-    monkeypatch.setattr(function_splitting, "LONGER", part)
+    monkeypatch.setattr(function_splitting, "MIN_SPLIT", most)
+    monkeypatch.setattr(function_splitting, "MAX_PART", part)
 
 
 def line(lib, size, x):
@@ -93,7 +93,7 @@ def test_a_loop_that_is_cut_gives_the_same_bits(monkeypatch, size):
     x = np.linspace(-1, 1, size, dtype=np.float32)
     f = functools.partial(line, minijax, 30)
     whole = np.asarray(minijax.jit(f)(x))
-    monkeypatch.setattr(function_splitting, "HANDED", 1 << 12)
+    monkeypatch.setattr(function_splitting, "STRIP_BYTES", 1 << 12)
     short(monkeypatch, 1, 20)
     if size > 15:
         assert sum(isinstance(each, For) for each in walk(kernel(f, x).body)) > 4
@@ -109,7 +109,7 @@ def test_functions_and_what_is_handed_over_stay_short_however_long_the_line(monk
     assert len(texts[800]) < 2.2 * len(texts[400])
     for size in texts:
         temps = kernel(functools.partial(line, minijax, size), np.zeros(1 << 20, np.float32)).temps
-        assert sum(x.nbytes for x in temps) <= 2 * function_splitting.HANDED
+        assert sum(x.nbytes for x in temps) <= 2 * function_splitting.STRIP_BYTES
 
 
 def test_sums_and_what_is_long_before_them_go_in_blocks_too(monkeypatch):
@@ -134,10 +134,10 @@ def test_programs_whose_loops_are_all_cut_give_the_same_numbers(monkeypatch, see
 @pytest.mark.of_tests
 def test_the_law_finds_a_number_that_is_taken_from_the_row_of_another(monkeypatch):
     short(monkeypatch)
-    honest = function_splitting.renamed
+    honest = function_splitting.substituted
 
     def swapped(statement, names):
         return honest(statement, dict(zip(names, [*list(names.values())[:1], *list(
             names.values())[:0:-1]], strict=True)))
-    monkeypatch.setattr(function_splitting, "renamed", swapped)
+    monkeypatch.setattr(function_splitting, "substituted", swapped)
     assert any(check(generate(seed), "eager") for seed in range(24))

@@ -10,10 +10,9 @@ import pytest
 import minijax
 from minijax import dtypes, jit, lax
 from minijax.compiler import cache, llvm
-from minijax.compiler.loops import (
-    BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
-    Kernel, Let, Load, Read, Scalar, Store, Variable, While,
-)
+from minijax.compiler.loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check,
+                                    Constant, Declare, For, If, Kernel, Let, Load, Read, Scalar,
+                                    Store, Variable, While)
 from minijax.compiler.scalars import kind_of
 from tests.checker import check_kernel
 
@@ -420,7 +419,7 @@ def test_vectors_of_integers_are_divided_without_an_error(dtype):
 
 def test_loops_that_may_be_long_ask_for_signals_and_others_do_not():
     def asks(f, *args):
-        return "@minijax_ask" in assembly_of(f, *args)
+        return "@minijax_poll" in assembly_of(f, *args)
     few, many = np.ones(1000, np.float32), np.ones(1 << 22, np.float32)
 
     def turns(n):

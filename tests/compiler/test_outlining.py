@@ -48,7 +48,7 @@ def assembly(f, *args):
 def longest(monkeypatch, statements):
     """From here on no function is much longer."""
     for module in (outlining, llvm):
-        monkeypatch.setattr(module, "LONG", statements)
+        monkeypatch.setattr(module, "MAX_FUNCTION", statements)
 
 
 def functions(text):

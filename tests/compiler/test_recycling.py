@@ -70,27 +70,27 @@ def test_small_arrays_are_numpys_own():
 
 
 def test_not_too_much_is_held(monkeypatch):
-    monkeypatch.setattr(recycling, "_idle", {})
-    monkeypatch.setattr(recycling, "MOST", 4 * recycling.LARGE + 1000)
-    sizes = [recycling.LARGE] * 9 + [5 * recycling.LARGE, 2 * recycling.LARGE]
+    monkeypatch.setattr(recycling, "_free", {})
+    monkeypatch.setattr(recycling, "MAX_HELD", 4 * recycling.MIN_POOLED + 1000)
+    sizes = [recycling.MIN_POOLED] * 9 + [5 * recycling.MIN_POOLED, 2 * recycling.MIN_POOLED]
     arrays = [recycling.empty((n,), np.dtype(np.uint8)) for n in sizes]
     while arrays:
         del arrays[0]
-        assert recycling.held() <= recycling.MOST
-    assert recycling.held() >= 3 * recycling.LARGE  # what came last, and what still fits
+        assert recycling.held_bytes() <= recycling.MAX_HELD
+    assert recycling.held_bytes() >= 3 * recycling.MIN_POOLED  # what came last, and what still fits
 
 
 def test_a_thousand_sizes_are_few(monkeypatch):
     """Nothing is kept for each size there ever was."""
-    monkeypatch.setattr(recycling, "_idle", {})
+    monkeypatch.setattr(recycling, "_free", {})
     for n in range(1000):
-        recycling.empty((recycling.LARGE + 1000 * n,), np.dtype(np.uint8))
-    assert len(recycling._idle) < 30
+        recycling.empty((recycling.MIN_POOLED + 1000 * n,), np.dtype(np.uint8))
+    assert len(recycling._free) < 30
 
 
 def test_workspaces_are_given_back(monkeypatch):
-    monkeypatch.setattr(recycling, "_idle", {})
-    monkeypatch.setattr(recycling, "MOST", 1 << 20)
+    monkeypatch.setattr(recycling, "_free", {})
+    monkeypatch.setattr(recycling, "MAX_HELD", 1 << 20)
     f = minijax.jit(lambda x: minijax.lax.cumsum(minijax.lax.sort(x @ x.T, dimension=1), axis=1))
     x = np.ones((1000, 30), np.float32)
     workspace = f.lower(x)._lowered.kernel.workspace_size
@@ -108,7 +108,7 @@ def test_workspaces_are_given_back(monkeypatch):
         assert tracemalloc.get_traced_memory()[1] > workspace
     finally:
         tracemalloc.stop()
-    assert recycling.held() <= recycling.MOST
+    assert recycling.held_bytes() <= recycling.MAX_HELD
 
 
 def test_no_two_threads_have_the_same_memory():
@@ -116,9 +116,9 @@ def test_no_two_threads_have_the_same_memory():
 
     def work(mark):
         for turn in range(300):
-            x = recycling.empty((recycling.LARGE + 4096 * (turn % 3),), np.dtype(np.uint8))
+            x = recycling.empty((recycling.MIN_POOLED + 4096 * (turn % 3),), np.dtype(np.uint8))
             x[::4096] = mark
-            y = recycling.empty((recycling.LARGE,), np.dtype(np.uint8))
+            y = recycling.empty((recycling.MIN_POOLED,), np.dtype(np.uint8))
             y[::4096] = mark
             if (x[::4096] != mark).any() or (y[::4096] != mark).any():
                 failures.append(mark)
@@ -128,4 +128,4 @@ def test_no_two_threads_have_the_same_memory():
         thread.start()
     for thread in threads:
         thread.join()
-    assert failures == [] and recycling.held() <= recycling.MOST
+    assert failures == [] and recycling.held_bytes() <= recycling.MAX_HELD

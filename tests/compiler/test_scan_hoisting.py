@@ -133,7 +133,7 @@ def test_one_product_may_feed_what_comes_before_and_after():
 
 
 def test_what_would_need_too_much_memory_stays(monkeypatch):
-    monkeypatch.setattr(scan_hoisting, "MOST", 4 * SIZE * STEPS - 1)
+    monkeypatch.setattr(scan_hoisting, "MAX_BYTES", 4 * SIZE * STEPS - 1)
     assert outside_and_inside(lambda h, w, u, xs: rnn(h, w, u, xs), H, W, W.T, XS)[0] == ["scan"]
 
 

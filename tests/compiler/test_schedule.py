@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minijax import disable_jit, lax, numpy as jnp
-from minijax.core import tracing, Primitive, ShapedArray, as_value
+from minijax.core import Primitive, ShapedArray, as_value, tracing
 from minijax.core.jaxpr import eval_jaxpr
-from minijax.compiler.builder import block_of
+from minijax.compiler.builder import block_size
 from minijax.compiler.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.outlining import shared_loops
@@ -121,7 +121,7 @@ def test_reductions_of_the_same_numbers_read_them_once(shape):
                    numbers(*shape))
     loops = [s for s in statements(kernel.body, For) if any(
         isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
-    assert sum(loop.turns for loop in loops) <= np.prod(shape)
+    assert sum(loop.trip_count for loop in loops) <= np.prod(shape)
     assert all(sum(isinstance(each, Assign) for each in loop.body) == 2 for loop in loops)
 
 
@@ -147,7 +147,7 @@ def test_rows_that_lie_one_after_the_other_are_taken_as_one(shape):
         loads = {s.buffer: s for s in statements(kernel.body, Load)}
         [walk] = [s for s in statements(kernel.body, For) if any(
             isinstance(each, Load) and each.buffer.role == "input" for each in s.body)][:1]
-        assert loads and walk.turns % (np.prod(shape[1:])) == 0
+        assert loads and walk.trip_count % (np.prod(shape[1:])) == 0
         assert not any(let.op in ("div", "rem") for let in statements(kernel.body, Let))
 
 
@@ -158,7 +158,7 @@ def test_columns_that_lie_side_by_side_are_one_row(shape):
     innermost = [loop for loop in statements(kernel.body, For) if not any(
         isinstance(s, For) for s in loop.body)]
     if np.prod(shape) and shape[0] > 8:
-        assert all(loop.turns in (256, np.prod(shape[1:]) % 256) for loop in innermost)
+        assert all(loop.trip_count in (256, np.prod(shape[1:]) % 256) for loop in innermost)
 
 
 def test_rows_that_are_weighted_go_by_columns_whatever_axes_they_are_counted_by():
@@ -171,7 +171,7 @@ def test_rows_that_are_weighted_go_by_columns_whatever_axes_they_are_counted_by(
         kernel = check(f, numbers(*shape, 16), numbers(*shape))
         walks = [s for s in statements(kernel.body, For) if any(
             isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
-        assert all(loop.turns == 16 for loop in walks if not any(
+        assert all(loop.trip_count == 16 for loop in walks if not any(
             isinstance(s, For) for s in loop.body))
 
 
@@ -194,7 +194,7 @@ def test_numbers_that_are_all_alike_are_stored_beside_others_of_their_shape():
 @pytest.mark.parametrize("n", [1, 7, 100, 128, 1000, 1009, 5000, 99991])
 def test_a_block_is_never_far_below_what_it_may_be(n):
     for most in (16, 128, 1024):
-        size = block_of(n, most)
+        size = block_size(n, most)
         assert size == n if n <= most // 2 else most // 2 < size <= most
         assert size == most or n % size == 0
 
@@ -217,7 +217,7 @@ def test_reductions_down_the_columns_and_what_stands_between_share_stretches(kep
         total = lax.reduce_sum_p.bind(lax.exp(lax.sub(x, wide)), axes=(0,))
         return [lax.add(lax.log(total), lax.reshape(largest, (512,)))]
     [over_stretches] = check(log_sum_exp, numbers(21, 512)).body
-    assert over_stretches.turns == 2
+    assert over_stretches.trip_count == 2
 
 
 def test_a_reshape_costs_nothing():

@@ -38,7 +38,7 @@ def test_many_leaves_are_updated_as_in_jax():
 @pytest.mark.parametrize("run", [1, 2, 10 ** 9])
 @pytest.mark.parametrize("most", [12, 60])
 def test_a_table_calls_what_instructions_would(monkeypatch, run, most):
-    monkeypatch.setattr(tables, "RUN", run)
+    monkeypatch.setattr(tables, "MIN_CALLS", run)
     longest(monkeypatch, most)
     weights = [np.eye(8, dtype=np.float32) * (1 + k / 40) for k in range(12)]
     programs = [lambda lib, ws: network(lib, ws, X),

@@ -55,14 +55,14 @@ def test_called_or_written_gives_the_same_bits(name, dtype, monkeypatch):
                 for k in range(count)]
         f = getattr(jax.lax, name)
         written = jax.jit(lambda *args: f(*args))(*args)
-        monkeypatch.setattr(vectors, "FEW", 0)
+        monkeypatch.setattr(vectors, "MAX_INLINED", 0)
         called = jax.jit(lambda *args: f(*args))(*args)
     np.testing.assert_array_equal(called, written)
 
 
 @pytest.mark.parametrize("name", ["exp", "sin", "log1p", "pow"])
 def test_a_function_of_one_number_gives_the_bits_of_that_of_vectors(name, monkeypatch):
-    monkeypatch.setattr(vectors, "FEW", 0)
+    monkeypatch.setattr(vectors, "MAX_INLINED", 0)
     count = 2 if name == "pow" else 1
     edges, some = np.array(EDGES, np.float32), any_bits(np.dtype("float32"), 100)
     args = [np.concatenate([some, np.roll(edges, k)]) for k in range(count)]

@@ -15,7 +15,7 @@ from minijax.compiler import builder, digest, memory, nests, schedule, simplify,
 @contextmanager
 def programs_without_names() -> Iterator[None]:
     """Meanwhile the loops of each program are built: none is known by its name on disk."""
-    named, digest.package = digest.package, digest.nameless
+    named, digest.package = digest.package, digest.unnameable
     try:
         yield
     finally:
@@ -71,18 +71,18 @@ def same_version(touch: Callable) -> Callable:
 
 MISTAKES = {
     "a life that ends one use too soon": instead(
-        memory, "_spans", lambda right: lambda *args: {
+        memory, "_live_ranges", lambda right: lambda *args: {
             temp: (begin, max(begin, end - 2)) for temp, (begin, end) in right(*args).items()}),
     "a place shared with what is still read": instead(
-        schedule.Run, "_safe_in_place", always),
+        schedule.Lowering, "_safe_in_place", always),
     "a later reader forgotten": instead(
-        schedule.Run, "_before", always),
-    "a dropped dependency": instead(nests, "_find_place", without_one_read),
+        schedule.Lowering, "_before", always),
+    "a dropped dependency": instead(nests, "_find_nest", without_one_read),
     "a loop merged with what it reads elsewhere": instead(nests, "_aligned", always),
     "the last row of the tiles": instead(
         schedule, "_strip", lambda right: lambda b, k, n: right(b, k, n - 1)),
-    "a load before the store": instead(builder.Builder, "touch", still_frozen),
-    "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
+    "a load before the store": instead(builder.Builder, "invalidate", still_frozen),
+    "a load that is remembered after a store": instead(builder.Builder, "invalidate", same_version),
     "equal but for a parameter": instead(
         simplify, "_equation_key", lambda right: lambda eqn: right(
             eqn.replace(params={}))),

@@ -709,11 +709,11 @@ def test_the_profiling_hook_is_given_back(capsys):
 
 
 def test_an_interrupt_inside_the_hook_leaves_nothing_behind(monkeypatch):
-    from minijax.sharp_bits.purity import Happenings
+    from minijax.sharp_bits.purity import SideEffects
 
     def stop(*_):
         raise KeyboardInterrupt
-    monkeypatch.setattr(Happenings, "_notice_builtin", stop)
+    monkeypatch.setattr(SideEffects, "_on_builtin", stop)
     with config.debug_purity(True):
         with pytest.raises(KeyboardInterrupt):
             jax.jit(lambda x: [abs(1), x][1])(1.0)

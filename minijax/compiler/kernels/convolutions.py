@@ -17,10 +17,11 @@ from minijax.primitives.ad_util import constant
 from minijax.primitives.slots import nest
 
 from ..operands import Computed
-from .products import INLINE, Matrices, collected, computed, multiply, parts_of, summed_in
+from .products import (MAX_INLINE, Matrices, accumulator_dtype, computed, multiply, split_terms,
+                       sum_partials)
 
-NEAR = 1 << 18  # bytes of windows that stay in the cache for a product
-FEW = 4  # outputs: too few for a block, each is a sum of its own
+CACHED = 1 << 18  # bytes of windows that stay in the cache for a product
+MIN_OUTPUTS = 4  # output features: with fewer, each element is summed on its own
 
 
 def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Callable[..., Any],
@@ -28,154 +29,168 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     """The `library` rule of the primitive, which takes each element `as_sums`."""
     [out], [x, w] = outputs, operands
     sizes = sizes_of(x.shape, w.shape, **params)
-    terms = math.prod((sizes.features, *sizes.window))
-    wide = summed_in(out.dtype)
-    long = sizes.outputs >= FEW and math.prod((terms, sizes.outputs, *sizes.places)) > INLINE
-    if long and not b.on_gpu:
-        by = by_places if math.prod(sizes.places) < sizes.batch else by_images
-        by(b, out, x, w, sizes, wide, pad, **params)
-    else:
+    terms = math.prod((sizes.features, *sizes.window, sizes.outputs, *sizes.places))
+    if b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
+    elif math.prod(sizes.places) < sizes.batch:
+        _Convolution(b, out, x, w, sizes, pad, 0, **params).by_places()
+    else:
+        _Convolution(b, out, x, w, sizes, pad, 1, **params).by_images()
 
 
-def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad: Callable, *,
-              dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
-              padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
-              feature_group_count: int, **_: Any) -> None:
-    """A product for each image and group: windows (im2col) with weights.
+class _Convolution:
+    """Windows of the images, padded as needed, and the weights of each group, as matrices.
 
-    If features are contiguous, windows are rows; if positions are, they are columns.
+    `last`: whether the axis `contiguous` of the images (0: images, 1: features) is the last one.
+    The weights have the terms of a window as rows then, and as columns otherwise.
     """
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    rank, last = len(sizes.slid), lhs_spec[1] == len(x.shape) - 1
-    terms, places = math.prod((sizes.features, *sizes.window)), math.prod(sizes.places)
-    x = surrounded(b, x, lhs_spec, padding, lhs_dilation, wide, pad)
-    weights = arranged(b, w, rhs_spec, sizes, last, wide)
-    rows, columns = (places, sizes.outputs) if last else (sizes.outputs, places)
-    most, groups = parts_of(terms)
-    shape = groups, sizes.batch, sizes.groups, rows, columns
-    order = ((out_spec[0], *out_spec[2:], out_spec[1]) if last and sizes.groups == 1 else out_spec
-             if not last else ())
-    direct = order == tuple(range(rank + 2)) and out.dtype == wide and groups == 1
-    sums = out if direct else b.temp(shape, wide)
-    near, parts = near_each_other(sizes.places, terms * wide.itemsize)
-    some = math.prod(near)
-    *outer, below, right = np.empty(shape, np.int8).strides
-    z = Matrices(sums, (*outer, some * (below if last else right), below, right))
-    of_weights = (0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1)))
-    with b.loop(sizes.batch * sizes.groups * parts, vectorize="parallel") as turn:
-        image, group, nth = here = b.unravel(b.index(turn), (sizes.batch, sizes.groups, parts))
-        row = image if feature_group_count > 1 else b.add(b.mul(group, sizes.batch), image)
-        first = b.mul(group, sizes.features) if feature_group_count > 1 else b.index(0)
-        inner = (*near, *sizes.window, sizes.features)
-        if not last:
-            inner = (sizes.features, *sizes.window, *near)
-        patches = b.temp(inner, wide, "patches")
-        with nest(b, inner, "parallel") as at:
-            at = tuple(map(b.index, at))
+
+    def __init__(self, b: Any, out: Any, x: Any, w: Any, sizes: Any, pad: Callable,
+                 contiguous: int, *, dimension_numbers: tuple[Axes, Axes, Axes],
+                 window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
+                 rhs_dilation: Sequence[int], feature_group_count: int, **_: Any) -> None:
+        self.b, self.out, self.sizes, self.dtype = b, out, sizes, accumulator_dtype(out.dtype)
+        self.lhs_spec, self.rhs_spec, self.out_spec = dimension_numbers
+        self.strides, self.dilation = window_strides, rhs_dilation
+        self.groups_features = feature_group_count > 1  # or else images
+        self.rank, self.places = len(sizes.slid), math.prod(sizes.places)
+        self.terms = math.prod((sizes.features, *sizes.window))
+        self.last = self.lhs_spec[contiguous] == len(x.shape) - 1
+        self.max_terms, self.partials = split_terms(self.terms)
+        self.x = padded(b, x, self.lhs_spec, padding, lhs_dilation, self.dtype, pad)
+        self.weights = self.weight_matrices(w)
+
+    def by_images(self) -> None:
+        """A product for each image and group: windows (im2col) with weights.
+
+        If features are contiguous, windows are rows; if positions are, they are columns.
+        """
+        b, sizes, last, rank, terms = self.b, self.sizes, self.last, self.rank, self.terms
+        out, spec = self.out, self.out_spec
+        rows, columns = (self.places, sizes.outputs)[::1 if last else -1]
+        shape = self.partials, sizes.batch, sizes.groups, rows, columns
+        order = spec if not last else ((spec[0], *spec[2:], spec[1]) if sizes.groups == 1 else ())
+        direct = (order == tuple(range(rank + 2)) and out.dtype == self.dtype
+                  and self.partials == 1)
+        sums = out if direct else b.temp(shape, self.dtype)
+        positions, parts = positions_in_cache(sizes.places, terms * self.dtype.itemsize)
+        count = math.prod(positions)
+        *outer, below, right = np.empty(shape, np.int8).strides
+        z = Matrices(sums, (*outer, count * (below if last else right), below, right))
+        weights = Matrices(self.weights, (
+            0, sizes.outputs * terms, 0, *((1, sizes.outputs) if last else (terms, 1))))
+        inner = ((*positions, *sizes.window, sizes.features) if last
+                 else (sizes.features, *sizes.window, *positions))
+        with b.loop(sizes.batch * sizes.groups * parts, vectorize="parallel") as i:
+            image, group, part = index = b.unravel(i, (sizes.batch, sizes.groups, parts))
+
+            def coordinates(at: tuple) -> tuple:
+                if last:
+                    place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
+                else:
+                    feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
+                place = b.add(b.mul(part, positions[0]), place[0]), *place[1:]
+                return image, feature, place, offset
+
+            windows = Matrices(self.windows(inner, group, coordinates), (
+                0, 0, 0, *((terms, 1) if last else (1, count))))
             if last:
-                place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
+                multiply(b, z, windows, weights, index, (count, terms, columns), self.max_terms)
             else:
-                feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
-            place = b.add(b.mul(nth, near[0]), place[0]), *place[1:]
-            seen = along(b, place, offset, window_strides, rhs_dilation)
-            b.store(patches, at, b.load(x, placed(lhs_spec, row, b.add(first, feature), *seen)))
+                multiply(b, z, weights, windows, index, (rows, terms, count), self.max_terms)
+        if not direct:
+            self.collect(sums, lambda n, group, output, place: (
+                (n, group, place, output) if last else (n, group, output, place)))
+
+    def by_places(self) -> None:
+        """A product for each window position and group: the windows of all images with weights.
+
+        Good for the derivative by the weights: it has few positions, with windows as large as
+        images.
+        """
+        b, sizes, last, rank, terms = self.b, self.sizes, self.last, self.rank, self.terms
+        shape = self.partials, self.places, sizes.groups, sizes.batch, sizes.outputs
+        sums = b.temp(shape, self.dtype)
+        z = Matrices(sums, np.empty(shape, np.int8).strides)
+        weights = Matrices(self.weights, (
+            0, sizes.outputs * terms, *((1, sizes.outputs) if last else (terms, 1))))
+        inner = ((*sizes.window, sizes.features, sizes.batch) if last
+                 else (sizes.batch, sizes.features, *sizes.window))
+        with b.loop(self.places * sizes.groups, vectorize="parallel") as i:
+            flat, group = index = b.unravel(i, (self.places, sizes.groups))
+            place = b.unravel(flat, sizes.places)
+            patches = self.windows(inner, group, lambda at: (
+                (at[-1], at[-2], place, at[:rank]) if last else (at[0], at[1], place, at[2:])))
+            windows = Matrices(patches, (0, 0, *((1, sizes.batch) if last else (terms, 1))))
+            multiply(b, z, windows, weights, index, (sizes.batch, terms, sizes.outputs),
+                     self.max_terms)
+        self.collect(sums, lambda n, group, output, place: (place, group, n, output))
+
+    def windows(self, shape: tuple[int, ...], group: Any, coordinates: Callable) -> Any:
+        """A copy of the elements of windows; `coordinates` gives for an index of the copy the
+        image, the feature, the position of the window, and the offset in it.
+        """
+        b, patches = self.b, self.b.temp(shape, self.dtype, "patches")
+        with nest(b, shape, "parallel") as at:
+            image, feature, place, offset = coordinates(at)
+            index = [b.add(b.mul(i, stride), b.mul(k, apart)) for i, k, stride, apart in zip(
+                place, offset, self.strides, self.dilation, strict=True)]
+            if self.groups_features:
+                feature = b.add(b.mul(group, self.sizes.features), feature)
+            else:
+                image = b.add(b.mul(group, self.sizes.batch), image)
+            b.store(patches, at, b.load(self.x, placed(self.lhs_spec, image, feature, *index)))
         b.freeze(patches)
-        windows = Matrices(patches, (0, 0, 0, *((terms, 1) if last else (1, some))))
-        factors, multiplied = Matrices(weights, of_weights), (
-            (some, terms, columns) if last else (rows, terms, some))
-        multiply(b, z, *((windows, factors) if last else (factors, windows)), here, multiplied,
-                 most)
-    if not direct:
-        def place_of(at: Sequence[Any]) -> tuple:
-            n, output, *places = (at[d] for d in out_spec)
+        return patches
+
+    def weight_matrices(self, w: Any) -> Any:
+        """The weights of each group as a matrix, with terms in the order of the windows."""
+        b, sizes = self.b, self.sizes
+        shape = ((sizes.groups, *sizes.window, sizes.features, sizes.outputs) if self.last
+                 else (sizes.groups, sizes.outputs, sizes.features, *sizes.window))
+        copy = b.temp(shape, self.dtype, "weights")
+        with nest(b, shape, "parallel") as at:
+            group, *terms = at
+            *offset, feature, output = terms if self.last else (*terms[2:], terms[1], terms[0])
+            index = placed(self.rhs_spec, b.add(b.mul(group, sizes.outputs), output), feature,
+                           *offset)
+            b.store(copy, (group, *terms), b.convert(b.load(w, index), self.dtype))
+        b.freeze(copy)
+        return copy
+
+    def collect(self, sums: Any, place_of: Callable[..., tuple]) -> None:
+        """Sum the partial results of every element; `place_of` gives its position from those of
+        the image, the group, the output feature and the window.
+        """
+        b, sizes = self.b, self.sizes
+
+        def place(at: Sequence[Any]) -> tuple:
+            n, output, *places = (at[d] for d in self.out_spec)
             group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            flat = raveled(b, places, sizes.places)
-            return (n, group, flat, output) if last else (n, group, output, flat)
-        collected(b, sums, groups, out, place_of)
+            flat = b.index(0)
+            for i, size in zip(places, sizes.places, strict=True):
+                flat = b.add(b.mul(flat, size), i)
+            return place_of(n, group, output, flat)
+        sum_partials(b, sums, self.partials, self.out, place)
 
 
-def near_each_other(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
+def positions_in_cache(places: Sequence[int], size: int) -> tuple[tuple[int, ...], int]:
     """The number of positions whose windows fit into the cache, and the number of such parts."""
     if not places:
         return (1,), 1
     n, *others = places
     row = math.prod(others) * size
-    some = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= NEAR))
-    return (some, *others), n // some
-
-
-def by_places(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad: Callable, *,
-              dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
-              padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
-              feature_group_count: int, **_: Any) -> None:
-    """A product for each window position and group: the windows of all images with weights.
-
-    Good for the derivative by the weights: it has few positions, with windows as large as images.
-    """
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    rank, last = len(sizes.slid), lhs_spec[0] == len(x.shape) - 1
-    terms, places = math.prod((sizes.features, *sizes.window)), math.prod(sizes.places)
-    x = surrounded(b, x, lhs_spec, padding, lhs_dilation, wide, pad)
-    weights = arranged(b, w, rhs_spec, sizes, last, wide)
-    most, groups = parts_of(terms)
-    sums = b.temp((groups, places, sizes.groups, sizes.batch, sizes.outputs), wide)
-    z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
-    right = Matrices(weights, (0, sizes.outputs * terms, *((1, sizes.outputs) if last
-                                                           else (terms, 1))))
-    with b.loop(places * sizes.groups, vectorize="parallel") as turn:
-        flat, group = here = b.unravel(b.index(turn), (places, sizes.groups))
-        place = b.unravel(flat, sizes.places)
-        inner = (*sizes.window, sizes.features, sizes.batch)
-        if not last:
-            inner = (sizes.batch, sizes.features, *sizes.window)
-        patches = b.temp(inner, wide, "patches")
-        with nest(b, inner, "parallel") as at:
-            at = tuple(map(b.index, at))
-            image, feature, offset = ((at[-1], at[-2], at[:rank]) if last
-                                      else (at[0], at[1], at[2:]))
-            if feature_group_count > 1:
-                feature = b.add(b.mul(group, sizes.features), feature)
-            else:
-                image = b.add(b.mul(group, sizes.batch), image)
-            seen = along(b, place, offset, window_strides, rhs_dilation)
-            b.store(patches, at, b.load(x, placed(lhs_spec, image, feature, *seen)))
-        b.freeze(patches)
-        left = Matrices(patches, (0, 0, *((1, sizes.batch) if last else (terms, 1))))
-        multiply(b, z, left, right, here, (sizes.batch, terms, sizes.outputs), most)
-
-    def place_of(at: Sequence[Any]) -> tuple:
-        n, output, *places = (at[d] for d in out_spec)
-        group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-        return raveled(b, places, sizes.places), group, n, output
-    collected(b, sums, groups, out, place_of)
-
-
-def along(b: Any, place: Sequence[Any], offset: Sequence[Any], strides: Sequence[int],
-          dilation: Sequence[int]) -> list[Any]:
-    """The array index of a window's element, along each spatial axis."""
-    return [b.add(b.mul(i, stride), b.mul(k, apart))
-            for i, k, stride, apart in zip(place, offset, strides, dilation, strict=True)]
-
-
-def raveled(b: Any, index: Sequence[Any], shape: Sequence[int]) -> Any:
-    """The row-major number of a position."""
-    flat = b.index(0)
-    for i, size in zip(index, shape, strict=True):
-        flat = b.add(b.mul(flat, size), i)
-    return flat
+    count = max(k for k in range(1, n + 1) if n % k == 0 and (k == 1 or k * row <= CACHED))
+    return (count, *others), n // count
 
 
 def placed(spec: Axes, *values: Any) -> tuple:
     """An index with its values reordered as in `spec`."""
-    index: list[Any] = [None] * len(spec)
-    for axis, value in zip(spec, values, strict=True):
-        index[axis] = value
-    return tuple(index)
+    return tuple(x for _, x in sorted(zip(spec, values, strict=True), key=lambda pair: pair[0]))
 
 
-def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],
-               dtype: np.dtype, pad: Callable) -> Any:
+def padded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],
+           dtype: np.dtype, pad: Callable) -> Any:
     """The array padded and dilated with zeros; the array itself if nothing is to be done."""
     config = [(0, 0, 0)] * len(spec)
     for axis, (before, after), base in zip(spec[2:], padding, dilation, strict=True):
@@ -187,21 +202,5 @@ def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence
     copy = b.temp(shape, dtype, "surrounded")
     computed(b, lambda x: [pad(x, constant(0, x), padding_config=tuple(config))], copy,
              Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype))
-    b.freeze(copy)
-    return copy
-
-
-def arranged(b: Any, w: Any, spec: Axes, sizes: Any, last: bool, dtype: np.dtype) -> Any:
-    """The weights of each group as a matrix, with terms in the order of the windows."""
-    inner = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)
-    shape = ((sizes.groups, *inner, sizes.outputs) if last
-             else (sizes.groups, sizes.outputs, *inner))
-    copy = b.temp(shape, dtype, "weights")
-    with nest(b, shape, "parallel") as at:
-        at = tuple(map(b.index, at))
-        group, output, term = (at[0], at[-1], at[1:-1]) if last else (at[0], at[1], at[2:])
-        feature, offset = (term[-1], term[:-1]) if last else (term[0], term[1:])
-        index = placed(spec, b.add(b.mul(group, sizes.outputs), output), feature, *offset)
-        b.store(copy, at, b.convert(b.load(w, index), dtype))
     b.freeze(copy)
     return copy

@@ -20,11 +20,11 @@ from minijax.primitives.slots import nest
 from .. import cpu
 
 COLUMNS = 16  # columns that are transformed side by side
-WOVEN = 4  # rows that are interleaved, if both halves of their scratch take at most
-CACHED = 1 << 15  # so many bytes
+INTERLEAVED = 4  # rows that are interleaved,
+CACHE_BYTES = 1 << 15  # if both halves of their scratch fit into this
 
 Complex = tuple[Any, Any]
-Turns = Callable[[int], contextlib.AbstractContextManager[list[tuple[Any, Any]]]]
+Iterations = Callable[[int], contextlib.AbstractContextManager[list[tuple[Any, Any]]]]
 
 
 def read(parts: Sequence, at: tuple) -> Complex:
@@ -55,14 +55,14 @@ def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
     shape, dtype = outputs[0].shape, outputs[0].dtype
     rows, n, columns = shape[:axis], shape[axis], shape[axis + 1:]
 
-    def beside(row: tuple, first: Any, width: int) -> None:
+    def columns_at(row: tuple, first: Any, width: int) -> None:
         def at(i: Any, j: Any) -> tuple:
             return (*row, i, *b.unravel(b.add(first, j), columns))
-        _beside(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
-                lambda i, j, z: write(outputs, at(i, j), z))
+        _side_by_side(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
+                      lambda i, j, z: write(outputs, at(i, j), z))
 
     if math.prod(columns) > 1:
-        _in_columns(b, rows, math.prod(columns), beside)
+        _column_blocks(b, rows, math.prod(columns), columns_at)
     elif math.prod(shape):
         after = (0,) * len(columns)
         _transform(b, rows, n, Rows(lambda row, i: read(operands, (*row, i, *after)),
@@ -77,21 +77,21 @@ def of_real(b: Any, outputs: list, operands: list) -> None:
         spectrum = scratch(b, (half,), x.dtype)
 
         def pair(i: Any, j: Any) -> Complex:
-            at = b.mul(b.index(i), 2)
+            at = b.mul(i, 2)
             return x((*row, at)), x((*row, b.add(at, 1)))
 
         def unfolded(k: Any) -> Complex:
             z, other = read(spectrum, (k,)), read(spectrum, (b.sub(half, k),))
             even = b.mul(b.add(z[0], other[0]), .5), b.mul(b.sub(z[1], other[1]), .5)
             odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
-            return _each(b.add, even, times(b, odd, (table((0, k)), table((1, k)))))
+            return _each(b.add, even, multiply(b, odd, (table((0, k)), table((1, k)))))
 
-        _woven(b, half, 1, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
+        _interleaved(b, half, 1, x.dtype, pair, lambda i, j, z: write(spectrum, (i,), z))
         total, other = read(spectrum, (0,))
         write(outputs, (*row, 0), (b.add(total, other), 0))
         write(outputs, (*row, half), (b.sub(total, other), 0))
         with b.loop(half, 1, vectorize="parallel") as k:
-            write(outputs, (*row, k), unfolded(b.index(k)))
+            write(outputs, (*row, k), unfolded(k))
 
 
 def to_real(b: Any, outputs: list, operands: list) -> None:
@@ -101,44 +101,43 @@ def to_real(b: Any, outputs: list, operands: list) -> None:
     table = b.constant(roots(2 * half, x.dtype)[:, :half])
     with nest(b, x.shape[:-1], "parallel") as row:
         def folded(i: Any, j: Any) -> Complex:
-            i = b.index(i)
             here, there = (*row, i), (*row, b.sub(half, i))
             re, other = x(here), x(there)
             # The imaginary parts of the first and the last element are ignored.
             im, below = (b.select(b.eq(i, 0), b.const(0, x.dtype), y(at)) for at in (here, there))
-            turned = times(b, (b.sub(re, other), b.add(im, below)),
-                           (table((0, i)), b.neg(table((1, i)))))
-            return b.add(b.sub(im, below), turned[0]), b.sub(b.add(re, other), turned[1])
+            rotated = multiply(b, (b.sub(re, other), b.add(im, below)),
+                               (table((0, i)), b.neg(table((1, i)))))
+            return b.add(b.sub(im, below), rotated[0]), b.sub(b.add(re, other), rotated[1])
 
         def put(i: Any, j: Any, z: Complex) -> None:
-            at = b.mul(b.index(i), 2)
+            at = b.mul(i, 2)
             out.store((*row, at), z[1])
             out.store((*row, b.add(at, 1)), z[0])
-        _woven(b, half, 1, x.dtype, folded, put)
+        _interleaved(b, half, 1, x.dtype, folded, put)
 
 
 def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Transform many rows of n numbers."""
     if not is_smooth(n):
-        _by_convolution(b, rows, n, of, dtype)
+        _bluestein(b, rows, n, of, dtype)
     elif n > LONGEST:
-        _by_columns(b, rows, n, of, dtype)
-    elif b.on_gpu or _has_whole_vectors(n) or 4 * n * WOVEN * dtype.itemsize > CACHED:
+        _four_step(b, rows, n, of, dtype)
+    elif b.on_gpu or _has_whole_vectors(n) or 4 * n * INTERLEAVED * dtype.itemsize > CACHE_BYTES:
         with nest(b, rows, "parallel") as row:
-            _woven(b, n, 1, dtype, lambda i, _: of.load(row, i),
-                   lambda i, _, z: of.store(row, i, z))
+            _interleaved(b, n, 1, dtype, lambda i, _: of.load(row, i),
+                         lambda i, _, z: of.store(row, i, z))
     else:
-        def take(_: Any, first: Any, width: int) -> None:
-            beside = [b.unravel(b.add(first, j), rows) for j in range(width)]
-            _woven(b, n, width, dtype, lambda i, j: of.load(beside[int(j.value)], i),
-                   lambda i, j, z: of.store(beside[int(j.value)], i, z))
-        b.in_blocks(math.prod(rows), WOVEN, take)
+        def emit(_: Any, first: Any, width: int) -> None:
+            indices = [b.unravel(b.add(first, j), rows) for j in range(width)]
+            _interleaved(b, n, width, dtype, lambda i, j: of.load(indices[int(j.value)], i),
+                         lambda i, j, z: of.store(indices[int(j.value)], i, z))
+        b.in_blocks(math.prod(rows), INTERLEAVED, emit)
 
 
-def _in_columns(b: Any, rows: tuple[int, ...], count: int, take: Callable) -> None:
-    """``take(row, first, width)`` for each block of columns in each row."""
+def _column_blocks(b: Any, rows: tuple[int, ...], count: int, emit: Callable) -> None:
+    """``emit(row, first, width)`` for each block of columns in each row."""
     with nest(b, rows, "parallel") as row:
-        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: take(row, first, width))
+        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: emit(row, first, width))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
@@ -190,67 +189,68 @@ def roots(n: int, dtype: Any) -> np.ndarray:
 
 # ── Transforms side by side ──────────────────────────────────────────────────────────────────
 
-def _beside(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
+def _side_by_side(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
     """Transform columns: n numbers of each of `width`, from ``load(i, j)`` to ``store(i, j, z)``.
     """
     @contextlib.contextmanager
-    def turns(count: int) -> Iterator:
+    def iterations(count: int) -> Iterator:
         with b.loop(count) as i, b.loop(width, vectorize="parallel") as j:
             yield [(i, j)]
-    _by_radices(b, n, width, dtype, load, store, turns)
+    _stockham(b, n, width, dtype, load, store, iterations)
 
 
-def _woven(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
+def _interleaved(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
     """Transform rows as columns: the first step interleaves them, the last deinterleaves."""
     @contextlib.contextmanager
-    def turns(count: int) -> Iterator:
+    def iterations(count: int) -> Iterator:
         copies = count == n  # which are whole but for few: no second time is worth it
         with (b.loop(n, vectorize="parallel") if copies else _in_vectors(b, count, dtype)) as i:
             yield [(i, j) for j in range(width)]
-    _by_radices(b, n, width, dtype, load, store, turns, weave=width > 1)
+    _stockham(b, n, width, dtype, load, store, iterations, interleave=width > 1)
 
 
-def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
-                ends: Turns, weave: bool = False) -> None:
-    """Transforms of n numbers, `width` side by side; `ends`: the loops of the first and the last
-    step.
+def _stockham(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable,
+              outer_loops: Iterations, interleave: bool = False) -> None:
+    """Transforms of n numbers, `width` side by side; the first and the last step run inside of
+    `outer_loops`.
 
     After some steps there are `left` transforms, each of `stride` numbers, of every `left`-th
     input. A step combines r of them, after their twiddle factors. Transforms lie side by side;
     those of a single row, once they are long, one after the other.
     """
-    few = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
-    steps = [1] * weave + (radices(n, 4 if few else 8) or [1])
+    few_registers = width > 1 and not b.on_gpu and cpu.vector_registers()[0] < 32
+    steps = [1] * interleave + (radices(n, 4 if few_registers else 8) or [1])
     halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
-    stride, left, along = 1, n, False
+    stride, left, contiguous = 1, n, False
 
     def place(k: int, i: Any, j: Any) -> tuple:
         return k % 2, b.add(b.mul(i, width), j)
 
     for k, r in enumerate(steps):
         left //= r
-        onward = along or (width == 1 and _goes_along(stride, r))
+        contiguous_after = contiguous or (width == 1 and _is_contiguous(stride, r))
         with contextlib.ExitStack() as loops:
             if k == 0 or left == 1:
-                turns = [(0, i, j) if left > 1 else (i, 0, j)
-                         for i, j in loops.enter_context(ends(n // r))]
-            elif along:
+                iterations = [(0, i, j) if left > 1 else (i, 0, j)
+                              for i, j in loops.enter_context(outer_loops(n // r))]
+            elif contiguous:
                 p = loops.enter_context(b.loop(left, vectorize="parallel"))
-                turns = [(loops.enter_context(_in_vectors(b, stride, dtype)), p, 0)]
+                iterations = [(loops.enter_context(_in_vectors(b, stride, dtype)), p, 0)]
             else:
                 s = loops.enter_context(b.loop(stride, vectorize="parallel"))
-                beside = loops.enter_context(_in_vectors(b, left * width, dtype))
-                turns = [(s, beside, 0) if width == 1 else (s, 0, beside)]
+                column = loops.enter_context(_in_vectors(b, left * width, dtype))
+                iterations = [(s, column, 0) if width == 1 else (s, 0, column)]
             powers = np.outer(np.arange(r), np.arange(stride))
             table = b.constant(roots(r * stride, dtype)[:, powers])
-            for turn in turns:
-                _step(b, (r, stride, left), turn, (along, onward), table,
-                      load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
-                      store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
-        stride, along = stride * r, onward
+            for iteration in iterations:
+                _butterflies(
+                    b, (r, stride, left), iteration, (contiguous, contiguous_after), table,
+                    load if k == 0 else lambda i, j, k=k: read(halves, place(k - 1, i, j)),
+                    store if left == 1 else lambda i, j, z, k=k: write(halves, place(k, i, j), z))
+        stride, contiguous = stride * r, contiguous_after
 
 
-def _goes_along(stride: int, r: int) -> bool:
+def _is_contiguous(stride: int, r: int) -> bool:
     """Whether transforms are contiguous after a step: they fill a vector, or are easily shuffled.
     """
     return stride * r >= 8 or stride * r in (2, 4)
@@ -266,46 +266,46 @@ def _in_vectors(b: Any, n: int, dtype: Any) -> Iterator:
             yield i
         return
     with b.loop(-(-n // lanes)) as i:  # not parallel: iterations overlap
-        first = b.operation("min", (b.mul(b.index(i), lanes), b.index(n - lanes)))
+        first = b.operation("min", (b.mul(i, lanes), b.index(n - lanes)))
         with b.loop(lanes, vectorize="parallel") as j:
-            yield b.add(first, b.index(j))
+            yield b.add(first, j)
 
 
-def _step(b: Any, sizes: tuple[int, ...], turn: tuple, along: tuple[bool, bool], table: Any,
-          load: Callable, store: Callable) -> None:
+def _butterflies(b: Any, sizes: tuple[int, ...], iteration: tuple, contiguous: tuple[bool, bool],
+                 table: Any, load: Callable, store: Callable) -> None:
     """A butterfly step: a transform of r times the length, from r transforms."""
-    (r, stride, left), (s, p, c) = sizes, map(b.index, turn)
+    (r, stride, left), (s, p, c) = sizes, map(b.index, iteration)
 
     def load_index(j: int) -> Any:
-        if along[0]:
+        if contiguous[0]:
             return b.add(b.mul(b.add(p, j * left), stride), s)
         return b.add(b.mul(s, left * r), b.add(p, j * left))
 
     def store_index(j: int) -> Any:
-        if along[1]:
+        if contiguous[1]:
             return b.add(b.mul(b.add(b.mul(p, r), j), stride), s)
         return b.add(b.mul(b.add(s, j * stride), left), p)
     zs = [load(load_index(j), c) for j in range(r)]
-    turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and stride > 1 else z
-              for j, z in enumerate(zs)]
-    for j, z in enumerate(small(b, turned)):
+    rotated = [multiply(b, z, (table((0, j, s)), table((1, j, s)))) if j and stride > 1 else z
+               for j, z in enumerate(zs)]
+    for j, z in enumerate(short_transform(b, rotated)):
         store(store_index(j), c, z)
 
 
-def times(b: Any, z: Complex, w: Complex) -> Complex:
+def multiply(b: Any, z: Complex, w: Complex) -> Complex:
     return (b.fma(z[0], w[0], b.neg(b.mul(z[1], w[1]))), b.fma(z[0], w[1], b.mul(z[1], w[0])))
 
 
-def small(b: Any, zs: list[Complex]) -> list[Complex]:
+def short_transform(b: Any, zs: list[Complex]) -> list[Complex]:
     """The transform of few numbers, in registers."""
     n = len(zs)
     if n == 1:
         return zs
     if n % 2:
         return _prime(b, zs)
-    even, odd = small(b, zs[::2]), small(b, zs[1::2])
-    turned = [_by_root(b, z, k, n) for k, z in enumerate(odd)]
-    pairs = list(zip(even, turned, strict=True))
+    even, odd = short_transform(b, zs[::2]), short_transform(b, zs[1::2])
+    rotated = [_twiddled(b, z, k, n) for k, z in enumerate(odd)]
+    pairs = list(zip(even, rotated, strict=True))
     return [_each(b.add, z, w) for z, w in pairs] + [_each(b.sub, z, w) for z, w in pairs]
 
 
@@ -313,7 +313,7 @@ def _each(f: Callable, z: Complex, w: Complex) -> Complex:
     return f(z[0], w[0]), f(z[1], w[1])
 
 
-def _by_root(b: Any, z: Complex, k: int, n: int) -> Complex:
+def _twiddled(b: Any, z: Complex, k: int, n: int) -> Complex:
     """A twiddle factor: times ``exp(-2πik/n)``, for k below n / 2."""
     x, y = z
     if 4 * k == n:
@@ -325,20 +325,20 @@ def _by_root(b: Any, z: Complex, k: int, n: int) -> Complex:
         return (b.mul(plus, half), b.mul(minus, half)) if 8 * k == n else (
             b.mul(minus, half), b.mul(plus, -half))
     angle = 2 * math.pi * k / n
-    return times(b, z, (b.const(math.cos(angle), x.dtype), b.const(-math.sin(angle), x.dtype)))
+    return multiply(b, z, (b.const(math.cos(angle), x.dtype), b.const(-math.sin(angle), x.dtype)))
 
 
 def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
     """An odd length: sums and differences of the pairs that mirror each other."""
     n, first = len(zs), zs[0]
     sums = [_each(b.add, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
-    gaps = [_each(b.sub, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
+    differences = [_each(b.sub, zs[k], zs[-k]) for k in range(1, n // 2 + 1)]
     outputs = {0: first}
     for z in sums:
         outputs[0] = _each(b.add, outputs[0], z)
     for j in range(1, n // 2 + 1):
         even, odd = first, (b.const(0, first[0].dtype),) * 2
-        for k, (z, w) in enumerate(zip(sums, gaps, strict=True), 1):
+        for k, (z, w) in enumerate(zip(sums, differences, strict=True), 1):
             angle = 2 * math.pi * (j * k % n) / n
             cos, sin = (b.const(f(angle), first[0].dtype) for f in (math.cos, math.sin))
             even = b.fma(z[0], cos, even[0]), b.fma(z[1], cos, even[1])
@@ -351,13 +351,13 @@ def _prime(b: Any, zs: list[Complex]) -> list[Complex]:
 
 # ── Long rows ────────────────────────────────────────────────────────────────────────────────
 
-def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _four_step(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """The four-step transform: a row as a matrix; its columns; twiddle factors; its rows, stored as
     columns.
     """
-    below = _divisor(n)
+    below = max(k for k in range(1, math.isqrt(n) + 1) if n % k == 0)  # next to the root
     above = n // below
-    between = scratch(b, (*rows, n), dtype)
+    spectra = scratch(b, (*rows, n), dtype)
     step = 1 << (n.bit_length() + 1) // 2
     fine, coarse = (b.constant(table) for table in (
         roots(n, np.float64)[:, :step].astype(dtype),
@@ -365,43 +365,38 @@ def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> 
 
     def root(at: Any) -> Complex:
         low, high = b.rem(at, step), b.div(at, step)
-        return times(b, (fine((0, low)), fine((1, low))), (coarse((0, high)), coarse((1, high))))
+        return multiply(b, (fine((0, low)), fine((1, low))), (coarse((0, high)), coarse((1, high))))
 
     def columns(row: tuple, first: Any, width: int) -> None:
-        at = lambda i, j: b.add(b.add(b.mul(b.index(i), below), first), j)
+        at = lambda i, j: b.add(b.add(b.mul(i, below), first), j)
         def put(i: Any, j: Any, z: Complex) -> None:
-            turned = times(b, z, root(b.mul(i, b.add(first, j))))
-            write(between, (*row, at(i, j)), turned)
-        _beside(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
+            rotated = multiply(b, z, root(b.mul(i, b.add(first, j))))
+            write(spectra, (*row, at(i, j)), rotated)
+        _side_by_side(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
 
     def lines(row: tuple, first: Any, width: int) -> None:
         def load(i: Any, j: Any) -> Complex:
             at = b.add(b.mul(b.add(first, j), below), i)
-            return read(between, (*row, at))
-        _beside(b, below, width, dtype, load, lambda i, j, z: of.store(
+            return read(spectra, (*row, at))
+        _side_by_side(b, below, width, dtype, load, lambda i, j, z: of.store(
             row, b.add(b.add(b.mul(i, above), first), j), z))
 
-    _in_columns(b, rows, below, columns)
-    _in_columns(b, rows, above, lines)
-
-
-def _divisor(n: int) -> int:
-    """The divisor nearest to the square root."""
-    return max(k for k in range(1, math.isqrt(n) + 1) if n % k == 0)
+    _column_blocks(b, rows, below, columns)
+    _column_blocks(b, rows, above, lines)
 
 
 # ── Prime factors that are large ─────────────────────────────────────────────────────────────
 
-def _by_convolution(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def _bluestein(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Bluestein: with ``ij = (i² + j² - (i - j)²) / 2`` the transform is a convolution."""
     size = smooth_above(2 * n - 1)
     chirp = np.exp(-1j * np.pi * (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / n)
-    mirrored = np.zeros(size, complex)
-    mirrored[:n] = chirp.conj()
-    mirrored[size - n + 1:] = chirp[:0:-1].conj()
-    turn, spectrum = (b.constant(np.stack([z.real, z.imag]).astype(dtype))
-                      for z in (chirp, np.fft.fft(mirrored) / size))
-    between = scratch(b, (*rows, size), dtype)
+    filter_ = np.zeros(size, complex)
+    filter_[:n] = chirp.conj()
+    filter_[size - n + 1:] = chirp[:0:-1].conj()
+    twiddles, spectrum = (b.constant(np.stack([z.real, z.imag]).astype(dtype))
+                          for z in (chirp, np.fft.fft(filter_) / size))
+    spectra = scratch(b, (*rows, size), dtype)
 
     def at(table: Any, i: Any) -> Complex:
         return table((0, i)), table((1, i))
@@ -409,14 +404,14 @@ def _by_convolution(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any)
     def load(row: tuple, i: Any) -> Complex:
         inside = b.lt(i, n)
         place = b.min(i, n - 1)
-        product = times(b, of.load(row, place), at(turn, place))
+        product = multiply(b, of.load(row, place), at(twiddles, place))
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in product)
 
-    def keep(row: tuple, i: Any, z: Complex) -> None:
-        write(between[::-1], (*row, i), times(b, z, at(spectrum, i)))
+    def convolve(row: tuple, i: Any, z: Complex) -> None:
+        write(spectra[::-1], (*row, i), multiply(b, z, at(spectrum, i)))
 
-    def give(row: tuple, i: Any, z: Complex) -> None:
+    def store(row: tuple, i: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
-            of.store(row, i, times(b, z[::-1], at(turn, b.min(i, n - 1))))
-    _transform(b, rows, size, Rows(load, keep), dtype)
-    _transform(b, rows, size, Rows(lambda row, i: read(between, (*row, i)), give), dtype)
+            of.store(row, i, multiply(b, z[::-1], at(twiddles, b.min(i, n - 1))))
+    _transform(b, rows, size, Rows(load, convolve), dtype)
+    _transform(b, rows, size, Rows(lambda row, i: read(spectra, (*row, i)), store), dtype)

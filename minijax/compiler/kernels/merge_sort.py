@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import tracing, ShapedArray
+from minijax.core import ShapedArray, tracing
 from minijax.primitives.axes import without
 from minijax.primitives.ad_util import move_axis
 from minijax.primitives.slots import falling_bits, nest, ordered_bits
 
-MOST, LEAST, SHARED = 2048, 256, 1 << 15  # elements that a block sorts, and bytes that these take
-SHORT = 128  # elements: shorter rows are merged in launches only
+MAX_TILE, MIN_TILE, TILE_BYTES = 2048, 256, 1 << 15  # elements that a block sorts, and their bytes
+MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
 
-Take = Callable[[Any], list]  # loads the element at an index, of each operand
+LoadElement = Callable[[Any], list]  # loads the element at an index, of each operand
 
 
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int) -> None:
@@ -42,7 +42,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     """The first k of each block's tile, repeated until one block has them all; then a sort of
     these.
     """
-    [values, chosen], [x] = outputs, operands
+    [values, indices], [x] = outputs, operands
     if not values.size:
         return
     rows = without(x.shape, (axis,))
@@ -57,14 +57,13 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     sorter.sort_rows(rows, n, key, temps, buffers)
     with nest(b, rows, "parallel") as row, b.loop(k, vectorize="parallel") as i:
         place = b.load(buffers[1], (*row, i))
-        b.store(chosen, at(row, i), place)
+        b.store(indices, at(row, i), place)
         b.store(values, at(row, i), x(at(row, b.convert(place, np.int64))))
 
 
 def _with_axis_moved(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
     """An operand with an axis moved, in memory."""
-    program = tracing.stage(lambda y: [move_axis(y, old, new)],
-                          [ShapedArray(x.shape, x.dtype)])
+    program = tracing.stage(lambda y: [move_axis(y, old, new)], [ShapedArray(x.shape, x.dtype)])
     place = into or b.temp(program.out_avals[0].shape, x.dtype)
     b.jaxpr(program, [x], into=[place])
     b.freeze(place)
@@ -76,53 +75,53 @@ class MergeSort:
 
     def __init__(self, b: Any, num_keys: int, dtypes: Sequence[np.dtype]) -> None:
         self.b, self.num_keys, self.dtypes = b, num_keys, dtypes
-        room = SHARED // (2 * sum(dtype.itemsize for dtype in dtypes))
-        self.tile = min(max(1 << room.bit_length() - 1, LEAST), MOST)
+        capacity = TILE_BYTES // (2 * sum(dtype.itemsize for dtype in dtypes))
+        self.tile = min(max(1 << capacity.bit_length() - 1, MIN_TILE), MAX_TILE)
 
     def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
                      ) -> None:
         """Sort rows of n elements, which ``source(row, i)`` loads: tiles in blocks, then runs
         merged in launches, from one buffer to the other.
         """
-        b, run = self.b, 1 if 1 < n < SHORT else self.tile
+        b, run = self.b, 1 if 1 < n < MIN_TILED_ROW else self.tile
         places = [temps(), temps()] if run < n else []
         if run > 1:
             into = outputs if run >= n else places[0]
             with self.tiles(rows, n) as (row, first, count):
                 halves, side = self.sorted_tile(
                     min(n, self.tile), count, lambda i: source(row, b.add(first, i)))
-                with self.below(count, min(n, self.tile)) as i:
-                    self.put(into, (*row, b.add(first, i)), [b.load(x, (side, i)) for x in halves])
-            source = _from(b, into)
+                with self.masked_loop(count, min(n, self.tile)) as i:
+                    index = *row, b.add(first, i)
+                    self.store(into, index, [b.load(x, (side, i)) for x in halves])
+            source = _loader(b, into)
         while run < n:
             into = outputs if 2 * run >= n else places[1]
             with nest(b, rows, "parallel") as row, b.loop(n, vectorize="parallel") as i:
-                take = functools.partial(source, row)
-                at = self.merge_position(take, i, n, b.index(run), run.bit_length())
-                self.put(into, (*row, at), take(i))
+                load = functools.partial(source, row)
+                at = self.merge_position(load, i, n, b.index(run), run.bit_length())
+                self.store(into, (*row, at), load(i))
             for x in into:
                 b.freeze(x)
-            source, places, run = _from(b, into), places[::-1], 2 * run
+            source, places, run = _loader(b, into), places[::-1], 2 * run
 
-    def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable
-                      ) -> tuple[Callable, int]:
+    def top_of_tiles(self, rows: tuple, n: int, k: int, source: Callable) -> tuple[Callable, int]:
         """The first k of each sorted tile; and how many these are in all."""
-        b, many = self.b, -(-n // self.tile)
-        into = [b.temp((*rows, many * k), dtype) for dtype in self.dtypes]
-        nothing = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
+        b, tiles = self.b, -(-n // self.tile)
+        into = [b.temp((*rows, tiles * k), dtype) for dtype in self.dtypes]
+        sentinel = [b.starting_value("min", self.dtypes[0]), b.const(0, self.dtypes[1])]
         with self.tiles(rows, n) as (row, first, count):
             halves, side = self.sorted_tile(
                 self.tile, count, lambda i: source(row, b.add(first, i)))
             start = b.mul(b.div(first, self.tile), k)
             with b.loop(k, vectorize="parallel") as i:
-                is_there = b.lt(i, count)
+                in_range = b.lt(i, count)
                 at = b.min(i, b.sub(count, 1))
-                xs = [b.select(is_there, b.load(x, (side, at)), other)
-                      for x, other in zip(halves, nothing, strict=True)]
-                self.put(into, (*row, b.add(start, i)), xs)
+                xs = [b.select(in_range, b.load(x, (side, at)), other)
+                      for x, other in zip(halves, sentinel, strict=True)]
+                self.store(into, (*row, b.add(start, i)), xs)
         for x in into:
             b.freeze(x)
-        return _from(b, into), many * k
+        return _loader(b, into), tiles * k
 
     # -- one block -----------------------------------------------------------------------------
 
@@ -131,41 +130,41 @@ class MergeSort:
         """Open loops over the tiles: the row, the tile's first index, its length."""
         b, tile = self.b, self.tile
         with nest(b, rows, "parallel") as row, b.loop(-(-n // tile), vectorize="parallel") as k:
-            first = b.mul(b.index(k), tile)
+            first = b.mul(k, tile)
             yield row, first, b.index(min(n, tile)) if n % tile == 0 or n < tile else b.min(
                 b.sub(n, first), tile)
 
-    def sorted_tile(self, size: int, count: Any, take: Take) -> tuple[list, int]:
+    def sorted_tile(self, size: int, count: Any, load: LoadElement) -> tuple[list, int]:
         """Sort `count` elements, at most `size`, in scratch; returns the buffers, and the half with
         the result.
         """
         b, passes = self.b, (size - 1).bit_length()
         halves = [b.temp((2, size), dtype) for dtype in self.dtypes]
-        with self.below(count, size) as i:
-            self.put(halves, (0, i), take(i))
+        with self.masked_loop(count, size) as i:
+            self.store(halves, (0, i), load(i))
         with b.loop(passes) as p:
             side, run = b.and_(p, 1), b.shl(b.index(1), p)
-            with self.below(count, size) as i:
-                own = lambda k: [b.load(x, (side, k)) for x in halves]
-                at = self.merge_position(own, i, count, run, b.add(p, 1))
-                self.put(halves, (b.sub(1, side), at), own(i))
+            with self.masked_loop(count, size) as i:
+                element = lambda k: [b.load(x, (side, k)) for x in halves]
+                at = self.merge_position(element, i, count, run, b.add(p, 1))
+                self.store(halves, (b.sub(1, side), at), element(i))
         return halves, passes % 2
 
     @contextlib.contextmanager
-    def below(self, count: Any, size: int) -> Iterator[Any]:
+    def masked_loop(self, count: Any, size: int) -> Iterator[Any]:
         """A loop of constant length, masked beyond `count`."""
         with self.b.loop(size, vectorize="parallel") as i, (
                 contextlib.nullcontext() if count is self.b.index(size)
                 else self.b.when(self.b.lt(i, count))):
             yield i
 
-    def put(self, into: list, place: tuple, xs: list) -> None:
+    def store(self, into: list, place: tuple, xs: list) -> None:
         for buffer, x in zip(into, xs, strict=True):
             self.b.store(buffer, place, x)
 
     # -- merging -------------------------------------------------------------------------------
 
-    def merge_position(self, take: Take, i: Any, n: Any, run: Any, steps: Any) -> Any:
+    def merge_position(self, load: LoadElement, i: Any, n: Any, run: Any, steps: Any) -> Any:
         """The index of element i after a pairwise merge of runs: i, plus its rank in the other run,
         by binary search. The last of n elements form a shorter run.
         """
@@ -173,25 +172,25 @@ class MergeSort:
         middle = b.add(b.and_(i, b.neg(b.mul(run, 2))), run)
         start, stop = b.sub(middle, run), b.min(b.add(middle, run), n)
         middle = b.min(middle, n)
-        is_left, own = b.lt(i, middle), self.keys(take(i))
+        is_left, keys = b.lt(i, middle), self.keys(load(i))
         low = b.variable(b.select(is_left, middle, start))
         high = b.variable(b.select(is_left, stop, middle))
         with b.loop(steps):
             first, last = b.read(low), b.read(high)
             half = b.shr_logical(b.add(first, last), 1)
-            other = self.keys(take(b.min(half, b.sub(n, 1))))
-            goes_first = b.select(is_left, is_before(b, other, own),
-                                  b.not_(is_before(b, own, other)))
-            any_left = b.lt(first, last)
-            b.assign(low, b.select(b.and_(any_left, goes_first), b.add(half, 1), first))
-            b.assign(high, b.select(b.and_(any_left, b.not_(goes_first)), half, last))
+            other = self.keys(load(b.min(half, b.sub(n, 1))))
+            precedes = b.select(is_left, is_before(b, other, keys),
+                                b.not_(is_before(b, keys, other)))
+            is_open = b.lt(first, last)
+            b.assign(low, b.select(b.and_(is_open, precedes), b.add(half, 1), first))
+            b.assign(high, b.select(b.and_(is_open, b.not_(precedes)), half, last))
         return b.sub(b.add(i, b.read(low)), middle)
 
     def keys(self, xs: list) -> list:
         return [ordered_bits(self.b, x) for x in xs[:self.num_keys]]
 
 
-def _from(b: Any, buffers: list) -> Callable:
+def _loader(b: Any, buffers: list) -> Callable:
     return lambda row, i: [b.load(x, (*row, i)) for x in buffers]
 
 

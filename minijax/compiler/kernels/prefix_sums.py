@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.primitives.slots import computed_in, nest, widened
 
-from ..builder import block_of
+from ..builder import block_size
 
 ROW, COLUMN = 1 << 13, 128  # terms in a part of a row, for a block; of a column, for a thread
 
@@ -43,8 +43,8 @@ class _Scan:
 
         First the total of each part, then a scan of the totals.
         """
-        b, join = self.b, getattr(self.b, self.op)
-        size = min(n, block_of(n, ROW if self.width == 1 else COLUMN))
+        b, op = self.b, getattr(self.b, self.op)
+        size = min(n, block_size(n, ROW if self.width == 1 else COLUMN))
         parts = -(-n // size)
         before = b.temp((*self.above, parts, self.width), self.dtype, "before")
 
@@ -55,13 +55,13 @@ class _Scan:
         def scan_part(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
             start = b.starting_value(self.op, self.dtype)
             if parts > 1:
-                in_front = b.load(before, (*above, b.max(b.sub(i, 1), 0), j))
-                start = b.select(b.eq(i, 0), start, in_front)
-            so_far = b.variable(start)
+                exclusive = b.load(before, (*above, b.max(b.sub(i, 1), 0), j))
+                start = b.select(b.eq(i, 0), start, exclusive)
+            total_so_far = b.variable(start)
             with b.loop(count, vectorize="running") as k:
                 place = b.add(first, k)
-                total = join(b.read(so_far), term(above, place, j))
-                b.assign(so_far, total)
+                total = op(b.read(total_so_far), term(above, place, j))
+                b.assign(total_so_far, total)
                 store(total, above, place, j)
 
         if parts > 1:
@@ -70,13 +70,13 @@ class _Scan:
                      lambda total, above, i, j: b.store(before, (*above, i, j), total))
         self.in_parts(n, size, scan_part)
 
-    def in_parts(self, n: int, size: int, take: Callable) -> None:
-        """``take(above, i, j, first, count)`` for each part, from its first index on."""
+    def in_parts(self, n: int, size: int, emit: Callable) -> None:
+        """``emit(above, i, j, first, count)`` for each part, from its first index on."""
         b = self.b
 
         def part(above: tuple, i: Any, first: Any, count: int) -> None:
             with b.loop(self.width, vectorize="parallel") as j:
-                take(above, b.index(i), b.index(j), first, count)
+                emit(above, i, j, first, count)
 
         with nest(b, self.above, "parallel") as above:
             b.in_blocks(n, size, functools.partial(part, above))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import tracing, ShapedArray
+from minijax.core import ShapedArray, tracing
 from minijax.primitives.axes import Axes, without
 from minijax.primitives.ad_util import transpose_p
 from minijax.primitives.slots import computed_in, nest
@@ -25,15 +25,15 @@ from ..loops import Address
 from ..operands import Computed
 from ..routines import product_of
 
-INLINE = 8 * 8 * 8  # terms: a product of so many is faster without blocks
-INLINE_VECTOR = 32  # and so of a matrix and a vector
-LARGEST_TURNED = 1 << 18  # elements of a matrix that is copied to be transposed once
-ENOUGH = 8  # panels (each has the columns of a block): with fewer, threads share the blocks of
-SHARED = 1 << 22  # terms in a panel: some 40 µs
-BESIDE = 8  # panels of one pass over the rows, which stay in the cache
-MANY = 4  # strips of rows: with so many, panels are packed
+MAX_INLINE = 8 * 8 * 8  # terms: a smaller product is faster without blocks
+MAX_INLINE_VECTOR = 32  # the same for a matrix and a vector
+MAX_TRANSPOSED = 1 << 18  # elements of a matrix that is copied to be transposed once
+MIN_PANELS = 8  # panels (each has the columns of a block): with fewer, threads share their blocks
+PANEL_TERMS = 1 << 22  # terms in a panel: some 40 µs
+PANELS = 8  # panels of one pass over the rows, which stay in the cache
+MIN_STRIPS = 4  # strips of rows: from here on panels are packed
 LAUNCHED = 1 << 16  # terms of a product that deserves a launch of its own, on a GPU,
-NARROW = 8  # unless it has so few rows or columns that most of a tile would be empty
+MIN_SIDE = 8  # unless it has so few rows or columns that most of a tile would be empty
 
 
 class Side(NamedTuple):
@@ -53,8 +53,8 @@ class Side(NamedTuple):
     def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
         """A copy with its axes in this order."""
         x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
-        wide = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
-        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, wide)
+        converted = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
+        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, converted)
         return Side(copy, *(tuple(map(axes.index, part))
                             for part in (self.batch, self.free, self.contract)))
 
@@ -67,11 +67,11 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
                         contract[i]) for i, x in enumerate(operands))
     rows, columns = left.size(left.free), right.size(right.free)
     terms = rows * left.size(left.contract) * columns
-    if 1 in (rows, columns) and terms > INLINE_VECTOR:
+    if 1 in (rows, columns) and terms > MAX_INLINE_VECTOR:
         left, right = hoisted_transpose(b, left), hoisted_transpose(b, right)
-    elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= NARROW:
-        return at_once(b, out, left, right, params["precision"])
-    elif terms > INLINE and not b.on_gpu:
+    elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= MIN_SIDE:
+        return as_one_call(b, out, left, right, params["precision"])
+    elif terms > MAX_INLINE and not b.on_gpu:
         return by_blocks(b, out, left, right)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
     computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
@@ -81,7 +81,7 @@ def hoisted_transpose(b: Any, side: Side) -> Side:
     """The transposed matrix, hoisted out of loops that do not change it."""
     x = side.buffer
     if (side.batch or side.size(side.free) == 1 or len(x.shape) - 1 in side.free
-            or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
+            or x.size > MAX_TRANSPOSED or b.changes_in_loop(x)):
         return side
     axes = side.contract + side.free
     return b.before_loops(x, axes, lambda: side.copied(b, axes, x.dtype))
@@ -95,7 +95,7 @@ def computed(b: Any, f: Any, out: Any, *operands: Any) -> None:
 
 # ── All at once ──────────────────────────────────────────────────────────────────────────────
 
-def at_once(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
+def as_one_call(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
     """One call for a batch of matrices: of a library, or a launch, as its scheduler decides."""
     batch, k = left.size(left.batch), left.size(left.contract)
     (x, steps_of_x), (y, steps_of_y) = as_stack(b, left), as_stack(b, right)
@@ -118,9 +118,9 @@ def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
     """A byte array with the strides of a buffer's view, axes merged into this shape; None where
     they cannot be merged.
     """
-    laid: Any = np.empty(x.shape, np.int8).transpose(order)
+    strides: Any = np.empty(x.shape, np.int8).transpose(order)
     try:
-        return laid.reshape(shape, copy=False)
+        return strides.reshape(shape, copy=False)
     except ValueError:
         return None
 
@@ -137,7 +137,7 @@ class Matrices(NamedTuple):
 
     def at(self, b: Any, *index: Any) -> tuple:
         """The address of an element."""
-        places = map(b.mul, map(b.index, index), self.steps)
+        places = map(b.mul, index, self.steps)
         return self.buffer, (functools.reduce(b.add, places),)
 
 
@@ -146,33 +146,34 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side) -> None:
 
     Long sums are split into parts of the terms, in groups.
     """
-    wide, sides = summed_in(out.dtype), (left, right)
-    halves = fit_in_halves(wide, out.dtype, *(side.buffer.dtype for side in sides))
+    acc_dtype, sides = accumulator_dtype(out.dtype), (left, right)
+    halves = fit_in_halves(acc_dtype, out.dtype, *(side.buffer.dtype for side in sides))
     if halves:
-        left, right = (in_halves(b, side, wide) for side in sides)
+        left, right = (in_halves(b, side, acc_dtype) for side in sides)
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    most, groups = parts_of(k)
-    x = as_matrices(b, left, wide)
+    max_terms, groups = split_terms(k)
+    x = as_matrices(b, left, acc_dtype)
     y = as_matrices(b, hoisted_transpose(b, right), right.buffer.dtype)
     batch = left.sizes(left.batch)
-    sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
-    z = Matrices(sums, np.empty((groups, *batch, m, n), np.int8).strides)
+    direct = out.dtype == acc_dtype and groups == 1
+    partials = out if direct else b.temp((groups, *out.shape), acc_dtype)
+    z = Matrices(partials, np.empty((groups, *batch, m, n), np.int8).strides)
     with b.loop(math.prod(batch), vectorize="parallel") as place:
-        multiply(b, z, x, y, b.unravel(b.index(place), batch), (m, k, n), most, halves)
-    if sums is not out:
-        collected(b, sums, groups, out, lambda at: at)
+        multiply(b, z, x, y, b.unravel(place, batch), (m, k, n), max_terms, halves)
+    if not direct:
+        sum_partials(b, partials, groups, out, lambda at: at)
 
 
-def summed_in(dtype: np.dtype) -> np.dtype:
+def accumulator_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of accumulators; for integers only the bits of the result count."""
     narrow = dtype.kind in "biu" and dtype.itemsize < 4
     return np.dtype(np.int32) if narrow else computed_in(dtype)
 
 
-def fit_in_halves(wide: np.dtype, out: np.dtype, *operand_dtypes: np.dtype) -> bool:
+def fit_in_halves(acc_dtype: np.dtype, out: np.dtype, *operand_dtypes: np.dtype) -> bool:
     """Whether two terms fit into one number: bits beyond 16 are zero, or do not reach the result.
     """
-    return wide == np.int32 and all(x.kind in "biu" for x in operand_dtypes) and (
+    return acc_dtype == np.int32 and all(x.kind in "biu" for x in operand_dtypes) and (
         out.itemsize < 4 or all(x.itemsize == 1 or x == np.int16 for x in operand_dtypes))
 
 
@@ -181,9 +182,9 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
     x, inner, k = side.buffer, side.sizes(side.contract), side.size(side.contract)
     start, stop = len(side.batch), len(side.batch) + len(side.free)
     by_terms = len(x.shape) - 1 in side.free
-    at_pair = start if by_terms else stop
+    pair_axis = start if by_terms else stop
     sizes, half = side.sizes(side.batch + side.free), 4 * dtype.itemsize
-    copy = b.temp((*sizes[:at_pair], -(-k // 2), *sizes[at_pair:]), dtype, "halves")
+    copy = b.temp((*sizes[:pair_axis], -(-k // 2), *sizes[pair_axis:]), dtype, "halves")
 
     def term(at: Sequence[Any], place: Any) -> Any:
         axes = side.batch + side.free + side.contract
@@ -191,7 +192,7 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
         return b.convert(b.load(x, tuple(map(index.get, range(len(x.shape))))), dtype)
 
     with nest(b, copy.shape, "parallel") as at:
-        others, first = at[:at_pair] + at[at_pair + 1:], b.mul(b.index(at[at_pair]), 2)
+        others, first = at[:pair_axis] + at[pair_axis + 1:], b.mul(at[pair_axis], 2)
         lower, second = term(others, first), b.add(first, 1)
         upper = term(others, b.min(second, k - 1) if k % 2 else second)
         if k % 2:
@@ -199,19 +200,21 @@ def in_halves(b: Any, side: Side, dtype: np.dtype) -> Side:
         b.store(copy, at, b.or_(b.and_(lower, (1 << half) - 1), b.shl(upper, half)))
     b.freeze(copy)
     free = tuple(range(start + by_terms, stop + by_terms))
-    return Side(copy, tuple(range(start)), free, (at_pair,))
+    return Side(copy, tuple(range(start)), free, (pair_axis,))
 
 
-def parts_of(terms: int) -> tuple[int, int]:
+def split_terms(terms: int) -> tuple[int, int]:
     """The most terms in a part of a sum, and the number of groups of parts."""
     least = -(-terms // LONG)
-    most = next((terms // parts for parts in range(least, 2 * least) if terms % parts == 0), LONG)
-    return most, -(-terms // (most * CHAIN))
+    max_terms = next((terms // parts for parts in range(least, 2 * least)
+                      if terms % parts == 0), LONG)
+    return max_terms, -(-terms // (max_terms * CHAIN))
 
 
-def collected(b: Any, sums: Any, groups: int, out: Any, place: Callable[[Any], Any]) -> None:
+def sum_partials(b: Any, partials: Any, groups: int, out: Any, place: Callable[[Any], Any]) -> None:
     """Sum the groups of every element; `place` gives the position for an index of the result."""
-    total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *place(at))))
+    total = lambda at: b.accumulate(
+        "add", (groups,), lambda part: b.load(partials, (part, *place(at))))
     short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
     b.materialize(short, into=out)
 
@@ -228,8 +231,8 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
     return Matrices(x, view.strides)
 
 
-def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
-             sizes: tuple[int, int, int], most: int, halves: bool = False) -> None:
+def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, batch_index: Sequence[Any],
+             sizes: tuple[int, int, int], max_terms: int, halves: bool = False) -> None:
     """Store the product of the rows of x with those of y in z, block by block, for one batch
     element.
 
@@ -237,49 +240,49 @@ def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
     those before them, and skip the overlap.
     """
     m, k, n = sizes
-    dtype, parts, chains = z.buffer.dtype, -(-k // most), -(-k // (most * CHAIN))
+    dtype, parts, chains = z.buffer.dtype, -(-k // max_terms), -(-k // (max_terms * CHAIN))
     routine, height, width = block_routine(m, n, dtype, halves)
     strips, panels, width = -(-m // height), -(-n // width), min(n, width)
-    is_far = y.steps[-2] != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
-    whole = panels >= ENOUGH or m * k * width < SHARED
-    beside = min(panels // ENOUGH or 1 if whole and chains == 1 else panels, BESIDE)
-    beside = next(count for count in range(beside, 0, -1) if panels % count == 0)
+    packs = y.steps[-2] != 1 or (panels > 1 and strips >= MIN_STRIPS) or y.buffer.dtype != dtype
+    parallel = panels >= MIN_PANELS or m * k * width < PANEL_TERMS
+    pass_panels = min(panels // MIN_PANELS or 1 if parallel and chains == 1 else panels, PANELS)
+    pass_panels = next(count for count in range(pass_panels, 0, -1) if panels % count == 0)
 
-    def top(block: Any, size: int, of: int) -> tuple[Any, Any]:
+    def block_start(block: Any, size: int, of: int) -> tuple[Any, Any]:
         """The start of a block, and its overlap with the block before it."""
-        offset = b.mul(b.index(block), size)
+        offset = b.mul(block, size)
         start = b.min(offset, of - size) if of % size else offset
         return start, b.sub(offset, start)
 
     with (b.loop(chains, vectorize="parallel") as chain,
-          b.loop(panels // beside, vectorize="parallel" * whole) as group):
-        first, left = b.mul(b.index(chain), CHAIN), b.mul(b.index(group), beside)
+          b.loop(panels // pass_panels, vectorize="parallel" * parallel) as group):
+        first, left = b.mul(chain, CHAIN), b.mul(group, pass_panels)
         with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
-            t = b.mul(b.add(first, part), most)
-            terms = b.min(b.sub(k, t), most) if k % most else b.index(most)
-            if is_far:
-                near = b.temp((beside, most, width), dtype, "near")
-                with b.loop(beside) as panel, nest(b, (terms, width), "parallel") as (i, j):
-                    column = b.add(top(b.add(left, panel), width, n)[0], j)
-                    term = b.load(*y.at(b, *here, column, b.add(t, i)))
-                    b.store(near, (panel, i, j), b.convert(term, dtype))
-                b.freeze(near)
-            with b.loop(strips, vectorize="parallel") as strip, b.loop(beside) as panel:
-                row, above = top(strip, height, m)
-                column, before = top(b.add(left, panel), width, n)
-                terms_of_y = ((near, (b.mul(b.index(panel), most * width),)) if is_far
-                              else y.at(b, *here, column, t))
-                b.call(routine, Address(*x.at(b, *here, row, t)), *x.steps[-2:],
-                       Address(*terms_of_y), width if is_far else y.steps[-1], terms,
-                       Address(*z.at(b, chain, *here, row, column)), z.steps[-2], above, before,
-                       width, part)
+            t = b.mul(b.add(first, part), max_terms)
+            terms = b.min(b.sub(k, t), max_terms) if k % max_terms else b.index(max_terms)
+            if packs:
+                packed = b.temp((pass_panels, max_terms, width), dtype, "near")
+                with b.loop(pass_panels) as panel, nest(b, (terms, width), "parallel") as (i, j):
+                    column = b.add(block_start(b.add(left, panel), width, n)[0], j)
+                    term = b.load(*y.at(b, *batch_index, column, b.add(t, i)))
+                    b.store(packed, (panel, i, j), b.convert(term, dtype))
+                b.freeze(packed)
+            with b.loop(strips, vectorize="parallel") as strip, b.loop(pass_panels) as panel:
+                row, skipped_rows = block_start(strip, height, m)
+                column, skipped_columns = block_start(b.add(left, panel), width, n)
+                terms_of_y = ((packed, (b.mul(panel, max_terms * width),)) if packs
+                              else y.at(b, *batch_index, column, t))
+                b.call(routine, Address(*x.at(b, *batch_index, row, t)), *x.steps[-2:],
+                       Address(*terms_of_y), width if packs else y.steps[-1], terms,
+                       Address(*z.at(b, chain, *batch_index, row, column)), z.steps[-2],
+                       skipped_rows, skipped_columns, width, part)
 
 
 def block_routine(m: int, n: int, dtype: np.dtype, halves: bool) -> tuple[str, int, int]:
     """The microkernel of a block, with its rows and columns: as many as fit into registers."""
     count, size = cpu.vector_registers()
-    most = 2 * size // dtype.itemsize
-    width = min((most, most // 2, most // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
+    widest = 2 * size // dtype.itemsize
+    width = min((widest, widest // 2, widest // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
     height = min(count // 4, m)
     height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
     return f"block_{'halves_' * halves}{dtype.name}_{height}x{width}", height, width

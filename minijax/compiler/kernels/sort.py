@@ -15,8 +15,8 @@ from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bi
 from . import merge_sort
 from .merge_sort import is_before
 
-RADIX_FROM = 48  # elements in a row; below, clearing the counters costs more than comparing all
-BESIDE = 16      # elements whose maximum is taken at once, in search of candidates
+MIN_RADIX_ROW = 48  # elements in a row; below, clearing the counters costs more than comparing all
+CHUNK = 16  # elements that are compared with the threshold at once
 
 
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool, num_keys: int
@@ -39,13 +39,14 @@ def _sort_row(b: Any, outputs: list, operands: list, place: Callable, size: int,
     with b.loop(size, vectorize="parallel") as i:
         for half, x in zip(halves, operands, strict=True):
             b.store(half, (0, i), x(place(i)))
-    side = (_by_digits if size >= RADIX_FROM else _by_counting)(b, halves, halves[:num_keys], size)
+    algorithm = _radix_sort if size >= MIN_RADIX_ROW else _rank_sort
+    side = algorithm(b, halves, halves[:num_keys], size)
     with b.loop(size, vectorize="parallel") as i:
         for out, half in zip(outputs, halves, strict=True):
             b.store(out, place(i), b.load(half, (side, i)))
 
 
-def _by_digits(b: Any, halves: list, keys: list, size: int) -> int:
+def _radix_sort(b: Any, halves: list, keys: list, size: int) -> int:
     """Radix sort from the least significant digit of the last key; each pass is stable."""
     side = 0
     for key in reversed(keys):
@@ -85,7 +86,7 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
         b.store(counts, (d,), b.add(target, 1))
 
 
-def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
+def _rank_sort(b: Any, halves: list, keys: list, size: int) -> int:
     """Rank sort: the target of an element is the number of elements before it; stable."""
     words = [b.temp((size,), f"i{computed_in(key.dtype).itemsize}") for key in keys]
     with b.loop(size, vectorize="parallel") as i:
@@ -96,8 +97,8 @@ def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
         return [*(b.load(word, (i,)) for word in words), b.convert(i, np.int32)]
 
     with b.loop(size) as i:
-        own = row(b.index(i))
-        at = b.accumulate("add", (size,), lambda k: b.convert(is_before(b, row(k), own), np.int32))
+        this = row(i)
+        at = b.accumulate("add", (size,), lambda k: b.convert(is_before(b, row(k), this), np.int32))
         for half in halves:
             b.store(half, (1, b.convert(at, np.int64)), b.load(half, (0, i)))
     return 1
@@ -112,39 +113,39 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     if b.on_gpu:
         merge_sort.top_k(b, outputs, operands, k=k, axis=axis)
         return
-    [values, chosen], [x] = outputs, operands
+    [values, indices], [x] = outputs, operands
     size = x.shape[axis]
     if not values.size:
         return
-    step = min(max(k, BESIDE), size)
-    room, blocks = min(k + 2 * step, size), -(-size // step)
+    step = min(max(k, CHUNK), size)
+    capacity, blocks = min(k + 2 * step, size), -(-size // step)
     with nest(b, without(x.shape, (axis,)), "parallel") as row:
         place = lambda i: (*row[:axis], i, *row[axis:])
         key = lambda i: falling_bits(b, x(place(i)))
         word = key(0).dtype
-        worst = b.starting_value("min", word)
-        buffers = keys, places = [b.temp((room,), dtype) for dtype in (word, np.int32)]
-        with b.loop(room, vectorize="parallel") as i:
-            b.store(keys, (i,), worst)
+        sentinel = b.starting_value("min", word)
+        buffers = keys, places = [b.temp((capacity,), dtype) for dtype in (word, np.int32)]
+        with b.loop(capacity, vectorize="parallel") as i:
+            b.store(keys, (i,), sentinel)
             b.store(places, (i,), 0)
-        count, least = b.variable(0, np.int64), b.variable(worst)
+        count, threshold = b.variable(0, np.int64), b.variable(sentinel)
         with b.loop(blocks) as t:
-            start = b.mul(b.index(t), step)
+            start = b.mul(t, step)
             stop = b.min(b.add(start, step), size)
             first = b.min(start, size - step)
             best = b.accumulate("min", (step,), lambda i: key(b.add(first, i)))
-            with (b.when(b.or_(b.lt(best, b.read(least)), b.lt(b.read(count), k))),
+            with (b.when(b.or_(b.lt(best, b.read(threshold)), b.lt(b.read(count), k))),
                   b.loop(stop, start) as i):
-                free, own = b.read(count), key(i)
-                b.store(keys, (free,), own)
-                b.store(places, (free,), b.convert(i, np.int32))
-                kept = b.or_(b.lt(own, b.read(least)), b.lt(free, k))
-                b.assign(count, b.add(free, b.convert(kept, np.int64)))
+                slot, element = b.read(count), key(i)
+                b.store(keys, (slot,), element)
+                b.store(places, (slot,), b.convert(i, np.int32))
+                is_candidate = b.or_(b.lt(element, b.read(threshold)), b.lt(slot, k))
+                b.assign(count, b.add(slot, b.convert(is_candidate, np.int64)))
             with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
-                _sort_row(b, buffers, [*map(b.value, buffers)], lambda i: (i,), room, 1)
+                _sort_row(b, buffers, [*map(b.value, buffers)], lambda i: (i,), capacity, 1)
                 b.assign(count, k)
-                b.assign(least, b.load(keys, (k - 1,)))
+                b.assign(threshold, b.load(keys, (k - 1,)))
         with b.loop(k) as j:
             at = b.load(places, (j,))
-            b.store(chosen, place(j), at)
+            b.store(indices, place(j), at)
             b.store(values, place(j), x(place(b.convert(at, np.int64))))

@@ -13,16 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..arithmetic import Arithmetic
-from ..loops import (
-    INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle, Statement, Store,
-    While, bodies, defined, renamed, touched, walk,
-)
+from ..loops import (INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle,
+                     Statement, Store, While, accesses, bodies, defined, substituted, walk)
 from ..probe import cost_of
 
-CHEAP = 24  # simple operations that each iteration of a collapsed nest may repeat
-# A memory-bound loop has at most so many operations in an iteration, and at least so many
-# iterations: a thread takes several.
-THIN, PLENTY = 64, 1 << 18
+MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
+# A memory-bound loop has few operations an iteration and many iterations; a thread takes several.
+MAX_COST, MIN_MEMORY_BOUND = 64, 1 << 18
 TRIPS = 16  # assumed for a loop of unknown length
 
 
@@ -33,30 +30,28 @@ def collapse_nest(loop: For) -> For:
     if not (isinstance(last, For) and _is_parallel(loop)):
         return loop
     before, inner, b = loop.body[:-1], collapse_nest(last), Arithmetic()
-    if (not _is_parallel(inner) or cost_of(before) > CHEAP
+    if (not _is_parallel(inner) or cost_of(before) > MAX_REPEATED
             or not all(isinstance(each, Let | Load) for each in before)):
         return loop
-    loads = {x for each in before if isinstance(each, Load) for x in touched(each)}
-    stores = {x for each in walk(inner.body) if isinstance(each, Store) for x in touched(each)}
-    if not loads.isdisjoint(stores):
+    if not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), Store)):
         return loop
-    turn, m, n = Scalar("i", INT64), loop.turns or 0, inner.turns or 0
-    names = {loop.index: b.add(b.div(turn, n), loop.start),
-             inner.index: b.add(b.rem(turn, n), inner.start)}
-    body = renamed((*before, *inner.body), names)
-    both = "apart" if "apart" in (loop.vectorize, inner.vectorize) else "parallel"
+    index, m, n = Scalar("i", INT64), loop.trip_count or 0, inner.trip_count or 0
+    names = {loop.index: b.add(b.div(index, n), loop.start),
+             inner.index: b.add(b.rem(index, n), inner.start)}
+    body = substituted((*before, *inner.body), names)
+    vectorize = "apart" if "apart" in (loop.vectorize, inner.vectorize) else "parallel"
     note = "\n".join(filter(None, dict.fromkeys((loop.note, inner.note))))
-    return replace(loop, index=turn, start=b.index(0), stop=b.index(m * n),
-                   body=(*b.scopes[0].statements, *body), note=note, vectorize=both)
+    return replace(loop, index=index, start=b.index(0), stop=b.index(m * n),
+                   body=(*b.scopes[0].statements, *body), note=note, vectorize=vectorize)
 
 
 def _is_parallel(loop: For) -> bool:
-    return bool(loop.turns) and loop.vectorize in ("parallel", "apart")
+    return bool(loop.trip_count) and loop.vectorize in ("parallel", "apart")
 
 
 def is_memory_bound(loop: For) -> bool:
     """Whether a loop has many iterations, with a few loads and stores and little between them."""
-    return ((loop.turns or 0) >= PLENTY and cost_of(loop.body) <= THIN
+    return ((loop.trip_count or 0) >= MIN_MEMORY_BOUND and cost_of(loop.body) <= MAX_COST
             and all(isinstance(each, Let | Load | Store) for each in loop.body))
 
 
@@ -68,14 +63,13 @@ def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any
     copies = []
     for k, place in enumerate(places):
         new = {x: Scalar(x.name, x.dtype) for x in map(defined, body) if k and x is not None}
-        copies.append(renamed(body, new | {index: place}))
+        copies.append(substituted(body, new | {index: place}))
     return tuple(each for some in zip(*copies, strict=True) for each in some)
 
 
-def uncoalesced(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()
-                ) -> float:
+def uncoalesced(body: Sequence[Statement], index: Scalar, private: Iterable[Buffer] = ()) -> float:
     """How many accesses of a body are not adjacent at neighbouring values of an index."""
-    return _Strides(index, set(apart_from)).of(body, 1)
+    return _Strides(index, set(private)).of(body, 1)
 
 
 class _Strides:
@@ -83,9 +77,9 @@ class _Strides:
     unknown.
     """
 
-    def __init__(self, index: Scalar, apart_from: set[Buffer]) -> None:
+    def __init__(self, index: Scalar, private: set[Buffer]) -> None:
         self.strides: dict[Any, int | None] = {index: 1}
-        self.apart_from = apart_from
+        self.private = private
 
     def __getitem__(self, x: Any) -> int | None:
         return self.strides.get(x, 0)
@@ -99,7 +93,7 @@ class _Strides:
                     self.strides[target] = self.operation(op, args)
                 case Load(target, buffer, at) | Store(buffer, at, target):
                     distance = self.places(buffer, at)
-                    if buffer not in self.apart_from and distance not in (-1, 0, 1):
+                    if buffer not in self.private and distance not in (-1, 0, 1):
                         total += times
                     if isinstance(each, Load):
                         self.strides[target] = None if distance else 0
@@ -109,8 +103,8 @@ class _Strides:
                     self.strides[target] = self[variable]
                 case Shuffle(target):
                     self.strides[target] = None
-                case For(turns=turns):
-                    total += self.of(each.body, times * (TRIPS if turns is None else turns))
+                case For(trip_count=n):
+                    total += self.of(each.body, times * (TRIPS if n is None else n))
                 case While() | If():
                     many = TRIPS if isinstance(each, While) else 1
                     total += sum(self.of(inner, times * many) for inner in bodies(each))

@@ -1,6 +1,6 @@
 """Large matrix products by cuBLAS, which has kernels for each generation of processors.
 
-Stands on routines.py; the library is found and loaded when the first product is asked of it.
+Stands on routines.py; the first product locates and loads the library.
 Chapter 27. In JAX: XLA's thunks for cuBLAS.
 """
 
@@ -23,11 +23,11 @@ from ..routines import PRODUCT
 
 # The least size of a product for the library: for short floats only it uses tensor cores; for
 # others it has larger tiles than ours.
-LARGE, LARGE_IF_SHORT = 1 << 24, 1 << 18
+MIN_TERMS, MIN_SHORT_TERMS = 1 << 24, 1 << 18
 # As NVIDIA's headers number them: cudaDataType, cublasComputeType_t, cublasOperation_t.
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
-SINGLE, FEWER_DIGITS, DOUBLE = 68, 77, 70
-AS_IT_LIES, TURNED = 0, 1
+FP32, TF32, FP64 = 68, 77, 70
+NO_TRANSPOSE, TRANSPOSE = 0, 1
 ANY_ALGORITHM = -1
 # The files of its wheel, with its dependency first.
 FILES = (("bin", "cublasLt64_*.dll", "cublas64_*.dll") if sys.platform == "win32"
@@ -41,19 +41,19 @@ class NoCublas(RuntimeError):
 
 
 @cache
-def kinds(external: str) -> tuple[str, str, str, bool]:
+def dtypes_of(external: str) -> tuple[str, str, str, bool]:
     """The dtypes of x, y and z, and whether reduced precision will do."""
-    x, y, z, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
-    return x, y, z, fewer is not None
+    x, y, z, reduced = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
+    return x, y, z, reduced is not None
 
 
 def has(call: Call) -> bool:
     """Whether cuBLAS supports a product, and it is large enough."""
-    x, y, z, fewer = kinds(call.external)
-    is_short = fewer or x in ("float16", "bfloat16")
+    x, y, z, reduced = dtypes_of(call.external)
+    is_short = reduced or x in ("float16", "bfloat16")
     terms = math.prod(int(size.value) for size in call.args[-3:] if isinstance(size, Constant))
     return x == y and x in TYPES and z in (x, "float64" if x == "float64" else "float32") and (
-        terms >= (LARGE_IF_SHORT if is_short else LARGE))
+        terms >= (MIN_SHORT_TERMS if is_short else MIN_TERMS))
 
 
 # -- the library -----------------------------------------------------------------------------------
@@ -122,24 +122,25 @@ def routine(external: str, gpu: Any) -> Callable[..., None] | None:
 def _product(external: str, gpu: Any, x: int, *rest: Any) -> None:
     """cuBLAS is column-major: it computes the transposed product, with the sides swapped."""
     *steps_of_x, y, a, b, c, z, batch, m, n, k = map(int, rest)
-    kind_of_x, kind_of_y, kind_of_z, fewer = kinds(external)
+    kind_of_x, kind_of_y, kind_of_z, reduced = dtypes_of(external)
     is_double = kind_of_x == "float64"
     one, zero = map(ctypes.c_double if is_double else ctypes.c_float, (1, 0))
-    how = DOUBLE if is_double else FEWER_DIGITS if fewer else SINGLE
+    compute_type = FP64 if is_double else TF32 if reduced else FP32
 
     def factor(address: int, kind: str, steps: list[int], rows: int) -> tuple[bool, tuple]:
         matrix, row, term = steps
-        is_turned = term != 1  # rows are neighbours, not terms
-        beyond = max(term, rows) if is_turned else max(row, k)
-        return is_turned, (address, TYPES[kind], beyond, matrix)
-    turned_x, factor_x = factor(x, kind_of_x, steps_of_x, m)
-    turned_y, factor_y = factor(y, kind_of_y, [a, b, c], n)
+        is_transposed = term != 1  # rows are neighbours, not terms
+        leading = max(term, rows) if is_transposed else max(row, k)
+        return is_transposed, (address, TYPES[kind], leading, matrix)
+    transpose_x, factor_x = factor(x, kind_of_x, steps_of_x, m)
+    transpose_y, factor_y = factor(y, kind_of_y, [a, b, c], n)
     gemm = library().cublasGemmStridedBatchedEx
     gemm.argtypes = [ADDRESS, INT, INT, INT, INT, INT, ADDRESS, *FACTOR, *FACTOR, ADDRESS, *FACTOR,
                      INT, INT, INT]
     cublas, lock = handle(gpu)
     with lock:
         gpu.enter()
-        done(gemm(cublas, AS_IT_LIES if turned_y else TURNED, TURNED if turned_x else AS_IT_LIES,
+        done(gemm(cublas, NO_TRANSPOSE if transpose_y else TRANSPOSE,
+                  TRANSPOSE if transpose_x else NO_TRANSPOSE,
                   n, m, k, ctypes.addressof(one), *factor_y, *factor_x, ctypes.addressof(zero),
-                  z, TYPES[kind_of_z], n, m * n, batch, how, ANY_ALGORITHM), external)
+                  z, TYPES[kind_of_z], n, m * n, batch, compute_type, ANY_ALGORITHM), external)

@@ -1,6 +1,6 @@
 """NVIDIA's driver: memory, copies and launches on one GPU, in the order of one stream.
 
-Stands on ptx.py, and on NVIDIA's own bindings, loaded when a GPU is first asked for. Chapter 27.
+Stands on ptx.py, and on NVIDIA's own bindings, which the first use of a GPU loads. Chapter 27.
 In JAX: `xla/stream_executor/cuda`.
 """
 
@@ -135,7 +135,7 @@ class Gpu:
         """The address of new memory, from the driver's pool.
 
         Raises:
-          JaxRuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
+          JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
         self.enter()
         status, address = self.cuda.cuMemAllocAsync(max(nbytes, 1), self.stream)
@@ -200,8 +200,7 @@ class Gpu:
         return cublas.routine(external, self)
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
-        """
+        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
         launches = ptx.launches_of(kernel.body)
         names = [f"launch_{k}" for k in range(len(launches))]
         functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor), names)
@@ -228,8 +227,7 @@ class Gpu:
         module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
         return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
 
-    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple
-               ) -> None:
+    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple) -> None:
         """Launch a function with values, each converted to its ctypes type."""
         self.enter()
         done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,

@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (
-    OPS, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Launch, Let, Load, Operand,
-    Read, Shuffle, Statement, Store, While,
-)
+from ..loops import (OPS, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Launch, Let,
+                     Load, Operand, Read, Shuffle, Statement, Store, While)
 from ..memory import round_up
 from .thread_block import WARP
 
-ABREAST = 1 << 14  # threads, or those of one block
+MAX_THREADS = 1 << 14  # threads, or those of one block
 # Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
-UNKNOWN = 0xA5  # the contents of uninitialised memory
+POISON = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
 # Called for each load and store: the statement, the block, the threads, the elements' indices.
@@ -44,7 +42,7 @@ class Emulator:
         self.watch = watch
         self.random = np.random.default_rng(seed)
         self.starts: list[int] = []
-        self.areas: list[Area] = []
+        self.allocations: list[Allocation] = []
         self.next, self.held = FIRST, 0
 
     # -- memory --------------------------------------------------------------------------------
@@ -53,33 +51,34 @@ class Emulator:
         """The address of new memory."""
         address, self.next = self.next, self.next + round_up(nbytes + 1)
         self.starts.append(address)
-        self.areas.append(Area(nbytes))
+        self.allocations.append(Allocation(nbytes))
         self.held += nbytes
         return address
 
     def free(self, address: int, nbytes: int) -> None:
         """Give memory back."""
         place = self.starts.index(address)
-        del self.starts[place], self.areas[place]
+        del self.starts[place], self.allocations[place]
         self.held -= nbytes
 
-    def area(self, address: int) -> tuple[Area, int]:
+    def allocation(self, address: int) -> tuple[Allocation, int]:
         """The allocation with an address, and the offset in it."""
         place = bisect(self.starts, address) - 1
-        if place < 0 or address - self.starts[place] > len(self.areas[place].bytes):
+        if place < 0 or address - self.starts[place] > len(self.allocations[place].bytes):
             raise Refused(f"nothing is allocated at address {address}")
-        return self.areas[place], address - self.starts[place]
+        return self.allocations[place], address - self.starts[place]
 
     def store(self, address: int, x: np.ndarray) -> None:
         """Copy an array to the device."""
-        area, offset = self.area(address)
-        area.bytes[offset:offset + x.nbytes] = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
-        area.note_stored(offset, x.nbytes)
+        allocation, offset = self.allocation(address)
+        data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+        allocation.bytes[offset:offset + x.nbytes] = data
+        allocation.note_stored(offset, x.nbytes)
 
     def load(self, address: int, into: np.ndarray) -> None:
         """Copy from the device."""
-        area, offset = self.area(address)
-        into.reshape(-1).view(np.uint8)[...] = area.bytes[offset:offset + into.nbytes]
+        allocation, offset = self.allocation(address)
+        into.reshape(-1).view(np.uint8)[...] = allocation.bytes[offset:offset + into.nbytes]
 
     def copy(self, into: int, source: int, nbytes: int) -> None:
         """Copy on the device."""
@@ -101,35 +100,34 @@ class Emulator:
         return None
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel, given buffer addresses and host scalars.
-        """
+        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
         return self.launch
 
-    def launch(self, launch: Launch, places: Mapping[Buffer, int], names: Mapping[Any, Any]
+    def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping[Any, Any]
                ) -> None:
         """Run the blocks of a launch, in any order."""
         memory: dict[Buffer, Memory] = {}
 
         def memory_of(buffer: Buffer) -> Memory:
             if buffer not in memory:
-                area, offset = self.area(places[buffer])
-                memory[buffer] = area.memory(buffer, offset)
+                allocation, offset = self.allocation(indices[buffer])
+                memory[buffer] = allocation.memory(buffer, offset)
             return memory[buffer]
 
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
-            some = max(1, ABREAST // launch.threads)
+            some = max(1, MAX_THREADS // launch.threads)
             for first in range(0, launch.blocks, some):
                 Blocks(launch, blocks[first:first + some], names, memory_of, self.watch
                        ).run(launch.body)
 
 
-class Area:
+class Allocation:
     """One allocation: its bytes, and which of them are initialised."""
 
     def __init__(self, nbytes: int) -> None:
-        self.bytes, self.initialized = np.full(nbytes, UNKNOWN, np.uint8), np.zeros(nbytes, bool)
-        # Temps share memory in turn: the values of one are uninitialised for the next.
+        self.bytes, self.initialized = np.full(nbytes, POISON, np.uint8), np.zeros(nbytes, bool)
+        # Temps share memory, one after the other: each starts uninitialised.
         self.temps: dict[tuple[int, Buffer], np.ndarray] = {}
 
     def note_stored(self, offset: int, nbytes: int) -> None:
@@ -160,7 +158,7 @@ class Memory:
         self.stored: dict[str, np.ndarray] = {}
         self.loaded: dict[str, np.ndarray] = {}
 
-    def note(self, by: str, who: np.ndarray, when: np.ndarray, places: np.ndarray, stores: bool
+    def note(self, by: str, who: np.ndarray, when: np.ndarray, indices: np.ndarray, stores: bool
              ) -> np.ndarray:
         """Record loads or stores; returns which of them are races.
 
@@ -169,20 +167,20 @@ class Memory:
         for table in (self.stored, self.loaded):
             if by not in table:
                 table[by] = np.zeros(len(self.values), np.int64)
-        me, now = who + FIRST_WHO, when << WHO_BITS
+        own_entry, now = who + FIRST_WHO, when << WHO_BITS
 
         def others(row: np.ndarray) -> np.ndarray:
-            before = row[places]
+            before = row[indices]
             return (before >= now) & (before < now + (1 << WHO_BITS)) & (
-                before != now) & (before != now + me)
+                before != now) & (before != now + own_entry)
         race = others(self.stored[by])
         if stores:
             race |= others(self.loaded[by])
         row = (self.stored if stores else self.loaded)[by]
-        row[places] = now + np.where(others(row), SEVERAL, me)
+        row[indices] = now + np.where(others(row), SEVERAL, own_entry)
         # Of several at once only the last has been written down.
-        meanwhile = row[places] != now + me
-        row[places[meanwhile]] = now[meanwhile] + SEVERAL
+        meanwhile = row[indices] != now + own_entry
+        row[indices[meanwhile]] = now[meanwhile] + SEVERAL
         return race | meanwhile if stores else race
 
 
@@ -196,10 +194,10 @@ class Blocks:
                  memory_of: Callable[[Buffer], Memory], watch: Watch | None = None) -> None:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
         self.each, self.count = launch.threads, launch.threads * len(blocks)
-        self.places_of_threads = np.arange(self.count)
-        self.group = self.places_of_threads // self.each  # the block of each thread
+        self.thread_positions = np.arange(self.count)
+        self.group = self.thread_positions // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
-        self.thread = self.places_of_threads % self.each
+        self.thread = self.thread_positions % self.each
         self.who = self.block * self.each + self.thread
         self.barriers = np.zeros(self.count, np.int64)  # that a thread has passed
         self.here = np.ones(self.count, bool)
@@ -221,7 +219,7 @@ class Blocks:
 
     @contextmanager
     def only(self, some: np.ndarray) -> Iterator[bool]:
-        """Narrow the mask meanwhile; yields whether any thread is active."""
+        """Narrow the mask in the body; yields whether any thread is active."""
         before, self.here = self.here, self.here & some
         try:
             yield bool(self.here.any())
@@ -251,73 +249,72 @@ class Blocks:
 
     # -- memory --------------------------------------------------------------------------------
 
-    def places(self, statement: Load | Store) -> np.ndarray:
+    def indices(self, statement: Load | Store) -> np.ndarray:
         """The linear indices that the active threads access."""
         buffer, index = statement.buffer, statement.index
         if len(index) == 1:
-            places = self.value(index[0])[self.here]
-            inside = (places >= 0) & (places < buffer.size)
+            indices = self.value(index[0])[self.here]
+            inside = (indices >= 0) & (indices < buffer.size)
         else:
             at = [self.value(i)[self.here] for i in index]
             inside = np.all([(i >= 0) & (i < n) for i, n in zip(at, buffer.shape, strict=True)],
                             axis=0) if at else np.ones(self.here.sum(), bool)
-            places = sum((i * np.prod(buffer.shape[k + 1:], dtype=int)
-                          for k, i in enumerate(at)), np.zeros(self.here.sum(), int))
+            indices = sum((i * np.prod(buffer.shape[k + 1:], dtype=int)
+                           for k, i in enumerate(at)), np.zeros(self.here.sum(), int))
         self.refuse_if(~inside, statement, f"an index outside of {buffer.name}")
         if self.watch is not None:
-            self.tell(self.watch, statement, places)
-        return places
+            self.report(self.watch, statement, indices)
+        return indices
 
-    def tell(self, watch: Watch, statement: Statement, places: np.ndarray) -> None:
+    def report(self, watch: Watch, statement: Statement, indices: np.ndarray) -> None:
         """Report the accesses of each block to the watcher."""
         for k, block in enumerate(self.blocks):
             mine = self.group[self.here] == k
             if mine.any():
-                watch(statement, int(block), self.thread[self.here][mine], places[mine])
+                watch(statement, int(block), self.thread[self.here][mine], indices[mine])
 
     def shared_memory(self, buffer: Buffer) -> Memory:
         """A shared buffer, with a copy for each block."""
         if buffer not in self.shared:
             size = buffer.size * len(self.blocks)
-            self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype),
-                                         np.zeros(size, bool))
+            self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype), np.zeros(size, bool))
         return self.shared[buffer]
 
     def touch(self, statement: Load | Store, stores: bool) -> tuple[Memory, np.ndarray]:
-        buffer, places, here = statement.buffer, self.places(statement), self.here
+        buffer, indices, here = statement.buffer, self.indices(statement), self.here
         if buffer.role == "shared":
-            memory, places = self.shared_memory(buffer), places + self.group[here] * buffer.size
+            memory, indices = self.shared_memory(buffer), indices + self.group[here] * buffer.size
         else:
             memory = self.memory_of(buffer)
         if buffer.role in ("input", "constant") and not stores:  # as nothing ever stores there
-            return memory, places
-        race = memory.note("threads", self.who[here], self.barriers[here], places, stores)
+            return memory, indices
+        race = memory.note("threads", self.who[here], self.barriers[here], indices, stores)
         if buffer.role != "shared":
-            race |= memory.note("blocks", self.block[here], 0 * places, places, stores)
+            race |= memory.note("blocks", self.block[here], 0 * indices, indices, stores)
         self.refuse_if(race, statement, f"a race for {buffer.name}")
-        return memory, places
+        return memory, indices
 
     def run_load(self, load: Load) -> None:
         result = np.zeros(self.count, load.target.dtype)
         if load.buffer.role == "local":
             values, initialized = self.own(load.buffer)
-            at = self.places_of_threads[self.here], self.places(load)
+            at = self.thread_positions[self.here], self.indices(load)
             result[self.here], well = values[at], initialized[at]
         else:
-            memory, places = self.touch(load, False)
-            result[self.here], well = memory.values[places], memory.initialized[places]
+            memory, indices = self.touch(load, False)
+            result[self.here], well = memory.values[indices], memory.initialized[indices]
         self.refuse_if(~well, load, f"nothing has been stored in {load.buffer.name}")
         self.names[load.target] = result
 
     def run_store(self, store: Store) -> None:
         new = self.value(store.value)[self.here]
         if store.buffer.role == "local":
-            at = self.places_of_threads[self.here], self.places(store)
+            at = self.thread_positions[self.here], self.indices(store)
             for row, value in zip(self.own(store.buffer), (new, True), strict=True):
                 row[at] = value
             return
-        memory, places = self.touch(store, True)
-        memory.values[places], memory.initialized[places] = new, True
+        memory, indices = self.touch(store, True)
+        memory.values[indices], memory.initialized[indices] = new, True
 
     def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:
         """A local buffer: the elements of each thread, and which of them are initialised."""
@@ -367,5 +364,5 @@ class Blocks:
         named = (shuffle.mask >> np.arange(WARP) & 1).astype(bool)
         wrong = np.repeat((warps != named).any(axis=1), WARP)[self.here]
         self.refuse_if(wrong, shuffle, "the threads of a shuffle are not those of its mask")
-        across = self.places_of_threads ^ shuffle.across
-        self.names[shuffle.target] = self.value(shuffle.value)[across]
+        lane_mask = self.thread_positions ^ shuffle.lane_mask
+        self.names[shuffle.target] = self.value(shuffle.value)[lane_mask]

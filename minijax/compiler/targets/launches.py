@@ -13,11 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..function_splitting import split_body
-from ..loops import (
-    INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch, Let,
-    Load, Read, Scalar, Statement, Store, Variable, While, bodies, defined, renamed, touched, used,
-    walk, with_bodies,
-)
+from ..loops import (INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch,
+                     Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses, bodies,
+                     defined, substituted, used, walk, with_bodies)
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
@@ -28,11 +26,12 @@ from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
 WIDE = 1 << 16     # simple operations: a loop with more deserves a launch of its own
-TOGETHER = 4       # iterations of a thread in a memory-bound loop: more loads in flight
+UNROLLED = 4       # iterations of a thread in a memory-bound loop: more loads in flight
 LARGE = 16         # times WIDE: a loop with more is too much for one block
-MANY = 64          # iterations: a loop with fewer does not fill a GPU with a block for each
-FEW = 1024         # iterations: below, inner loops are taken too, if at most
-LEFT = 16          # the 16th part of the work is outside of them
+MIN_BLOCKS = 64    # iterations: a loop with fewer does not fill a GPU with a block for each
+# A loop of fewer iterations is distributed over its inner loops, if at most the 16th part of the
+# work is outside of them.
+MIN_ITERATIONS, OUTSIDE = 1024, 16
 ZERO = literal(0)
 
 
@@ -40,9 +39,9 @@ def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: a body of launches, library calls and host control flow."""
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
-    body = through_memory(tuple(schedule.on_the_host(body)), schedule)
-    every = {x for each in walk(body) for x in touched(each)}
-    temps = [x for x in (*kernel.temps, *schedule.temps) if x in every and x.role == "temp"]
+    body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
+    buffers = set(accesses(walk(body)))
+    temps = [x for x in (*kernel.temps, *schedule.temps) if x in buffers and x.role == "temp"]
     offsets, size = layout(temps, body)
     return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body)
 
@@ -53,15 +52,15 @@ class _Schedule(Writer):
     def on_the_host(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """The launches for a body, and the statements that the host runs itself."""
         body = [part for each in body for part in (
-            self.parts(collapse_nest(each)) if isinstance(each, For) else [each])]
+            self.distributed(collapse_nest(each)) if isinstance(each, For) else [each])]
         for runs_on_host, group in itertools.groupby(body, self.runs_on_host):
             if runs_on_host:
                 yield from (each if isinstance(each, Launch)
                             else with_bodies(each, self.on_the_host) for each in group)
                 continue
             for is_wide, part in itertools.groupby(group, self.is_wide):
-                some = tuple(part)
-                yield from map(self.grid, some) if is_wide else [self.block_of(some)]
+                loops = tuple(part)
+                yield from map(self.grid, loops) if is_wide else [self.single_block(loops)]
 
     def runs_on_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement: it calls a library, or contains too much for one
@@ -79,88 +78,93 @@ class _Schedule(Writer):
         """Whether a loop deserves a launch of its own: it does much, and has iterations for many
         blocks, or no large loop inside.
         """
-        if not (isinstance(statement, For) and statement.turns is not None
+        if not (isinstance(statement, For) and statement.trip_count is not None
                 and self.is_independent(statement) and cost_of((statement,)) >= least * WIDE):
             return False
-        return (collapse_nest(statement).turns or 0) >= MANY or not self.has_large(statement)
+        blocks = collapse_nest(statement).trip_count or 0
+        return blocks >= MIN_BLOCKS or not self.has_large(statement)
 
-    def parts(self, loop: Any) -> list[For]:
+    def distributed(self, loop: Any) -> list[For]:
         """Distribute a loop of few iterations, if its parts have more parallelism with their inner
         loops.
         """
-        parts, n = split_body(loop.body, 0), loop.turns or FEW
-        if (n >= FEW or len(parts) == 1 or not self.is_independent(loop)
+        parts, n = split_body(loop.body, 0), loop.trip_count or MIN_ITERATIONS
+        if (n >= MIN_ITERATIONS or len(parts) == 1 or not self.is_independent(loop)
                 or cost_of((loop,)) < WIDE or int(loop.stop.value) != n):
             return [loop]
-        own = self.private_temps(loop).difference(*(
+        private = self.private_temps(loop).difference(*(
             self.private_temps(each) for each in walk(loop.body) if isinstance(each, For)))
-        homes = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in self.in_order(own)}
+        copies = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in self.in_use_order(private)}
         loops = []
         for part in parts:
-            turn = Scalar(loop.index.name, INT64)
-            body = tuple(self.relocated(renamed(tuple(part), {loop.index: turn}), homes, turn))
-            loops.append(collapse_nest(replace(loop, index=turn, body=body)))
-        left = sum(cost_of(each.body) for each in loops if each.turns == n)
-        return [loop] if left > cost_of(loop.body) / LEFT else loops
+            index = Scalar(loop.index.name, INT64)
+            body = substituted(tuple(part), {loop.index: index})
+            body = tuple(self.privatized(body, copies, index))
+            loops.append(collapse_nest(replace(loop, index=index, body=body)))
+        outside = sum(cost_of(each.body) for each in loops if each.trip_count == n)
+        return [loop] if outside > cost_of(loop.body) / OUTSIDE else loops
 
     def grid(self, loop: Any) -> Launch:
         """A loop as a grid: an iteration for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
-        n, own = loop.turns, self.private_temps(loop)
+        n, private = loop.trip_count, self.private_temps(loop)
         inner = [collapse_nest(each) for each in loop.body if isinstance(each, For)]
-        long = [each for each in inner if (each.turns or 0) >= WARP
-                and (each.vectorize in REDUCTIONS or self.is_independent(each))]
+        inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
+                       and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
-            if sum(x.nbytes for x in own) > LOCAL or self.prefers_blocks(loop, long, own):
-                longest = max((each.turns or 0 for each in long), default=1)
+            if (sum(x.nbytes for x in private) > LOCAL
+                    or self.prefers_blocks(loop, inner_loops, private)):
+                longest = max((each.trip_count or 0 for each in inner_loops), default=1)
                 threads = min(-(-longest // WARP) * WARP, THREADS)
                 group = ThreadBlock(self, thread, threads)
-                own -= {x for each in walk(loop.body)  # these are private to threads
-                        if isinstance(each, For) and group.is_distributed(each)
-                        for x in self.private_temps(each)}
-                turn = renamed(loop.body, {loop.index: self.let("add", block, loop.start)})
-                group.run(tuple(self.relocated(turn, self.homes(own, n), block)))
+                private -= {x for each in walk(loop.body)  # these are private to threads
+                            if isinstance(each, For) and group.is_distributed(each)
+                            for x in self.private_temps(each)}
+                body_of_block = substituted(
+                    loop.body, {loop.index: self.let("add", block, loop.start)})
+                group.run(tuple(self.privatized(body_of_block, self.copies(private, n), block)))
                 return Launch(block, n, thread, threads, tuple(body))
-            homes, step = self.in_local_memory(own), TOGETHER if is_memory_bound(loop) else 1
+            copies, step = self.in_local_memory(private), UNROLLED if is_memory_bound(loop) else 1
             first = self.let("add", self.let("mul", block, step * THREADS), thread)
             starts = [self.let("add", first, self.let("add", loop.start, k * THREADS))
                       for k in range(step)]
-            loop = replace(loop, body=tuple(self.relocated(loop.body, homes, block)))
-            turns = interleaved(loop.body, loop.index, starts)
+            loop = replace(loop, body=tuple(self.privatized(loop.body, copies, block)))
+            iterations = interleaved(loop.body, loop.index, starts)
             if n % (step * THREADS):
-                is_whole = self.let("lt", starts[-1], loop.stop)
-                turns = (If(is_whole, turns, tuple(self.rest(loop, starts[:-1]))),)
-            return Launch(block, -(-n // (step * THREADS)), thread, THREADS, (*body, *turns))
+                is_full = self.let("lt", starts[-1], loop.stop)
+                iterations = (If(is_full, iterations, tuple(self.remainder(loop, starts[:-1]))),)
+            return Launch(block, -(-n // (step * THREADS)), thread, THREADS, (*body, *iterations))
 
-    def rest(self, loop: For, starts: Sequence[Any]) -> Iterator[Statement]:
+    def remainder(self, loop: For, starts: Sequence[Any]) -> Iterator[Statement]:
         """Guarded iterations at the end of a loop."""
         for index in starts:
             with self.inside() as steps:
-                is_there = self.let("lt", index, loop.stop)
+                in_range = self.let("lt", index, loop.stop)
             yield from steps
-            yield If(is_there, interleaved(loop.body, loop.index, [index]))
+            yield If(in_range, interleaved(loop.body, loop.index, [index]))
 
-    def prefers_blocks(self, loop: For, long: Sequence[For], own: set[Buffer]) -> bool:
+    def prefers_blocks(self, loop: For, inner_loops: Sequence[For], private: set[Buffer]) -> bool:
         """Whether accesses are better coalesced along the inner loops than along this one."""
-        return bool(long) and sum(uncoalesced(each.body, each.index, own) * (each.turns or 0)
-                                  for each in long) <= uncoalesced(loop.body, loop.index, own)
+        along_inner = sum(uncoalesced(each.body, each.index, private) * (each.trip_count or 0)
+                          for each in inner_loops)
+        return bool(inner_loops) and along_inner <= uncoalesced(loop.body, loop.index, private)
 
-    def homes(self, own: Iterable[Buffer], blocks: int) -> dict[Buffer, Buffer]:
+    def copies(self, private: Iterable[Buffer], blocks: int) -> dict[Buffer, Buffer]:
         """The home of each block's scratch: shared memory while there is room, else global memory.
         """
-        left, homes = SHARED, {}
-        for x in sorted(self.in_order(own), key=lambda x: x.nbytes):
+        left, copies = SHARED, {}
+        for x in sorted(self.in_use_order(private), key=lambda x: x.nbytes):
             left -= x.nbytes
-            homes[x] = replace(x, role="shared") if left >= 0 else self.temp(
+            copies[x] = replace(x, role="shared") if left >= 0 else self.temp(
                 (blocks, *x.shape), x.dtype, x.name)
-        return homes
+        return copies
 
-    def block_of(self, body: tuple[Statement, ...]) -> Launch:
+    def single_block(self, body: tuple[Statement, ...]) -> Launch:
         """A launch of one block."""
         thread = Scalar("thread", INT64)
-        turns = max((each.turns or 0 for each in walk(body) if isinstance(each, For)
-                     and each.vectorize), default=1)
-        threads = min(max(-(-turns // WARP), 1) * WARP, THREADS)
+        trip_count = max((each.trip_count or 0 for each in walk(body) if isinstance(each, For)
+                          and each.vectorize), default=1)
+        threads = min(max(-(-trip_count // WARP), 1) * WARP, THREADS)
         with self.inside() as inner:
             ThreadBlock(self, thread, threads).run(body)
         return Launch(Scalar("block", INT64), 1, thread, threads, tuple(inner))
@@ -169,72 +173,73 @@ class _Schedule(Writer):
 # -- from launch to launch -------------------------------------------------------------------------
 
 
-def through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
+def pass_through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
     """Pass values that one launch defines and another statement uses through memory."""
-    makers: dict[Any, Statement] = {}
-    users: dict[Any, set[Statement]] = {}
-    for place in _places(body):
-        for each in walk(place.body) if isinstance(place, Launch) else (place,):
-            makers[defined(each)] = place
+    definitions: dict[Any, Statement] = {}
+    uses: dict[Any, set[Statement]] = {}
+    for statement in _launches_and_host(body):
+        for each in walk(statement.body) if isinstance(statement, Launch) else (statement,):
+            definitions[defined(each)] = statement
             for x in used(each):
-                users.setdefault(x, set()).add(place)
-    rows = {x: writer.temp((1,), x.dtype, "handed") for x, place in makers.items()
-            if isinstance(place, Launch) and users.get(x, set()) - {place}}
-    return tuple(_with_loads(body, rows)) if rows else body
+                uses.setdefault(x, set()).add(statement)
+    slots = {x: writer.temp((1,), x.dtype, "handed") for x, statement in definitions.items()
+             if isinstance(statement, Launch) and uses.get(x, set()) - {statement}}
+    return tuple(_with_loads(body, slots)) if slots else body
 
 
-def _places(body: Sequence[Statement]) -> Iterator[Statement]:
+def _launches_and_host(body: Sequence[Statement]) -> Iterator[Statement]:
     """Launches and host statements, at any depth."""
     for statement in body:
         yield statement
         for inner in () if isinstance(statement, Launch) else bodies(statement):
-            yield from _places(inner)
+            yield from _launches_and_host(inner)
 
 
-def _with_loads(body: Sequence[Statement], rows: dict[Any, Buffer]) -> Iterator[Statement]:
-    for place in body:
-        if isinstance(place, Launch):
-            yield _with_transfers(place, rows)
+def _with_loads(body: Sequence[Statement], slots: dict[Any, Buffer]) -> Iterator[Statement]:
+    for statement in body:
+        if isinstance(statement, Launch):
+            yield _with_transfers(statement, slots)
             continue
-        scalars: list[Any] = [x for x in used(place) if x in rows]
+        scalars: list[Any] = [x for x in used(statement) if x in slots]
         names = {x: Scalar(x.name, x.dtype) for x in scalars}
-        loads = tuple(Load(new, rows[x], (ZERO,)) for x, new in names.items())
-        new = with_bodies(place, lambda inner: _with_loads(inner, rows))
+        loads = tuple(Load(new, slots[x], (ZERO,)) for x, new in names.items())
+        new = with_bodies(statement, lambda inner: _with_loads(inner, slots))
         if isinstance(new, While):  # its condition loads each time
-            yield replace(new, condition=(*new.condition, *loads), test=renamed(new.test, names))
+            test = substituted(new.test, names)
+            yield replace(new, condition=(*new.condition, *loads), test=test)
             continue
-        parts = {name: renamed(value, names) for name, value in vars(new).items()
-                 if name in ("start", "stop", "test", "ok", "args")}
-        yield from (*loads, replace(new, **parts) if names else new)
+        distributed = {name: substituted(value, names) for name, value in vars(new).items()
+                       if name in ("start", "stop", "test", "ok", "args")}
+        yield from (*loads, replace(new, **distributed) if names else new)
 
 
-def _with_transfers(launch: Launch, rows: dict[Any, Buffer]) -> Launch:
+def _with_transfers(launch: Launch, slots: dict[Any, Buffer]) -> Launch:
     """A launch that loads values of other launches, and stores its own."""
     every = list(walk(launch.body))
-    makes: list[Any] = [x for x in map(defined, launch.body) if x in rows]
-    takes: list[Any] = [x for x in dict.fromkeys(x for each in every for x in used(each))
-             if x in rows and x not in makes]
-    changes = [each.variable for each in every if isinstance(each, Assign)
-               and each.variable in takes]
+    live_out: list[Any] = [x for x in map(defined, launch.body) if x in slots]
+    live_in: list[Any] = [x for x in dict.fromkeys(x for each in every for x in used(each))
+                          if x in slots and x not in live_out]
+    assigned = [each.variable for each in every if isinstance(each, Assign)
+                and each.variable in live_in]
     names: dict[Any, Any] = {}
     first: list[Statement] = []
     last: list[Statement] = []
-    for x in takes:
+    for x in live_in:
         value = names[x] = Scalar(x.name, x.dtype)
-        first.append(Load(value, rows[x], (ZERO,)))
+        first.append(Load(value, slots[x], (ZERO,)))
         if isinstance(x, Variable):
             names[x] = Variable(x.name, x.dtype)
             first.append(Declare(names[x], value))
-    for x in dict.fromkeys((*makes, *changes)):
+    for x in dict.fromkeys((*live_out, *assigned)):
         value = names.get(x, x)
         if isinstance(x, Variable):
             value = Scalar(x.name, x.dtype)
             last.append(Read(value, names.get(x, x)))
-        last.append(Store(rows[x], (ZERO,), value))
+        last.append(Store(slots[x], (ZERO,), value))
     if last:
         is_first = Scalar("first", BOOL)
         reads = [each for each in last if isinstance(each, Read)]
         stores = tuple(each for each in last if isinstance(each, Store))
         last = [*reads, Let(is_first, "eq", (launch.thread, ZERO)), If(is_first, stores)]
     barrier = [Barrier()] if first and last else []
-    return replace(launch, body=(*first, *barrier, *renamed(launch.body, names), *last))
+    return replace(launch, body=(*first, *barrier, *substituted(launch.body, names), *last))

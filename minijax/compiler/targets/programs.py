@@ -75,34 +75,34 @@ class Program:
         kernel, device = self.kernel, self.device
         outputs = [Memory(device, x.nbytes) for x in kernel.outputs]
         workspace = Memory(device, kernel.workspace_size) if kernel.workspace_size else None
-        places = {buffer: memory.address for buffer, memory in zip(
+        addresses = {buffer: memory.address for buffer, memory in zip(
             (*kernel.inputs, *kernel.outputs, *kernel.constants),
             (*inputs, *outputs, *self.constants), strict=True)}
         if workspace is not None:
-            places |= {x: workspace.address + offset for x, offset in kernel.offsets.items()}
-        Run(self, places).body(kernel.body)
+            addresses |= {x: workspace.address + offset for x, offset in kernel.offsets.items()}
+        Run(self, addresses).body(kernel.body)
         return outputs
 
 
 class Run:
     """One run of a program: the addresses of its buffers, and the host's scalars."""
 
-    def __init__(self, program: Program, places: dict[Buffer, int]) -> None:
+    def __init__(self, program: Program, addresses: dict[Buffer, int]) -> None:
         self.device, self.launch = program.device, program.launch
-        self.places = places
-        self.names: dict[Any, Any] = {}
+        self.addresses = addresses
+        self.scalars: dict[Any, Any] = {}
 
     def body(self, statements: Sequence[Statement]) -> None:
         """Run the host's statements."""
         for statement in statements:
             match statement:
                 case Launch():
-                    self.launch(statement, self.places, self.names)
+                    self.launch(statement, self.addresses, self.scalars)
                 case Load(target, buffer, index):
-                    self.names[target] = self.array(buffer)[tuple(map(self.value, index))]
+                    self.scalars[target] = self.array(buffer)[tuple(map(self.value, index))]
                 case For(index, start, stop, inner):
                     for i in range(int(self.value(start)), int(self.value(stop))):
-                        self.names[index] = np.int64(i)
+                        self.scalars[index] = np.int64(i)
                         self.body(inner)
                 case While(condition, test, inner):
                     self.body(condition)
@@ -121,20 +121,20 @@ class Run:
 
     def value(self, x: Operand) -> Any:
         """A scalar that the host knows."""
-        return x.value if isinstance(x, Constant) else self.names[x]
+        return x.value if isinstance(x, Constant) else self.scalars[x]
 
     def array(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer."""
         data = np.empty(buffer.shape, buffer.dtype)
-        self.device.load(self.places[buffer], data)
+        self.device.load(self.addresses[buffer], data)
         return data
 
     def call(self, call: Call) -> None:
         """Run a call: on the device if it can, else on the host, on copies that are written back.
         """
-        own: Callable | None = self.device.routine(call.external)
-        if own is not None:
-            own(*map(self.passed, call.args))
+        routine: Callable | None = self.device.routine(call.external)
+        if routine is not None:
+            routine(*map(self.passed, call.args))
             return
         buffers = dict.fromkeys(x.buffer if isinstance(x, Address) else x for x in call.args
                                 if isinstance(x, Address | Buffer))
@@ -147,7 +147,7 @@ class Run:
         meaning(call.external)(*map(argument, call.args))
         for x, copy in copies.items():
             if x.role not in ("input", "constant"):
-                self.device.store(self.places[x], copy)
+                self.device.store(self.addresses[x], copy)
 
     def offset(self, x: Address) -> int:
         """The linear index of an address in its buffer."""
@@ -157,8 +157,8 @@ class Run:
     def passed(self, x: Any) -> Any:
         """The argument of a device routine: an address, or a number."""
         if isinstance(x, Address):
-            return self.places[x.buffer] + self.offset(x) * x.buffer.dtype.itemsize
-        return self.places[x] if isinstance(x, Buffer) else self.value(x)
+            return self.addresses[x.buffer] + self.offset(x) * x.buffer.dtype.itemsize
+        return self.addresses[x] if isinstance(x, Buffer) else self.value(x)
 
 
 def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0,

@@ -12,10 +12,9 @@ import functools
 from typing import Any
 
 from .. import cache, cpu
-from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type
-from ..loops import (
-    Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, defined, touched, used, walk,
-)
+from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
+from ..loops import (Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, accesses,
+                     defined, used, walk)
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -40,13 +39,12 @@ def parameters(kernel: Kernel, launch: Launch) -> tuple[list[Buffer], bool, list
     """The arguments of a launch: buffers, whether it takes the workspace, and scalars of the host.
     """
     every = list(walk(launch.body))
-    touched_buffers = dict.fromkeys(x for each in every for x in touched(each))
-    passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants)
-              if x in touched_buffers]
+    buffers = set(accesses(every))
+    passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants) if x in buffers]
     inside = {launch.block, launch.thread, *map(defined, every)}
     numbers = dict.fromkeys(x for each in every for x in used(each)
                             if isinstance(x, Scalar) and x not in inside)
-    return passed, any(x in touched_buffers for x in kernel.temps), list(numbers)
+    return passed, not buffers.isdisjoint(kernel.temps), list(numbers)
 
 
 class LaunchesText(ModuleText):
@@ -59,15 +57,15 @@ class LaunchesText(ModuleText):
     def launch(self, name: str, launch: Launch) -> str:
         """A launch as a function."""
         buffers, workspace, numbers = parameters(self.kernel, launch)
-        touched_buffers = dict.fromkeys(x for each in walk(launch.body) for x in touched(each))
-        inner = LaunchText(self, list(touched_buffers))
+        every = dict.fromkeys(accesses(walk(launch.body)))
+        inner = LaunchText(self, list(every))
         arguments: list[Any] = [*buffers, *numbers]
-        inner.names |= {x: f"%given.{k}" for k, x in enumerate(arguments)}
-        signature = [f"{_passed_as(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
+        inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}
+        signature = [f"{_type_of(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
                      for x in arguments]
         if workspace:
             signature.append("ptr noundef %workspace")
-        for x in touched_buffers:
+        for x in every:
             kind = f"[{max(x.size, 1)} x {_stored_type(x.dtype)}]"
             if x.role == "shared":
                 place = f"@shared.{len(self.functions)}"
@@ -108,7 +106,7 @@ class LaunchText(FunctionText):
     def print_shuffle(self, shuffle: Shuffle) -> None:
         mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)  # as LLVM reads an i32
         self.define(shuffle.target, f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, "
-                    f"{self.typed(shuffle.value)}, i32 {shuffle.across}, i32 {WARP - 1})")
+                    f"{self.typed(shuffle.value)}, i32 {shuffle.lane_mask}, i32 {WARP - 1})")
 
 
 @functools.cache
@@ -131,17 +129,7 @@ def compile_cached(text: str, processor: str) -> str:
 
 def compile(text: str, processor: str = "sm_80") -> str:
     """PTX for a processor, from the text of `assembly`."""
-    return cpu.undisturbed(lambda: _compiled(text, processor))
-
-
-def _compiled(text: str, processor: str) -> str:
-    binding, machine = cpu._llvm(), _machine(processor)
-    module = binding.parse_assembly(text)
-    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
-    module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = binding.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
-    passes.run(module, builder)
-    return machine.emit_assembly(module)
+    def work() -> str:
+        machine = _machine(processor)
+        return machine.emit_assembly(cpu.optimized(text, TRIPLE, machine, 3, vectorize=False))
+    return cpu.undisturbed(work)

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import extremum_identity
-
 from ..arithmetic import Arithmetic
+from ..builder import identity_element, reduce_pairwise
 from ..loops import (INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load,
-                     Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed,
-                     touched, walk, with_bodies)
+                     Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, accesses,
+                     private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest
 
@@ -40,7 +40,7 @@ class Writer:
     """Appends statements to the innermost open body, and allocates temps for the kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.uses = Counter(x for each in walk(kernel.body) for x in touched(each))
+        self.uses = Counter(accesses(walk(kernel.body)))
         self.temps: list[Buffer] = []
         self.out: list[Statement] = []
 
@@ -69,38 +69,33 @@ class Writer:
     # -- private temps -------------------------------------------------------------------------
 
     def is_independent(self, loop: For) -> bool:
-        """Whether the iterations are independent, given private copies of their scratch."""
+        """Whether the iterations are independent with private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
-        every = list(walk((loop,)))
-        loaded, stored = ({x for each in every if isinstance(each, kind) for x in touched(each)}
-                          for kind in (Load, Store))
+        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, Store))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
         return self.private_temps(loop) >= scratch
 
     def private_temps(self, loop: For) -> set[Buffer]:
         """The temps that only this loop uses, of which each iteration may have a copy."""
-        if loop.vectorize != "apart":
-            return set()
-        here = Counter(x for each in walk((loop,)) for x in touched(each))
-        return {x for x in here if here[x] == self.uses[x] and x.role == "temp"}
+        return set(private_temps(loop, self.uses))
 
-    def in_order(self, own: Iterable[Buffer]) -> list[Buffer]:
+    def in_use_order(self, private: Iterable[Buffer]) -> list[Buffer]:
         """Temps in the order of their first use, so that each process makes the same text."""
-        return [x for x in self.uses if x in own]
+        return [x for x in self.uses if x in private]
 
-    def in_local_memory(self, own: Iterable[Buffer]) -> dict[Buffer, Buffer]:
+    def in_local_memory(self, private: Iterable[Buffer]) -> dict[Buffer, Buffer]:
         """A copy of each temp in a thread's local memory."""
-        return {x: replace(x, role="local") for x in self.in_order(own)}
+        return {x: replace(x, role="local") for x in self.in_use_order(private)}
 
-    def relocated(self, body: Iterable[Statement], homes: dict[Buffer, Buffer], block: Scalar
+    def privatized(self, body: Iterable[Statement], copies: dict[Buffer, Buffer], block: Scalar
                   ) -> Iterator[Statement]:
         """A body with its scratch elsewhere; a new home with one more axis has a part for each
         block.
         """
         for statement in body:
-            if isinstance(statement, Load | Store) and statement.buffer in homes:
-                old, home, index = statement.buffer, homes[statement.buffer], statement.index
+            if isinstance(statement, Load | Store) and statement.buffer in copies:
+                old, home, index = statement.buffer, copies[statement.buffer], statement.index
                 if len(home.shape) > len(old.shape):
                     with self.inside() as steps:
                         index = (block, *index) if len(index) == len(old.shape) else (
@@ -108,7 +103,7 @@ class Writer:
                     yield from steps
                 yield replace(statement, buffer=home, index=index)
             else:
-                yield with_bodies(statement, lambda inner: self.relocated(inner, homes, block))
+                yield with_bodies(statement, lambda inner: self.privatized(inner, copies, block))
 
 
 class ThreadBlock:
@@ -132,7 +127,9 @@ class ThreadBlock:
             match statement:
                 case For() if self.is_distributed(statement):
                     self.barrier_before(statement)
-                    self.distribute(statement)
+                    temps = self.writer.in_local_memory(self.writer.private_temps(statement))
+                    private = self.writer.privatized(statement.body, temps, self.thread)
+                    self.block_stride_loop(statement, private)
                 case For() if operations := self.reductions(statement):
                     self.barrier_before(statement)
                     if statement.vectorize == "reduce":
@@ -143,13 +140,10 @@ class ThreadBlock:
                     self.control_flow(statement)
                 case Store():
                     self.barrier_before(statement)
-                    self.add(If(self.is_first(), (statement,)))
+                    self.add(If(self.let("eq", self.thread, 0), (statement,)))
                 case _:
                     self.barrier_before(statement)
                     self.add(statement)
-
-    def is_first(self) -> Operand:
-        return self.let("eq", self.thread, 0)
 
     # -- barriers ------------------------------------------------------------------------------
 
@@ -157,8 +151,8 @@ class ThreadBlock:
         """A barrier, if a statement depends on what another thread may have stored, or overwrites
         what one may still load.
         """
-        loads, stores = ({x for each in walk((statement,)) if isinstance(each, kind)
-                          for x in touched(each) if x.role != "local"} for kind in (Load, Store))
+        loads, stores = ({x for x in accesses(walk((statement,)), kind) if x.role != "local"}
+                         for kind in (Load, Store))
         if not (loads.isdisjoint(self.stored) and stores.isdisjoint(self.stored | self.loaded)):
             self.barrier()
         self.loaded |= loads
@@ -172,7 +166,7 @@ class ThreadBlock:
         """A loop or a branch, with barriers before, between and after its bodies."""
         stores = any(isinstance(each, Store) for each in walk((statement,)))
 
-        def again(body: Sequence[Statement]) -> tuple[Statement, ...]:
+        def synchronized(body: Sequence[Statement]) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
                 self.barrier_if_needed()  # for what the condition has touched
                 self.run(body)
@@ -181,7 +175,7 @@ class ThreadBlock:
             return tuple(inner)
 
         self.barrier_if_needed()
-        self.add(with_bodies(statement, again))
+        self.add(with_bodies(statement, synchronized))
 
     def barrier_if_needed(self) -> None:
         """A barrier, if any buffer has been touched since the last one."""
@@ -194,32 +188,27 @@ class ThreadBlock:
         """Whether threads take an iteration each: there are enough iterations, or these contain no
         long loops.
         """
-        inner = max((each.turns or 0 for each in walk(loop.body) if isinstance(each, For)),
+        inner = max((each.trip_count or 0 for each in walk(loop.body) if isinstance(each, For)),
                     default=0)
         fits = sum(x.nbytes for x in self.writer.private_temps(loop)) <= LOCAL
-        enough = (loop.turns or WARP) * 4 >= self.threads or inner < WARP
+        enough = (loop.trip_count or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
-
-    def distribute(self, loop: For) -> None:
-        """Distribute independent iterations over the threads."""
-        own = self.writer.in_local_memory(self.writer.private_temps(loop))
-        self.block_stride_loop(loop, self.writer.relocated(loop.body, own, self.thread))
 
     def block_stride_loop(self, loop: For, body: Iterable[Statement]) -> None:
         """A block-stride loop: each thread starts at its own number, with the number of threads as
         stride.
         """
-        n, step, turn = loop.turns, self.threads, Scalar("turn", INT64)
+        n, step, iteration_index = loop.trip_count, self.threads, Scalar("turn", INT64)
 
         def at(first: Operand) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
                 index = self.let("add", first, loop.start)
-                self.add(*renamed(tuple(body), {loop.index: index}))
+                self.add(*substituted(tuple(body), {loop.index: index}))
             return tuple(inner)
 
         if n is not None and n <= step:
-            alone = at(self.thread)
-            self.add(*alone if n == step else [If(self.let("lt", self.thread, n), alone)])
+            iteration = at(self.thread)
+            self.add(*iteration if n == step else [If(self.let("lt", self.thread, n), iteration)])
             return
         if n is not None and n % step == 0:
             stop = literal(n // step)
@@ -227,8 +216,8 @@ class ThreadBlock:
             size = self.let("add", self.let("sub", loop.stop, loop.start), step - 1)
             stop = self.let("div", self.let("sub", size, self.thread), step)
         with self.writer.inside() as inner:
-            self.add(*at(self.let("add", self.let("mul", turn, step), self.thread)))
-        self.add(For(turn, literal(0), stop, tuple(inner), loop.note))
+            self.add(*at(self.let("add", self.let("mul", iteration_index, step), self.thread)))
+        self.add(For(iteration_index, literal(0), stop, tuple(inner), loop.note))
 
     # -- sums, and their like ------------------------------------------------------------------
 
@@ -236,20 +225,19 @@ class ThreadBlock:
         """The operation that combines each variable of a reduction; empty if one is unknown, or the
         loop is too short.
         """
-        every = list(walk(loop.body))
-        made: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
-        read: dict[Any, Variable] = {each.target: each.variable for each in loop.body
-                                     if isinstance(each, Read)}
-        own = {each.variable for each in every if isinstance(each, Declare)}
-        loaded = {each.buffer for each in every if isinstance(each, Load)}
-        ops = {}
-        if loop.vectorize not in REDUCTIONS or (loop.turns or WARP) < WARP:
+        if loop.vectorize not in REDUCTIONS or (loop.trip_count or WARP) < WARP:
             return {}
+        every = list(walk(loop.body))
+        lets: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
+        reads = _reads(loop.body)
+        private = {each.variable for each in every if isinstance(each, Declare)}
+        loaded = set(accesses(every, Load))
+        ops = {}
         for each in every:
-            if isinstance(each, Assign) and each.variable not in own:
-                let = made.get(each.value)
+            if isinstance(each, Assign) and each.variable not in private:
+                let = lets.get(each.value)
                 if each not in loop.body or let is None or let.op not in ASSOCIATIVE or all(
-                        read.get(x) is not each.variable for x in let.args):
+                        reads.get(x) is not each.variable for x in let.args):
                     return {}
                 ops[each.variable] = let.op
             elif (isinstance(each, Store) and loop.vectorize == "reduce" and (
@@ -261,8 +249,8 @@ class ThreadBlock:
         """A reduction: each thread's part, then that of each warp, then that of the block."""
         parts: dict[Any, Any] = {v: Variable("part", v.dtype) for v in operations}
         for v, op in operations.items():
-            self.add(Declare(parts[v], literal(_identity(op, v.dtype), v.dtype)))
-        self.block_stride_loop(loop, renamed(loop.body, parts))
+            self.add(Declare(parts[v], literal(identity_element(op, v.dtype), v.dtype)))
+        self.block_stride_loop(loop, substituted(loop.body, parts))
         for v, op in operations.items():
             part, before = (Scalar(name, v.dtype) for name in ("part", "before"))
             self.add(Read(part, parts[v]))
@@ -273,29 +261,28 @@ class ThreadBlock:
     def scan_loop(self, loop: For, operations: dict[Variable, str]) -> None:
         """A scan: the block scans one chunk of iterations after the other."""
         last = max(k for k, each in enumerate(loop.body) if isinstance(each, Assign))
-        joins: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
+        combiners: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
             each.target is other.value for other in loop.body if isinstance(other, Assign))]
-        reads: dict[Any, Variable] = {each.target: each.variable for each in loop.body[:last]
-                                      if isinstance(each, Read)}
-        first = [each for each in loop.body[:last] if each not in joins
+        reads = _reads(loop.body[:last])
+        first = [each for each in loop.body[:last] if each not in combiners
                  and not isinstance(each, Read | Assign)]
         chunk, names = Scalar("turn", INT64), {}
         with self.writer.inside() as inner:
-            turn = self.let("add", self.let("mul", chunk, self.threads), self.thread)
-            index = self.let("add", turn, loop.start)
-            is_there = self.let("lt", index, loop.stop)
+            iteration_index = self.let("add", self.let("mul", chunk, self.threads), self.thread)
+            index = self.let("add", iteration_index, loop.start)
+            in_range = self.let("lt", index, loop.stop)
             place = {loop.index: self.let("min", index, self.let("sub", loop.stop, 1))}
-            self.add(*renamed(tuple(first), place))
-            for join in joins:
-                v, x = sorted(join.args, key=lambda x: x not in reads)
-                nothing = literal(_identity(join.op, x.dtype), x.dtype)
+            self.add(*substituted(tuple(first), place))
+            for combiner in combiners:
+                v, x = sorted(combiner.args, key=lambda x: x not in reads)
+                identity = literal(identity_element(combiner.op, x.dtype), x.dtype)
                 before = Scalar("before", x.dtype)
                 self.add(Read(before, reads[v]))
-                total, all_of_them = self.block_scan(
-                    join.op, self.let("select", is_there, renamed(x, place), nothing))
-                names[join.target] = self.let(join.op, before, total)
-                self.add(Assign(reads[v], self.let(join.op, before, all_of_them)))
-            self.add(If(is_there, renamed(loop.body[last + 1:], names | {loop.index: index})))
+                total, block_total = self.block_scan(
+                    combiner.op, self.let("select", in_range, substituted(x, place), identity))
+                names[combiner.target] = self.let(combiner.op, before, total)
+                self.add(Assign(reads[v], self.let(combiner.op, before, block_total)))
+            self.add(If(in_range, substituted(loop.body[last + 1:], names | {loop.index: index})))
             self.barrier()
         stop = self.let("add", self.let("sub", loop.stop, loop.start), self.threads - 1)
         self.add(For(chunk, literal(0), self.let("div", stop, self.threads), tuple(inner),
@@ -310,11 +297,11 @@ class ThreadBlock:
             x = let("select", is_behind, let(op, other, x), x)
             total = let(op, total, other)
         warps = self.warp_values(total)
-        warp, together = let("div", self.thread, WARP), warps[0]
+        warp, block_total = let("div", self.thread, WARP), warps[0]
         for k, each in enumerate(warps[1:], 1):
-            x = let("select", let("eq", warp, k), let(op, together, x), x)
-            together = let(op, together, each)
-        return x, together
+            x = let("select", let("eq", warp, k), let(op, block_total, x), x)
+            block_total = let(op, block_total, each)
+        return x, block_total
 
     def warp_reduce(self, op: str, x: Operand) -> Operand:
         """A butterfly reduction: each value is combined with that of its neighbour, of the next
@@ -324,34 +311,30 @@ class ThreadBlock:
             x = self.let(op, x, self.shuffle(x, 1 << bit))
         return x
 
-    def shuffle(self, x: Operand, across: int) -> Operand:
+    def shuffle(self, x: Operand, lane_mask: int) -> Operand:
         """The value of another thread in the warp, by words of 32 bits, which processors shuffle.
         """
         let, dtype, bits = self.let, x.dtype, 8 * x.dtype.itemsize
         if dtype == BOOL:
-            return let("ne", self.shuffle(let("convert", x, to=np.uint32), across), 0)
+            return let("ne", self.shuffle(let("convert", x, to=np.uint32), lane_mask), 0)
         if dtype.kind != "u":
             word = let("bitcast", x, to=np.dtype(f"uint{bits}"))
-            return let("bitcast", self.shuffle(word, across), to=dtype)
+            return let("bitcast", self.shuffle(word, lane_mask), to=dtype)
         if bits < 32:
-            word = self.shuffle(let("convert", x, to=np.uint32), across)
+            word = self.shuffle(let("convert", x, to=np.uint32), lane_mask)
             return let("convert", word, to=dtype)
         if bits > 32:
-            low, high = (self.shuffle(let("convert", part, to=np.uint32), across)
+            low, high = (self.shuffle(let("convert", part, to=np.uint32), lane_mask)
                          for part in (x, let("shr_logical", x, 32)))
             return let("or", let("convert", low, to=dtype),
                        let("shl", let("convert", high, to=dtype), 32))
         other = Scalar("other", dtype)
-        self.add(Shuffle(other, x, across, (1 << WARP) - 1))
+        self.add(Shuffle(other, x, lane_mask, (1 << WARP) - 1))
         return other
 
     def block_reduce(self, op: str, x: Operand) -> Operand:
         """Combine the results of the warps, in a fixed order."""
-        values = self.warp_values(x)
-        while len(values) > 1:
-            values = [self.let(op, *pair) if len(pair) > 1 else pair[0]
-                      for pair in (values[k:k + 2] for k in range(0, len(values), 2))]
-        return values[0]
+        return reduce_pairwise(partial(self.let, op), self.warp_values(x))
 
     def warp_values(self, x: Operand) -> list[Any]:
         """The value of the first thread of each warp, through shared memory."""
@@ -369,10 +352,6 @@ class ThreadBlock:
         return values
 
 
-def _identity(op: str, dtype: np.dtype) -> Any:
-    """The identity element of an operation."""
-    if op in ("min", "max"):
-        return extremum_identity(op, dtype)
-    if op == "and":
-        return True if dtype == BOOL else -1
-    return {"mul": 1}.get(op, 0)
+def _reads(body: Sequence[Statement]) -> dict[Any, Variable]:
+    """The variable that each scalar reads."""
+    return {each.target: each.variable for each in body if isinstance(each, Read)}

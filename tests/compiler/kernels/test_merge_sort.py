@@ -16,7 +16,7 @@ DRAW = np.random.default_rng(0)
 @pytest.fixture(autouse=True, params=[1 << 10, 1 << 16])
 def small_blocks(request, monkeypatch):
     monkeypatch.setattr(launches, "WIDE", request.param)
-    for name, value in (("MOST", 64), ("LEAST", 16), ("SHORT", 8)):
+    for name, value in (("MAX_TILE", 64), ("MIN_TILE", 16), ("MIN_TILED_ROW", 8)):
         monkeypatch.setattr(merge_sort, name, value)
 
 
@@ -79,4 +79,5 @@ def test_nothing_large_is_one_blocks(monkeypatch, f):
         assert isinstance(launch, Launch)
         assert launch.blocks > 1 or not any(
             isinstance(each, Store) for each in walk(launch.body)) or all(
-                (each.turns or 0) < 1 << 12 for each in walk(launch.body) if isinstance(each, For))
+                (each.trip_count or 0) < 1 << 12
+                for each in walk(launch.body) if isinstance(each, For))

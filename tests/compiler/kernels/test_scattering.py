@@ -43,8 +43,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_updates_come_to_their_places(monkeypatch, name, wide):
     monkeypatch.setattr(launches, "WIDE", wide)
-    monkeypatch.setattr(scattering, "STEP", 3 if wide < 1 << 16 else 32)
-    for each, value in (("MOST", 64), ("LEAST", 16), ("SHORT", 8)):
+    monkeypatch.setattr(scattering, "SEGMENT_STEP", 3 if wide < 1 << 16 else 32)
+    for each, value in (("MAX_TILE", 64), ("MIN_TILE", 16), ("MIN_TILED_ROW", 8)):
         monkeypatch.setattr(merge_sort, each, value)
     f, *args = PROGRAMS[name]
     [found], _ = run(f, *args)

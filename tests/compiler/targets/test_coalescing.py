@@ -79,7 +79,7 @@ def scheduled(f, *args):
 def test_nests_are_one_loop_with_a_thread_for_each_turn():
     x = np.empty((64, 128, 100), np.float32)
     [launch] = scheduled(lambda x, w: x * w[:, None] + w.sum(), x, x[0, :, 0])[-1:]
-    assert launch.blocks * launch.threads * launches.TOGETHER == x.size
+    assert launch.blocks * launch.threads * launches.UNROLLED == x.size
     assert not any(isinstance(each, For) for each in walk(launch.body))
 
 
@@ -102,7 +102,7 @@ def test_columns_are_joined_by_threads_side_by_side_and_few_launches():
 
 @pytest.mark.parametrize("size", [4096, 4099, 100])
 def test_threads_that_have_little_to_do_take_several_turns_a_block_apart(monkeypatch, size):
-    for name, value in (("WIDE", 64), ("PLENTY", 64)):
+    for name, value in (("WIDE", 64), ("MIN_MEMORY_BOUND", 64)):
         monkeypatch.setattr(launches if name == "WIDE" else coalescing, name, value)
     x = np.linspace(-2, 3, size, dtype=np.float32)
     ratio, [found] = sectors(lambda x, y: x * y + 1, x, x)

@@ -6,7 +6,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.compiler.loops import Barrier, For, Launch, Shuffle, Store, touched, walk
+from minijax.compiler.loops import Barrier, For, Launch, Shuffle, Store, accessed, walk
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import launches, ptx
 from minijax.compiler.targets.programs import emulate
@@ -73,7 +73,7 @@ def test_the_same_bits_in_whatever_order_blocks_run(f):
 def test_a_thread_takes_a_few_turns_and_a_block_a_row():
     wide = np.zeros((4000, 1024), np.float32)
     [chain] = launches.scheduled(kernel(lambda x: jnp.tanh(x) + 1, wide)).body
-    assert chain.blocks * chain.threads * launches.TOGETHER == wide.size and not any(
+    assert chain.blocks * chain.threads * launches.UNROLLED == wide.size and not any(
         isinstance(each, For | Barrier) for each in walk(chain.body))
     [rows] = launches.scheduled(kernel(lambda x: jax.nn.softmax(x, -1), wide)).body
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
@@ -114,7 +114,7 @@ def test_temps_of_one_launch_have_each_a_place_of_their_own():
     for f in PROGRAMS.values():
         _, made = run(f, X)
         for launch in ptx.launches_of(made.body):
-            temps = {x for each in walk(launch.body) for x in touched(each) if x in made.offsets}
+            temps = {x for each in walk(launch.body) for x in accessed(each) if x in made.offsets}
             ends = sorted((made.offsets[x], made.offsets[x] + x.nbytes) for x in temps)
             assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
 
