@@ -7,7 +7,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 from typing import TYPE_CHECKING
 
 from minijax import config, core, sharp_bits
-from minijax.util import jax_flags, lazily, tracebacks
+from minijax.util import jax_flags, lazily, operators, tracebacks
 
 if TYPE_CHECKING:
     from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
@@ -65,7 +65,7 @@ __all__ = lazily.attach(globals(), tracebacks.exported)
 
 # ── Hooks: what the rings further in have from the outer ones, loaded at the first use ────────
 
-core.Operators.load = lazily.later("minijax.numpy.operators")
+operators.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
 config.before_on((config.platforms, config.platform_name, config.default_device),
@@ -74,4 +74,4 @@ config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch"
 lazily.attach(vars(core))
 lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
                                    "parse_flags_with_absl": "minijax.util.command_line"})
-del TYPE_CHECKING, jax_flags, lazily, sharp_bits, tracebacks
+del TYPE_CHECKING, jax_flags, lazily, operators, sharp_bits, tracebacks

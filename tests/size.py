@@ -1,10 +1,13 @@
 """How much there is to read: lines of code of the package, without docstrings, comments, blanks.
 
-`python -m tests.size` prints the table; `--write` also writes it into CONTRIBUTING.md.
+`python -m tests.size` prints a table of the folders, and one of what an import loads; `--write`
+also writes them into CONTRIBUTING.md.
 """
 
 import ast
 import io
+import json
+import subprocess
 import sys
 import tokenize
 from collections import Counter
@@ -14,6 +17,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "minijax"
 GROUND = ("errors", "config", "util", "tree_util", "tree", "dtypes")
 CORE = "core/ and the ground under it"
+# What an import loads without `minijax/__init__.py`, which sets the hooks: lines of code, at most.
+CLOSURES = {"minijax.core": 2_500, "minijax.transforms.gradients": 3_500,
+            "minijax.transforms.jit": 4_500}
+MOST_OF_THE_CORE = 1_300  # lines of code of its own folder
 MARKS = "<!-- lines of code: python -m tests.size --write -->", "<!-- end of the lines -->"
 
 
@@ -49,8 +56,40 @@ def counted() -> Counter[str]:
     return lines
 
 
+def folder(name: str) -> int:
+    """The lines of code of one folder of the package."""
+    return sum(code_lines(path.read_text()) for path in (PACKAGE / name).rglob("*.py"))
+
+
+LOADED = """
+import importlib, json, sys, types
+package = types.ModuleType("minijax")
+package.__path__ = [sys.argv[1]]
+sys.modules["minijax"] = package
+importlib.import_module(sys.argv[2])
+print(json.dumps([module.__file__ for name, module in sys.modules.items()
+                  if name.startswith("minijax.")]))
+"""
+
+
+def closure(module: str) -> tuple[int, int]:
+    """How many modules the import of one loads, and their lines of code."""
+    run = subprocess.run([sys.executable, "-c", LOADED, str(PACKAGE), module],
+                         capture_output=True, text=True, check=True)
+    files = json.loads(run.stdout)
+    return len(files), sum(code_lines(Path(file).read_text()) for file in files)
+
+
+def closures() -> str:
+    """What imports load, as a table in Markdown."""
+    rows = ((module, *closure(module), most) for module, most in CLOSURES.items())
+    return "\n".join(["| import | modules | lines of code | at most |", "|---|---:|---:|---:|",
+                      *(f"| `{module}` | {count} | {lines:,} | {most:,} |"
+                        for module, count, lines, most in rows)])
+
+
 def table() -> str:
-    """The table as Markdown: the core first, the rest by size, then the sum."""
+    """The folders as Markdown: the core first, the rest by size, then the sum."""
     lines = counted()
     rows = [(CORE, lines.pop(CORE)), *lines.most_common()]
     house = sum(n for part, n in rows if part != "notebook/")
@@ -63,11 +102,11 @@ def written(text: str) -> str:
     """CONTRIBUTING.md with the table of today."""
     before, _, rest = text.partition(MARKS[0])
     after = rest.partition(MARKS[1])[2]
-    return f"{before}{MARKS[0]}\n\n{table()}\n\n{MARKS[1]}{after}"
+    return f"{before}{MARKS[0]}\n\n{table()}\n\n{closures()}\n\n{MARKS[1]}{after}"
 
 
 if __name__ == "__main__":
-    print(table())
+    print(f"{table()}\n\n{closures()}")
     if "--write" in sys.argv:
         path = ROOT / "CONTRIBUTING.md"
         path.write_text(written(path.read_text()))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from minijax.core.types import (Effect, Effects, NamedAxisEffect, Params, Program, ShapedArray,
                                 Undefined, Zero, dtype_name, has_key_dtype, no_effects,
                                 physical_aval, programs_in)
-from minijax.core.array import (AbstractArray, Array, ArrayImpl, Operators, Typed, alias,
-                                array_from_buffer, deleted, donate, is_donated)
+from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,
+                                deleted, donate, is_donated)
 from minijax.core.trace import (Axis, EvalTrace, Level, NotCarriedError, RuleTrace, Trace, Tracer,
                                 as_method, base_trace, check_not_leaked, concrete_or_error,
                                 current_source, current_trace, is_concrete, is_ref, leak_message,

@@ -7,49 +7,13 @@ In JAX: `jax/_src/array.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from minijax import errors
 from minijax.core.types import ShapedArray, physical_aval
-
-
-class Operators:
-    """Operators and methods of arrays, which `minijax.numpy` defines; the first use loads them.
-
-    `load` is the hook: it puts them on `Array`.  By default there are none.
-    """
-
-    __slots__ = ()
-    load: ClassVar[Callable[[], Any]] = staticmethod(lambda: None)
-
-    def __getattr__(self, name: str) -> Any:
-        Operators.load()
-        return object.__getattribute__(self, name)
-
-
-def _loading(name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any) -> Any:
-        Operators.load()
-        loaded = getattr(type(self), name)
-        if loaded is method:
-            raise TypeError(f"no operators are loaded, so arrays have no {name}")
-        return loaded(self, *args)
-    return method
-
-
-# To a type checker an array may have any operator and method.
-Methods: Any = Any if TYPE_CHECKING else Operators
-
-BINARY = ("add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor").split()
-SPECIAL = [*BINARY, *(f"r{name}" for name in BINARY), *(
-    "abs array array_namespace bool buffer complex contains copy deepcopy dlpack dlpack_device eq "
-    "float format ge getitem gt index int invert iter le lt ne neg pos reduce reversed round "
-    "setitem").split()]
-for _name in SPECIAL:  # Python looks for these on the class
-    setattr(Operators, f"__{_name}__", _loading(f"__{_name}__"))
+from minijax.util.operators import Methods, loading
 
 
 class Typed:
@@ -97,7 +61,7 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
     _committed = False  # whether it was put on its device by name
-    __repr__, __str__ = _loading("__repr__"), _loading("__str__")
+    __repr__, __str__ = loading("__repr__"), loading("__str__")
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.flags.writeable = False

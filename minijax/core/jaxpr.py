@@ -5,7 +5,6 @@ Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
-import contextvars
 import dataclasses
 import functools
 import operator
@@ -16,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from minijax.util import caches, context
+from minijax.util.inner_first import inner_first
 from minijax import config, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
@@ -143,7 +143,10 @@ class ClosedJaxpr(core.Program):
         found = memo.get(key, memo)
         if found is not memo:
             return found
-        return inner_first(self, lambda: memo.setdefault(key, make()))
+        return inner_first(lambda: memo.setdefault(key, make()), self._count_inner)
+
+    def _count_inner(self) -> int:
+        return sum(len([*subjaxprs(eqn.params)]) for eqn in self.eqns)
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
@@ -160,67 +163,6 @@ def cached_on_jaxpr(make: F) -> F:
         return closed.derived((make, *named, *key),
                               functools.partial(make, closed, *given, **named))
     return cast(F, kept)
-
-
-# ── Programs inside each other ───────────────────────────────────────────────────────────────
-
-NESTED = 6  # so many derivations run inside each other on the stack
-PER_PROGRAM = 16  # one begins again so often for each program inside: rules ask for several things
-
-
-class Derivation(BaseException):
-    """Something that is computed from a program; raised by one that is to be made first."""
-
-    begun = 0
-
-    def __init__(self, closed: ClosedJaxpr, make: Callable[[], Any]):
-        self.closed, self.make = closed, make
-
-    def may_begin_again(self) -> bool:
-        """Whether what it asks for can be made before; if it is kept, it is not asked for again."""
-        self.begun += 1
-        return self.begun <= PER_PROGRAM * sum(
-            len([*subjaxprs(eqn.params)]) for eqn in self.closed.eqns)
-
-
-class Waiting(list[Derivation]):
-    """Derivations each of which is made before the one in front of it."""
-
-    def __init__(self, first: Derivation, depth: int):
-        super().__init__([first])
-        self.depth = depth
-
-
-_waiting: contextvars.ContextVar[Waiting | None] = contextvars.ContextVar(
-    "minijax_waiting", default=None)
-
-
-def inner_first(closed: ClosedJaxpr, make: Callable[[], Any]) -> Any:
-    """What `make` computes from a program, and keeps.
-
-    It asks for the same of the programs inside.  Where they nest deeper than Python's stack allows,
-    the innermost is done first: what is asked for is raised, made in the loop below, and who asked
-    begins again, and has it.
-    """
-    outer = _waiting.get()
-    depth = outer.depth + 1 if outer else 1
-    if outer and depth > NESTED and outer[-1].may_begin_again():
-        # under the trace and the flags of who asks for it
-        raise Derivation(closed, functools.partial(contextvars.copy_context().run, make))
-    waiting = Waiting(Derivation(closed, make), depth)
-    try:
-        _waiting.set(waiting)
-        while True:
-            try:
-                result = waiting[-1].make()
-            except Derivation as inner:
-                waiting.append(inner.with_traceback(None))
-                continue
-            waiting.pop()
-            if not waiting:
-                return result
-    finally:
-        _waiting.set(outer)
 
 
 def partition_list(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:

@@ -1,0 +1,70 @@
+"""What is derived of nested programs is derived of the innermost first, on a stack of its own.
+
+So programs may nest deeper than Python's stack allows.  Stands on nothing.  Chapter 06, *Programs
+as data*.  JAX has no counterpart.
+"""
+
+import contextvars
+import functools
+from collections.abc import Callable
+from typing import Any
+
+NESTED = 6  # so many derivations run inside each other on Python's stack
+PER_PROGRAM = 16  # how often one begins again for each program inside: rules derive several things
+
+
+class Derivation(BaseException):
+    """Something that is computed from a program; raised by one that is to be made first."""
+
+    begun = 0
+
+    def __init__(self, make: Callable[[], Any], count_inner: Callable[[], int]):
+        self.make, self.count_inner = make, count_inner
+
+    def may_begin_again(self) -> bool:
+        """Whether what it derives can be made before; what is kept is not derived again."""
+        self.begun += 1
+        return self.begun <= PER_PROGRAM * self.count_inner()
+
+
+class Waiting(list[Derivation]):
+    """Derivations each of which is made before the one in front of it."""
+
+    def __init__(self, first: Derivation, depth: int):
+        super().__init__([first])
+        self.depth = depth
+
+
+_waiting: contextvars.ContextVar[Waiting | None] = contextvars.ContextVar(
+    "minijax_waiting", default=None)
+
+
+def inner_first(make: Callable[[], Any], count_inner: Callable[[], int]) -> Any:
+    """What `make` derives from a program, and keeps.
+
+    It derives the same of the programs inside. Where they nest deeply, the innermost is done
+    first: a derivation is raised, made in the loop below, and the outer one begins again.
+
+    Args:
+      make: computes and keeps the result.
+      count_inner: how many programs are inside.
+    """
+    outer = _waiting.get()
+    depth = outer.depth + 1 if outer else 1
+    if outer and depth > NESTED and outer[-1].may_begin_again():
+        # under the trace and the flags of the outer one
+        raise Derivation(functools.partial(contextvars.copy_context().run, make), count_inner)
+    waiting = Waiting(Derivation(make, count_inner), depth)
+    try:
+        _waiting.set(waiting)
+        while True:
+            try:
+                result = waiting[-1].make()
+            except Derivation as inner:
+                waiting.append(inner.with_traceback(None))
+                continue
+            waiting.pop()
+            if not waiting:
+                return result
+    finally:
+        _waiting.set(outer)
