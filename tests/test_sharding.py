@@ -197,11 +197,11 @@ def results(jax, jnp):
 
 @pytest.fixture(scope="module")
 def eight_devices():
-    before, looks = config.num_cpu_devices.value, vars(core.Primitive)["elsewhere"]
+    before, looks = config.num_cpu_devices.value, vars(core.Primitive)["eager_dispatch"]
     config.update("num_cpu_devices", 8)
     yield
     config.update("num_cpu_devices", before)
-    core.Primitive.elsewhere = looks
+    core.Primitive.eager_dispatch = looks
     compiled.sharding_propagation = None
 
 

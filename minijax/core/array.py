@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import errors
 from minijax.core.types import ShapedArray, physical_aval
-from minijax.util.operators import Methods, loading
+from minijax.util.operators import Methods
 
 
 class Typed:
@@ -61,7 +61,6 @@ class ArrayImpl(Array):
     _buffer: np.ndarray
     is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
     _committed = False  # whether it was put on its device by name
-    __repr__, __str__ = loading("__repr__"), loading("__str__")
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.flags.writeable = False

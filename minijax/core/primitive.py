@@ -164,11 +164,12 @@ class Primitive:
         return tuple(rule(*avals, **params))
 
     # Evaluates where the arguments lie, once a device other than the CPU has been asked for.
-    elsewhere: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
+    eager_dispatch: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         """Run the meaning on the numbers."""
-        if self.elsewhere is not None and (outs := self.elsewhere(self, args, params)) is not None:
+        dispatch = self.eager_dispatch
+        if dispatch is not None and (outs := dispatch(self, args, params)) is not None:
             return outs
         run, avals, inputs = self.rule("impl"), [x.aval for x in args], [x._buffer for x in args]
         if self.abstract_eval is None:  # a new primitive: what it gives shows its own type

@@ -58,7 +58,7 @@ def begin(value: object = None) -> None:
 def begin_looking(value: object = None) -> None:
     """The same for where arrays are spread."""
     sharding_propagation.begin()
-    core.Primitive.elsewhere = staticmethod(evaluated)
+    core.Primitive.eager_dispatch = staticmethod(evaluated)
 
 
 def named(device: Any) -> devices.Device | None:

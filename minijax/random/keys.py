@@ -119,7 +119,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(
             TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}"),
-            "A number is no key yet: make one of it with jax.random.key(0).")
+            "To make a key from a seed, call jax.random.key(0).")
     if words.ndim < 1:
         raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
     if tuple(words.shape[-1:]) != impl.shape:

@@ -29,8 +29,8 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
 
     That is the same to the last bit, for LLVM joins no two roundings to one.
     """
-    if primitive.elsewhere is not None and (
-            outs := primitive.elsewhere(primitive, args, params)) is not None:
+    if primitive.eager_dispatch is not None and (
+            outs := primitive.eager_dispatch(primitive, args, params)) is not None:
         return outs
     [aval] = primitive.type_of([x.aval for x in args], params)
     n = next((n for n in _LENGTHS if aval.size <= _TURNS * n), _LENGTHS[-1])

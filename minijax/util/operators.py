@@ -27,9 +27,7 @@ def loading(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
         Operators.load()
         loaded = getattr(type(self), name)
-        if loaded is method:
-            raise TypeError(f"no operators are loaded, so arrays have no {name}")
-        return loaded(self, *args)
+        return (getattr(object, name) if loaded is method else loaded)(self, *args)
     return method
 
 
@@ -39,7 +37,7 @@ Methods: Any = Any if TYPE_CHECKING else Operators
 BINARY = ("add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor").split()
 SPECIAL = [*BINARY, *(f"r{name}" for name in BINARY), *(
     "abs array array_namespace bool buffer complex contains copy deepcopy dlpack dlpack_device eq "
-    "float format ge getitem gt index int invert iter le lt ne neg pos reduce reversed round "
-    "setitem").split()]
+    "float format ge getitem gt index int invert iter le lt ne neg pos reduce repr reversed "
+    "round setitem str").split()]
 for _name in SPECIAL:  # Python looks for these on the class
     setattr(Operators, f"__{_name}__", loading(f"__{_name}__"))
