@@ -387,6 +387,7 @@ def test_tests_mirror_the_package():
         "jax_docstrings",
         "kinds_of_arguments",
         "laws",
+        "tiny",
         "nesting",
         "on_device",
         "precision",

@@ -376,6 +376,19 @@ def compiled_complex_numbers_are_the_meaning(p, cases):
     compiled_is_the_meaning(p, [c for c in found if is_tame(c)])
 
 
+def narrow_floats_are_rounded_once(p, cases):
+    """At every float16: a formula that rounds after each of its steps is wrong at a tenth."""
+    if any(len(c.args) != 1 or c.example.params for c in cases) or not any(
+            numbers(c.args[0]).dtype == np.float16 for c in cases):
+        return
+    every = np.arange(2 ** 16, dtype=np.uint16).view(np.float16)
+    x = every[np.isfinite(every)]
+    with np.errstate(all="ignore"):
+        [meaning], [compiled] = p.impl(x), [minijax.jit(p.bind)(x)]
+    differ = ~((np.asarray(compiled) == meaning) | np.isnan(meaning))
+    assert np.mean(differ) < 0.005, f"{np.mean(differ):.1%} of all float16 differ"
+
+
 def the_text_as_python_is_the_meaning(p, cases):
     from minijax.compiler.lowered import Lowered
     from tests.running_text import run_text
@@ -638,7 +651,8 @@ def transpose_of_transpose_is_the_operation(p, cases):
 
 
 LAWS = [
-    every_slot_is_filled, the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
+    every_slot_is_filled, narrow_floats_are_rounded_once,
+    the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
     jvp_does_not_change_the_primal,
     jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,

@@ -173,7 +173,7 @@ def _may_fuse(node: Node, position: int, source: Node) -> bool:
     eqn = node.eqn
     changed = {eqn.invars[k] for place in range(len(eqn.outvars))
                for k in eqn.primitive.in_place(place, **eqn.params)}
-    if eqn.primitive.asks_lazily:
+    if eqn.primitive.can_fuse_operands:
         return changed.isdisjoint(x for each in source.fused for x in each.eqn.invars)
     if node.kind != "loop" or source.cost > _STORE_COST + _LOAD_COST:
         return False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from minijax.core import Array, tracing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from minijax.primitives.ad_util import broadcast_at
-from minijax.primitives.gather import scatter_add_p
+from minijax.primitives.gather_scatter import scatter_add_p
 from minijax.primitives.dynamic_slice import one_window
 from minijax.primitives.joining import concatenate
 from minijax.primitives.windows import ScatterDimensionNumbers

@@ -132,7 +132,7 @@ def _branch_index(pred: Any) -> Any:
 
 
 def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
-    value = core.as_value_or(x, lambda: f"{no_array}, got {x} of type {type(x)}")
+    value = core.as_value_or_raise(x, lambda: f"{no_array}, got {x} of type {type(x)}")
     if value.shape != ():
         raise TypeError(f"{no_scalar}, got {x} of shape {value.shape}.")
     return value

@@ -1,7 +1,8 @@
 """The core: types, arrays, traces, primitives; beside them jaxprs and transformations.
 
-Read `trace`, `primitive`, `jvp`, `vmap`, `jaxpr`, `tracing`, `partial_eval`, `linearize`,
-`transpose`.  Chapters 01 to 07.  In JAX: `jax/_src/core.py`, `jax/_src/interpreters/`.
+Read `types`, `array`, `trace`, `conversion`, `primitive`; `jaxpr`, `tracing`; `jvp`, `vmap`,
+`partial_eval`, `linearize`, `transpose`.  Chapters 01 to 07.
+In JAX: `jax/_src/core.py`, `jax/_src/interpreters/`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from minijax.core.trace import (Axis, EvalTrace, Level, NotCarriedError, RuleTra
                                 as_method, base_trace, check_not_leaked, concrete_or_error,
                                 current_source, current_trace, is_concrete, is_ref, leak_message,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
-from minijax.core.conversion import (as_value, as_value_or, get_aval, is_array_like, refuse_mask,
-                                     stand_ins, stood_for, typeof)
+from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
+                                     refuse_mask, stand_ins, stood_for, typeof)
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
 

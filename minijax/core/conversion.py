@@ -52,7 +52,7 @@ def stood_for(x: Any) -> Any:
     return x.__jax_array__()
 
 
-def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
+def as_value_or_raise(x: Any, refusal: Callable[[], str]) -> Array:
     """`x` as an array or tracer; what cannot be one is refused in other words."""
     try:
         return as_value(x)

@@ -228,7 +228,10 @@ class Environment(dict[Any, Any]):
 @context.leaving(core.current_source)
 def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                as_its_lines: bool = True) -> Environment:
-    """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
+    """The value of every variable in a run of a program.
+
+    `as_its_lines` is what `eval_jaxpr` calls `propagate_source_info`.
+    """
     here = core.current_source.get()
     env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
     for eqn in jaxpr.eqns:
@@ -252,7 +255,7 @@ def effects_of(eqns: Sequence[JaxprEqn]) -> Effects:
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
-    """The programs among an equation's parameters."""
+    """The closed jaxprs among an equation's parameters; `core.programs_in` gives all programs."""
     return (program for program in core.programs_in(params) if isinstance(program, ClosedJaxpr))
 
 
@@ -266,7 +269,10 @@ def types_in(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
 
 
 def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
-    """The program without equations whose outputs are not read and that do nothing besides."""
+    """Dead code elimination: no equations whose outputs are not read and that have no effect.
+
+    Programs inside stay as they are; `custom/remat.py` enters them, too (`dce_jaxpr`).
+    """
     needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
     kept = []
     for eqn in reversed(jaxpr.eqns):
@@ -277,7 +283,7 @@ def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without dead equations, and without the constants that only they read."""
+    """Dead code elimination of a closed program: the constants that are not read go, too."""
     jaxpr = remove_dead_equations(closed.jaxpr)
     read = set(jaxpr.outvars).union(*(eqn.invars for eqn in jaxpr.eqns))
     flags = [v in read for v in jaxpr.constvars]

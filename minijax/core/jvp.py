@@ -93,7 +93,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     """
     in_avals = closed.in_avals
     tangent_avals = [aval.to_tangent_aval() for aval in in_avals]
-    run = jaxpr_as_fun(without_dead_equations(closed))  # which may have no derivative
+    run = jaxpr_as_fun(without_dead_equations(closed))  # dead equations may lack a rule
 
     def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         given = iter(args[len(in_avals):])

@@ -19,7 +19,7 @@ class LinearProgram:
     """The derivative of a function at a point: a program linear in its inputs.
 
     Its constants are the residuals.  Inputs without a tangent (integers) and outputs whose
-    tangent is zero do not take part; `out_zeros` holds the latter's places.
+    tangent is a symbolic zero are left out; `out_zeros` has that zero for each output, or None.
     """
 
     closed: jaxpr.ClosedJaxpr

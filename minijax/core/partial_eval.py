@@ -52,7 +52,7 @@ class SplitTrace(DynamicJaxprTrace):
         known, residuals = results[:count], results[count:]
         recorded = super().process_primitive(primitive, halves.unknown_args(residuals),
                                              halves.unknown)
-        if len(recorded) == len(halves.unknown_out):  # it computes the known ones once more
+        if len(recorded) == len(halves.unknown_out):  # it recomputes the known outputs
             recorded = partition_list(recorded, halves.unknown_out)[True]
         return merge_lists((known, recorded), halves.unknown_out)
 

@@ -15,7 +15,7 @@ import numpy as np
 from minijax.util import caches, source_info
 from minijax import config, errors
 from minijax.core.array import Array, ArrayImpl
-from minijax.core.conversion import as_value, as_value_or
+from minijax.core.conversion import as_value, as_value_or_raise
 from minijax.core.trace import Axis, base_trace, current_source, current_trace
 from minijax.core.types import (Effects, Params, ShapedArray, Undefined, Zero, has_key_dtype,
                                 no_effects, physical_aval, programs_in)
@@ -32,7 +32,7 @@ def cannot(reason: str) -> Any:
 
 
 class ForPrimitive(NamedTuple):
-    """Fills a slot with a function that becomes a method of the primitive whose slot it is."""
+    """A rule that takes the primitive as its first argument, as a method does."""
 
     rule: Callable
 
@@ -71,10 +71,11 @@ class Primitive:
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
-      users_transpose: whether `transpose` runs a rule of the user's, who may count its calls: it
-        is asked where all cotangents are zero, too.
-      asks_lazily: whether `loop` asks at most twice for an element of an operand, as it is made.
-      rows: ``(**params) -> places`` of the operands that `loop` goes along, a row at each turn.
+      users_transpose: whether `transpose` runs a rule of the user's, which is called even if all
+        its cotangents are symbolic zeros.
+      can_fuse_operands: whether `loop` reads each element of an operand at most twice, so that the
+        operand may be fused instead of stored.
+      rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
@@ -87,7 +88,7 @@ class Primitive:
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False,
-                 users_transpose: bool = False, asks_lazily: bool = False,
+                 users_transpose: bool = False, can_fuse_operands: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None):
@@ -100,7 +101,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
         self.users_transpose = users_transpose
-        self.asks_lazily, self.rows = asks_lazily, rows
+        self.can_fuse_operands, self.rows = can_fuse_operands, rows
         self.in_place, self.printed = in_place, printed
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
@@ -127,7 +128,7 @@ class Primitive:
                 f"{self.name} was given a tangent or cotangent that has no value ({x}). Either the "
                 "function is transposed (linear_transpose, custom rules) and is not linear in its "
                 "arguments, or a differentiation rule takes a zero for an array.")
-        return as_value_or(x, lambda: (
+        return as_value_or_raise(x, lambda: (
             f"Error interpreting argument to {self.name} as a JAX value. The problematic value is "
             f"of type {type(x)} and was passed to {self.name} at position {position}.\n"))
 
@@ -189,7 +190,10 @@ class Primitive:
         return False
 
     def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
-        """The form in which a program records it; differs where parameters are callables."""
+        """The same operation without Python functions among its parameters, as programs have it.
+
+        For traces that cannot call these functions, under the current trace; see `calls_python`.
+        """
         return self, args, params
 
     # What the tutorials on new primitives call; each fills the slot of the block.

@@ -55,7 +55,11 @@ class Axis(NamedTuple):
 class Trace:
     """What happens to a primitive while a transformation runs.
 
-    ground: the trace that is current while it processes a primitive
+    A plain trace processes every primitive, and stays the current trace meanwhile: what it hands to
+    its parent, it calls by `run_with`.  A `RuleTrace` processes what has a tracer of its level.
+
+    Attributes:
+      ground: the trace that is current while `process_primitive` runs.
     """
 
     def __init__(self, level: Level | None, parent: Trace | None):
@@ -90,7 +94,11 @@ class Trace:
 
 
 class RuleTrace(Trace):
-    """Processes what holds values of its own level, by rules that run in its parent."""
+    """Processes primitives with a tracer of its level among their arguments, in its parent.
+
+    `bind` hands all others to the parent.  While a rule runs, the parent is the current trace, so
+    rules bind the values inside of tracers, never the tracers.
+    """
 
     level: Level
     parent: Trace
@@ -106,11 +114,11 @@ class RuleTrace(Trace):
 class EvalTrace(Trace):
     """Evaluation: every primitive runs on the numbers at once.
 
-    What else happens while a program runs, it is told by `notify` and `wrap`, and does nothing
-    about it.  A check is another evaluation, which does.
+    `notify` and `wrap` are hooks, which do nothing here.  The checks of `sharp_bits` change the
+    class of this trace to `CheckingTrace`, which overrides them.
     """
 
-    goes_straight = True  # whether nobody minds if compiled code runs without being told here
+    goes_straight = True  # whether compiled code may run without these hooks
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
@@ -239,8 +247,9 @@ def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def leaving_no_tracer(enter: F) -> F:
-    """`enter`, which runs a user's function at a new level; nobody should hold a tracer of that
-    level as it returns, and a check may look whether somebody does.
+    """`enter`, which runs a user's function at a new level.
+
+    The check for leaks verifies that no tracer of the level outlives the call.
     """
     return base_trace.wrap("enter", enter)
 

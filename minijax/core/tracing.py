@@ -125,9 +125,9 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
 
 
 def recorder() -> Callable[..., ClosedJaxpr]:
-    """What does the work of `stage`, and all that a check does beside it.
+    """`stage` as a function, wrapped in the hooks of the checks.
 
-    Where functions call each other deeply, it is called for itself: that is a frame less.
+    `jit` and loops call it directly, which saves a frame where functions nest deeply.
     """
     return core.base_trace.wrap("enter", core.base_trace.wrap("stage", _recorded))
 
@@ -165,12 +165,12 @@ def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> li
 
 
 def unflattened_call(fun: Callable[..., Any], leaves: Sequence[Any]
-           ) -> tuple[Callable, Sequence[Any], dict[str, Any], Callable[[Any], list[Array]]]:
-    """What a call of a function of flat arguments consists of: so the user's own function is called
-    without a frame between, where functions call each other deeply.
+                     ) -> tuple[Callable, Sequence[Any], dict[str, Any],
+                                Callable[[Any], list[Array]]]:
+    """The parts of a call of a flat function, so that it can be called without an extra frame.
 
     Returns:
-      The function to call, its arguments, those by name, and what makes outputs of its result.
+      The user's function, its arguments, its keyword arguments, and what flattens its result.
     """
     if isinstance(fun, FlatFunction):
         args, kwargs = tree_util.tree_unflatten(fun.in_tree, leaves)
@@ -181,21 +181,21 @@ def unflattened_call(fun: Callable[..., Any], leaves: Sequence[Any]
 def stage_with_aux(fun: Callable[..., tuple[Sequence[Any], Any]],
                    in_avals: Sequence[ShapedArray], debug_info: DebugInfo | None = None
                    ) -> tuple[ClosedJaxpr, Any]:
-    """`stage` of a function that returns its outputs and what else is to be known; and that."""
-    told: list[Any] = []
+    """`stage` of a function that returns (outputs, aux); returns the program and aux."""
+    all_aux: list[Any] = []
 
     def outputs(*args: Array) -> Sequence[Any]:
         outs, aux = fun(*args)
-        told.append(aux)
+        all_aux.append(aux)
         return outs
-    return stage(outputs, in_avals, debug_info), told[-1]
+    return stage(outputs, in_avals, debug_info), all_aux[-1]
 
 
 def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
-          ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
-    """A program with constants as leading inputs, those for which `moves` holds; their values.
+                      ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
+    """The program with constants for which `moves` holds as leading inputs; and their values.
 
-    With all of them so, it is in the form in which loops and branches take a body.
+    Loops and branches take bodies whose constants are all inputs.
     """
     flags = [moves(c) for c in closed.consts]
     if not any(flags):
@@ -274,7 +274,7 @@ class FlatFunction:
             where = f" at output component {path}" if path else ""
             return (f"function {info.func_src_info} traced for {info.traced_for} returned a value "
                     f"of type {type(leaf)}{where}, which is not a valid JAX type")
-        return core.as_value_or(leaf, refusal)
+        return core.as_value_or_raise(leaf, refusal)
 
     def _path(self, place: int) -> str:
         """Where in its result something stands that the user's function returned."""
@@ -299,4 +299,4 @@ def check_arg(x: Any, stop: str = "") -> Array:
             return (f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "
                     "are supported by JAX.")
         return f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}"
-    return core.as_value_or(x, refusal)
+    return core.as_value_or_raise(x, refusal)

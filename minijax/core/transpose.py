@@ -18,47 +18,47 @@ from minijax.core.tracing import stage_with_aux
 
 @context.leaving(core.current_source)
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
-                  cotangents: Sequence[Any], begun: Sequence[Any] = ()) -> list[Any]:
+                  cotangents: Sequence[Any], accumulators: Sequence[Any] = ()) -> list[Any]:
     """The cotangents of the inputs a program is linear in.
 
     What does not depend on these inputs is computed first; then the other equations are
-    transposed, from the last to the first.  Rules are not asked where all cotangents are `Zero`
-    (those of the user's are, unless all of the program are): one that is called for an operation
-    of one result is given an array.
+    transposed, from the last to the first.  A rule is skipped if all its cotangents are symbolic
+    zeros, so that the rule of an operation of one result always gets an array; a rule of the
+    user's is skipped only if all cotangents of the program are zeros.
 
     Args:
       jaxpr: the program.
       consts: values of its constants.
-      args: for each input its value; `Undefined` where the program is linear in it, or None where
-        it is, and nobody asks for the cotangent.
+      args: for each input its value; `Undefined` where the program is linear in it; None where it
+        is linear and the cotangent is unwanted.
       cotangents: for each output an array or `Zero`.
-      begun: for each input what its cotangents are added to, if there is anything.
+      accumulators: for each input the array to which its cotangents are added, or None.
 
     Returns:
-      For each input an array or `Zero`; None where it was no linear one, or nobody asked.
+      For each input an array or `Zero`; None where it is not linear, or unwanted.
     """
     given = [Undefined(v.aval) if x is None else x
              for v, x in zip(jaxpr.invars, args, strict=True)]
     values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *given), strict=True))
     linear = {v for v, x in zip(jaxpr.invars, args, strict=True) if isinstance(x, Undefined)}
-    unasked = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
+    unwanted = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
     linear_eqns = []
     for eqn in jaxpr.eqns:
-        if linear.isdisjoint(eqn.invars) and unasked.isdisjoint(eqn.invars):
+        if linear.isdisjoint(eqn.invars) and unwanted.isdisjoint(eqn.invars):
             values.run(eqn)
             continue
         values.update((v, Undefined(v.aval)) for v in eqn.outvars)
         if linear.isdisjoint(eqn.invars):
-            unasked.update(eqn.outvars)
+            unwanted.update(eqn.outvars)
         else:
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
-    # Of the cotangents that have come back to a variable.
+    # of the cotangents of each variable, so far
     sums: dict[Var, Any] = {
-        v: x for v, x in zip(jaxpr.invars, begun, strict=False) if x is not None}
+        v: x for v, x in zip(jaxpr.invars, accumulators, strict=False) if x is not None}
 
-    def accumulate(atoms: Sequence[Atom], found: Sequence[Any]) -> None:
-        for v, ct in zip(atoms, found, strict=True):
+    def accumulate(atoms: Sequence[Atom], new: Sequence[Any]) -> None:
+        for v, ct in zip(atoms, new, strict=True):
             if isinstance(v, Var) and v in linear:
                 total = core.add_cotangents(sums.get(v), ct)
                 if total is not None and not isinstance(total, Zero):
@@ -66,9 +66,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
 
     accumulate(jaxpr.outvars, cotangents)
     for eqn in reversed(linear_eqns if has_any(cotangents) else ()):
-        coming = [sums.pop(v, Zero(v.aval)) for v in eqn.outvars]
-        if eqn.primitive.users_transpose or has_any(coming):
-            accumulate(eqn.invars, transpose_eqn(eqn, values, coming))
+        out_cotangents = [sums.pop(v, Zero(v.aval)) for v in eqn.outvars]
+        if eqn.primitive.users_transpose or has_any(out_cotangents):
+            accumulate(eqn.invars, transpose_eqn(eqn, values, out_cotangents))
     return [sums.get(v, Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
 
 

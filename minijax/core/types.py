@@ -117,8 +117,8 @@ def has_key_dtype(aval: ShapedArray) -> bool:
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis, and what
-    has no tangent is False.
+    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis, and
+    `float0` is stored as `bool`, all False.
     """
     if aval.dtype == dtypes.float0:
         return aval.update(dtype=_bool)
@@ -165,7 +165,7 @@ no_effects: Effects = frozenset()
 
 
 class Program:
-    """What an equation may hold among its parameters, and does when it runs."""
+    """Base of jaxprs: a program in an equation's parameters, whose effects the equation has."""
 
     effects: Effects
 

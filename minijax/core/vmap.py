@@ -76,9 +76,9 @@ class BatchTrace(RuleTrace):
 
 def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
                    params: dict[str, Any]) -> None:
-    """After a batching rule has failed: say so of one example, whose shapes the user knows.
+    """After a batching rule has failed: raise the type error of one example, if it has one.
 
-    Returns where one example is well typed; the rule's own error is the one to show then.
+    The user knows the shapes of one example.
     """
     if primitive.split is not None or not callable(primitive.abstract_eval):
         return  # a program inside was checked when it was recorded

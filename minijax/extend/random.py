@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import dtypes, numpy as jnp
 from minijax.core import Array
-from minijax.primitives.random_bits import threefry2x32, threefry2x32_p  # noqa: F401
+from minijax.primitives.threefry import threefry2x32, threefry2x32_p  # noqa: F401
 from minijax.random.keys import resolve_impl, seeded
 
 threefry_prng_impl = dtypes.key_dtype("threefry2x32")

@@ -63,10 +63,11 @@ if TYPE_CHECKING:
     from minijax.primitives.bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
     from minijax.primitives.gamma import (digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta,
                                           zeta_p)
-    from minijax.primitives.gather import (gather, gather_p, index_take, scatter, scatter_add,
-                                           scatter_add_p, scatter_apply, scatter_max, scatter_max_p,
-                                           scatter_min, scatter_min_p, scatter_mul, scatter_mul_p,
-                                           scatter_p, scatter_sub, scatter_sub_p)
+    from minijax.primitives.gather_scatter import (gather, gather_p, index_take, scatter,
+                                                   scatter_add, scatter_add_p, scatter_apply,
+                                                   scatter_max, scatter_max_p, scatter_min,
+                                                   scatter_min_p, scatter_mul, scatter_mul_p,
+                                                   scatter_p, scatter_sub, scatter_sub_p)
     from minijax.primitives.dynamic_slice import (dynamic_index_in_dim, dynamic_slice,
                                                   dynamic_slice_in_dim, dynamic_slice_p,
                                                   dynamic_update_index_in_dim, dynamic_update_slice,

@@ -19,7 +19,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
                                       shared_dtype, signed_indices)
 from minijax.numpy.vectorization import vectorize
-from minijax.primitives.gather import gather_params
+from minijax.primitives.gather_scatter import gather_params
 from minijax.util.tracebacks import export_all
 
 Mode = str | GatherScatterMode | None

@@ -25,7 +25,7 @@ from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
-from minijax.primitives import gather
+from minijax.primitives import gather_scatter
 from minijax.primitives.axes import replaced
 
 _INT = np.dtype("int32")
@@ -376,8 +376,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     indices = signed_indices(Entry("array", indices, axis, x.shape[axis]), wrap)
     x, indices = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
                  for each in (x, indices))
-    return gather.take_along_axis(x, indices, axis, GatherScatterMode.from_any(mode or "fill"),
-                                  fill_value)
+    return gather_scatter.take_along_axis(
+        x, indices, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,

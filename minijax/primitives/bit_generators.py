@@ -19,7 +19,7 @@ from minijax.primitives.axes import Outs, Shape, canonical_shape, check_sizes, r
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.joining import concatenate, stack, unstack
 from minijax.primitives.keys import as_words, check_count, paired
-from minijax.primitives.random_bits import philox4x32, threefry2x32
+from minijax.primitives.threefry import philox4x32, threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import index_leading, part, slice_in_dim
 

@@ -20,7 +20,7 @@ from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
-from minijax.primitives.gather import index_take
+from minijax.primitives.gather_scatter import index_take
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes

@@ -21,8 +21,8 @@ from minijax.primitives.comparison import select
 from minijax.primitives.contract import dot_general_p
 from minijax.primitives.convert import bitcast_convert_type_p, converted
 from minijax.primitives.ad_util import constant, filled, reshaped
-from minijax.primitives.gather import Join, scatter_loop
-from minijax.primitives.random_bits import fma_p
+from minijax.primitives.gather_scatter import Join, scatter_loop
+from minijax.primitives.threefry import fma_p
 from minijax.primitives.shape import iota_p, rev
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import nest, real_dtype
@@ -334,7 +334,7 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
                 b.store(out, here, x)
 
     two: dict[str, Any] = {"abstract_eval": lambda x, y, *_, **__: [x, y], "multiple_results": True,
-                           "asks_lazily": True, "in_place": lambda k, /, **_: (k,)}
+                           "can_fuse_operands": True, "in_place": lambda k, /, **_: (k,)}
     in_order, scatter = Primitive("in_order", loop=loop, **two), Primitive(
         "scatter", loop=scatter_loop(join), **two)
 

@@ -20,7 +20,7 @@ from minijax.primitives.comparison import lt_p, select_n_p
 from minijax.primitives.ad_util import (batch_to_front, broadcast_at, linear, repeated, transposed,
                                         zeros)
 from minijax.primitives.examples import grid, table
-from minijax.primitives.gather import gather_p, scatter_p
+from minijax.primitives.gather_scatter import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.joining import concatenate
 from minijax.primitives.slots import all_weak, check_same_dtypes, nest
@@ -270,7 +270,7 @@ dynamic_update_slice_p = Primitive(
             ct, *starts, slice_sizes=update.aval.shape)),
     batch=_batch_update,
     loop=_update_loop,
-    asks_lazily=True,
+    can_fuse_operands=True,
     in_place=lambda k, /, **params: (0,),
     examples=table(
         "", (grid(5), grid(2) + 20, np.int32(1)), (grid(5), grid(2) + 20, np.int32(9)),

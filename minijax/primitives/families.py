@@ -19,8 +19,8 @@ from minijax.primitives.axes import Outs
 from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_to
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
-from minijax.primitives.slots import (Formula, INEXACT, NOT_LINEAR, NUMBER, by_formula, elementary,
-                                      elementwise_type, in_numpy, kind_name, pointwise)
+from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, by_formula, elementary,
+                                      elementwise_type, in_numpy, kind_name, pointwise, wide)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -75,10 +75,11 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       impl: by default the formula of one element, run over whole arrays.
       accepts, result: as of `elementwise_type`; not with `abstract_eval`.
       derivatives: the rules of `per_argument`; not with `jvp`.
-      element: the formula of one element; by default the operation or function of that name.
+      element: the formula of one element, which narrow floats compute in float32; by default the
+        operation of `compiler.scalars`, or the function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
     """
-    element = element or elementary(name)
+    element = wide(element) if element else elementary(name)
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,

@@ -120,7 +120,7 @@ def _of_parts(name: str, like: Callable[..., list], **slots: Any) -> Primitive:
             raise TypeError(f"{name} takes floats, got {', '.join(map(str, avals))}")
         return like(*avals, **params)
     return Primitive(name, abstract_eval=abstract_eval, jvp=DERIVED, transpose=DERIVED,
-                     loop=families.kernel(name, anywhere=True), asks_lazily=True,
+                     loop=families.kernel(name, anywhere=True), can_fuse_operands=True,
                      multiple_results=True, **slots)
 
 

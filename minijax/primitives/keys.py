@@ -15,9 +15,9 @@ from minijax import config, core, dtypes
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
 from minijax.primitives import algebra, comparison, convert, families, reduce
 from minijax.primitives.axes import Shape, check_sizes, refuse
-from minijax.primitives.ad_util import batch_elementwise, batch_in_front, filled, broadcast_at
+from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
-from minijax.primitives.random_bits import threefry2x32
+from minijax.primitives.threefry import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.joining import concatenate, split
 from minijax.primitives.slicing import index_in_dim, slice_in_dim

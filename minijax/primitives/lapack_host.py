@@ -18,12 +18,12 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import batch_in_front, filled
 from minijax.primitives.examples import Examples
 from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import take_along_axis
+from minijax.primitives.gather_scatter import take_along_axis
 from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matrices, matmul,
                                        matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.spectral import diagonal_of, inverse_gaps, qr_p, as_row
+from minijax.primitives.spectral import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Primitive, ShapedArray, Zero, cannot
-from minijax.primitives import ad_util, families, gather, slots
+from minijax.primitives import ad_util, families, gather_scatter, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, identity_like, lower_part, masked, matmul,
@@ -52,7 +52,7 @@ def _lu_tangents(t: Array, outs: Sequence[Array]) -> list:
     """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
     factors, pivots, permutation = outs
     lower, upper = _square_factors(factors)
-    rows = gather.take_along_axis(t, permutation, t.ndim - 2)
+    rows = gather_scatter.take_along_axis(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
     tangent = matmul(lower, lower_part(inside, -1)) + matmul(upper_part(inside), upper)
@@ -184,7 +184,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 def _solve_program(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(a)
-    rows = gather.take_along_axis(b, permutation, b.ndim - 2)
+    rows = gather_scatter.take_along_axis(b, permutation, b.ndim - 2)
     inside = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, inside, left_side=True)
 

@@ -172,7 +172,7 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
         return np.flip(out, axis) if reverse else out
 
     return _along_an_axis(name, NUMBER, impl=in_numpy(impl), jvp=jvp, transpose=transpose,
-                          loop=_running_loop(op), asks_lazily=True)
+                          loop=_running_loop(op), can_fuse_operands=True)
 
 
 def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:

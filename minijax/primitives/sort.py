@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives import algebra, comparison, ad_util, families, gather, reduce
+from minijax.primitives import ad_util, algebra, comparison, families, gather_scatter, reduce
 from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
@@ -61,7 +61,7 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
     indices = broadcasted_iota(np.int32, primals[0].shape, dimension)
     *outs, order = sort_p.bind(*primals, indices, dimension=dimension, is_stable=is_stable,
                                num_keys=num_keys)
-    return outs, [t if isinstance(t, Zero) else gather.take_along_axis(t, order, dimension)
+    return outs, [t if isinstance(t, Zero) else gather_scatter.take_along_axis(t, order, dimension)
                   for t in tangents]
 
 
@@ -77,7 +77,7 @@ sort_p = Primitive(
     transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_in_front("dimension"),
     loop=families.kernel("sort"),
-    asks_lazily=True,
+    can_fuse_operands=True,
     examples=table(
         "dimension is_stable num_keys", (_FLOATS, 1, True, 1), (_FLOATS, 0, True, 1),
         (_INTS, grid(7), 0, True, 1), (_INTS % 3, np.flip(_INTS), grid(7), 0, True, 2),
@@ -109,7 +109,7 @@ def _selection_jvp(axis_name: str) -> ForPrimitive:
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         values, indices = p.bind(*primals, **params)
         axis = canonical_axis(params[axis_name], values.ndim)
-        return [values, indices], [gather.take_along_axis(tangents[0], indices, axis),
+        return [values, indices], [gather_scatter.take_along_axis(tangents[0], indices, axis),
                                    Zero(indices.aval.to_tangent_aval())]
     return jvp
 

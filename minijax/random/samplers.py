@@ -16,7 +16,7 @@ from minijax.errors import TypePromotionError
 from minijax.transforms.jit import jit
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
-from minijax.primitives.random_bits import fused_multiply_add
+from minijax.primitives.threefry import fused_multiply_add
 from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
 from minijax.random.keys import apply, check_key, split
 

@@ -122,7 +122,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     >>> ref[...]
     Array([5., 1., 1.], dtype=float32)
     """
-    return Ref(core.alias(core.as_value_or(init_val, lambda: (
+    return Ref(core.alias(core.as_value_or_raise(init_val, lambda: (
         "Error interpreting argument to new_ref as a JAX value. The problematic value is of type "
         f"{type(init_val)} and was passed to new_ref at position 0."))))
 

@@ -95,7 +95,7 @@ class CallArguments:
             with contextlib.suppress(TypeError):
                 return ShapeDtypeStruct(x.shape, x.dtype)
         try:
-            return core.as_value_or(x, refusal)
+            return core.as_value_or_raise(x, refusal)
         except OverflowError as error:
             source_info.name_argument(error, name())
             raise

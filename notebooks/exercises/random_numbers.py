@@ -11,7 +11,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import errors, random
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
-from minijax.primitives.random_bits import rounds
+from minijax.primitives.threefry import rounds
 
 CHAPTER = "16_random_numbers"
 GIVEN = "from minijax import lax, random"
@@ -118,7 +118,7 @@ _COUNTER = "jnp.uint32(0), jnp.uint32(place)"
 
 exercise(
     "word_at", chapter=CHAPTER, grade=grade_word_at,
-    given=GIVEN + "\nfrom minijax.primitives.random_bits import threefry2x32",
+    given=GIVEN + "\nfrom minijax.primitives.threefry import threefry2x32",
     solution=_WORD_AT.format(_COUNTER, "first ^ second"),
     wrong=[
         (_WORD_AT.format("jnp.uint32(place), jnp.uint32(0)", "first ^ second"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.random_bits import philox4x32
+from minijax.primitives.threefry import philox4x32
 
 ONES = 0xFFFFFFFF
 DTYPES = [np.uint8, np.uint16, np.uint32, np.uint64]

@@ -18,7 +18,7 @@ from minijax.primitives.convert import stop_gradient_p  # noqa: F401
 from minijax.primitives.ad_util import add_any_p as add_jaxvals_p  # noqa: F401
 from minijax.primitives.keys import (  # noqa: F401
     random_bits_p, random_fold_in_p, random_seed_p, random_split_p)
-from minijax.primitives.random_bits import threefry2x32_p  # noqa: F401
+from minijax.primitives.threefry import threefry2x32_p  # noqa: F401
 
 call_p, closed_call_p = CallPrimitive("call"), CallPrimitive("closed_call")
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.random_bits import (fma_p, fused_multiply_add, threefry2x32,
-                                            threefry2x32_p)
+from minijax.primitives.threefry import fma_p, fused_multiply_add, threefry2x32, threefry2x32_p
 
 ONES = 0xFFFFFFFF
 
