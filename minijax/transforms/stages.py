@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-
 from minijax import core, errors, tree_util
 from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -23,7 +22,7 @@ from minijax.util import lazily, source_info
 class ShapeDtypeStruct(core.Typed):
     """The shape and dtype of an array that need not exist: an argument for `lower`.
 
-    >>> ShapeDtypeStruct((2, 3), np.float32)
+    >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 

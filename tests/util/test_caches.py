@@ -15,7 +15,7 @@ import minijax.util.absent  # which a name that is missing would load
 import minijax.numpy as jnp
 from minijax.util import caches
 from minijax import core, lax
-from minijax.transforms.compiled import Traced
+from minijax.transforms.stages import Traced
 from minijax.transforms.jit import JitFunction
 from minijax.core.jaxpr import ClosedJaxpr
 
