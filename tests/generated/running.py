@@ -5,7 +5,7 @@ import re
 import signal
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 import minijax
-from minijax import config
+from minijax import config, core
 from minijax.compiler import executable
 from minijax.compiler.targets import launches
 
@@ -275,24 +275,52 @@ def firm(y: np.ndarray, runs: list[np.ndarray], x: np.ndarray) -> np.ndarray:
 
 
 def noisy(program: Program) -> list:
-    """The results of runs where each line's numbers are a little off: what is ill-conditioned?"""
+    """The results of runs where each line's numbers are a little off: what is ill-conditioned?
+
+    And of runs where those of each operation are, of derivatives too, which stand on no line.
+    """
     rng = np.random.default_rng(0)
 
+    def off(x: Any) -> Any:
+        unit = NOISE.get(str(getattr(x, "dtype", "")))
+        if unit is None:
+            return x
+        signs = rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0], x.shape)
+        return x * np.asarray(1 + signs * unit, x.dtype)
+
     def noise(tree: Any) -> Any:
-        def off(x: Any) -> Any:
-            unit = NOISE.get(str(getattr(x, "dtype", "")))
-            if unit is None:
-                return x
-            signs = rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0], x.shape)
-            return x * np.asarray(1 + signs * unit, x.dtype)
         return minijax.tree.map(off, tree)
 
     text = program._replace(lines=tuple(map(with_noise, program.lines))).function()
     text = re.sub(r"^( +\[[xn\d, ]+\]) = ([xn])$", r"\1 = noise(\2)", text, flags=re.M)
     runs = [uncompiled(program, text=text, noise=noise) for _ in range(5)]
+    with operations_that_are(off):
+        runs += [uncompiled(program) for _ in range(3)]
     if NARROW in text:  # where numbers grow too large for it, the order of sums tells inf from nan
         runs.append(uncompiled(program, text=program.function().replace(NARROW, "'float32'")))
     return [r for r in runs if not isinstance(r, Raised)]
+
+
+@contextmanager
+def operations_that_are(off: Callable[[Any], Any]) -> Iterator[None]:
+    """Meanwhile each result of an operation that computes new numbers is a little off."""
+    usual = vars(core.Primitive)["eager_dispatch"]
+
+    def evaluated(primitive: core.Primitive, args: Sequence[Any], params: core.Params) -> list:
+        core.Primitive.eager_dispatch = usual
+        try:
+            outs = primitive.evaluate(args, params)
+            numbers = [np.asarray(x).ravel() for x in args if not core.has_key_dtype(x.aval)]
+            return [x if core.has_key_dtype(x.aval) or any(
+                np.isin(np.asarray(x), y).all() for y in numbers) else
+                core.ArrayImpl(np.asarray(off(np.asarray(x)), x.dtype), x.aval) for x in outs]
+        finally:
+            core.Primitive.eager_dispatch = staticmethod(evaluated)
+    core.Primitive.eager_dispatch = staticmethod(evaluated)
+    try:
+        yield
+    finally:
+        core.Primitive.eager_dispatch = usual
 
 
 def with_noise(line: Line) -> Line:
