@@ -75,11 +75,11 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       impl: by default the formula of one element, run over whole arrays.
       accepts, result: as of `elementwise_type`; not with `abstract_eval`.
       derivatives: the rules of `per_argument`; not with `jvp`.
-      element: the formula of one element, which narrow floats compute in float32; by default the
-        operation of `compiler.scalars`, or the function of `compiler.elementary`, of that name.
+      element: the formula of one element; by default the operation of `compiler.scalars`, or the
+        function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
     """
-    element = wide(element) if element else elementary(name)
+    element = element or elementary(name)
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
@@ -99,6 +99,7 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
       shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
       accurate: whether the function takes an `accuracy`; the highest is used in any case.
       slots: others of `elementwise`; `impl` is a NumPy function, by default the one of that name.
+        Narrow floats go through `element` in float32, and are rounded once.
     """
     p = _of_numpy(name, [accepts], derivatives=[derivative], examples=examples, **slots)
 
@@ -130,7 +131,9 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
               **slots: Any) -> Primitive:
-    if impl is None and "element" not in slots:
+    if "element" in slots:
+        slots["element"] = wide(slots["element"])
+    elif impl is None:
         impl = getattr(np, name, None)
     return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
 
