@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from minijax import core, errors
 from minijax.core import Array, ShapedArray
 from minijax.core.jvp import JVPTracer
@@ -226,14 +228,24 @@ def _check_index(ref: Ref, idx: Any) -> None:
         if getattr(place, "ndim", 0) and place.dtype.kind == "b":  # JAX: the same error
             raise IndexError("Too many indices: a reference is not indexed with a mask; index what "
                              "it holds, ref[...].")
+    # in a program JAX makes numbers of indices, whose sizes it does not know
+    is_evaluated = not any(type(trace) is DynamicJaxprTrace
+                           for trace in core.current_trace.get().ancestry())
     rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))
     before, after = places[:rest], places[rest + 1:]
     for place, size in [*zip(before, ref.shape, strict=False),
                         *zip(after[::-1], ref.shape[::-1], strict=False)]:
-        if isinstance(place, int) and not -size <= place < size:
+        if is_evaluated and _is_integer(place) and not -size <= int(place) < size:
             raise ValueError(f"Out of bound indexer: idx={place}, dim={size}.")
         if isinstance(place, slice):
             _check_slice(place, size)
+
+
+def _is_integer(place: Any) -> bool:
+    """Whether an index is an integer that is known."""
+    return isinstance(place, int | np.integer) or (
+        isinstance(place, core.ArrayImpl | np.ndarray) and place.ndim == 0
+        and place.dtype.kind in "iu")
 
 
 def _check_slice(place: slice, size: int) -> None:

@@ -240,3 +240,20 @@ def test_what_is_computed_again_does_not_write(wrap):
     with pytest.raises(NotImplementedError, match="computed again"):
         wrap(f)(1.0)
     assert ref[...] == 2
+
+
+@pytest.mark.parametrize("index", ["2", "jnp.uint8(2)", "(..., 2)", "jnp.int32(1)"])
+@pytest.mark.parametrize("way", [
+    "f(x)", "jax.jit(f)(x)", "jax.vmap(f)(x[None])", "jax.grad(lambda y: f(y).sum())(x)"])
+def test_a_known_index_out_of_bounds_is_refused_where_it_is_evaluated(index, way):
+    def outcome(lib):
+        names = {"jax": lib, "jnp": lib.numpy, "x": lib.numpy.ones(2)}
+        names["f"] = lambda x: lib.freeze(
+            [ref := lib.new_ref(x), ref[eval(index, names)]][0])
+        try:
+            return np.asarray(eval(way, names)).tolist()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".partition("\n")[0]
+    theirs = outcome(jax)
+    if theirs.__class__ is not str or "TracerBool" not in theirs:  # JAX's own mistake, in jit
+        assert outcome(minijax) == theirs
