@@ -10,6 +10,7 @@ import minijax as ours
 from minijax import core
 from minijax.core import jaxpr
 from minijax.core.jaxpr import jaxpr_as_fun
+from minijax.util import inner_first
 
 
 def on_a_fresh_stack(f):
@@ -131,14 +132,14 @@ def test_what_is_derived_of_programs_inside_each_other_is_that_of_the_outermost_
         g = program(kind, 5)
         return [str(ours.make_jaxpr(h)(2.0)) for h in (ours.grad(g), ours.vmap(g, axis_size=2,
                 in_axes=None, axis_name="i"), lambda x: ours.jvp(g, (x,), (x,)))]
-    monkeypatch.setattr(jaxpr, "NESTED", 1000)
+    monkeypatch.setattr(inner_first, "NESTED", 1000)
     outermost_first = texts()
-    monkeypatch.setattr(jaxpr, "NESTED", 1)
+    monkeypatch.setattr(inner_first, "NESTED", 1)
     assert texts() == outermost_first
 
 
 def test_a_program_inside_is_derived_under_the_flags_of_who_asks(monkeypatch):
-    monkeypatch.setattr(jaxpr, "NESTED", 1)
+    monkeypatch.setattr(inner_first, "NESTED", 1)
     flags = []
     outer = ours.make_jaxpr(lambda x: ours.jit(lambda y: y + 1.0)(x))(1.0)
     (inside,) = jaxpr.subjaxprs(outer.eqns[0].params)
@@ -154,14 +155,14 @@ def test_a_program_inside_is_derived_under_the_flags_of_who_asks(monkeypatch):
 
 
 def test_a_derivation_that_never_finds_what_it_has_asked_for_ends_all_the_same(monkeypatch):
-    monkeypatch.setattr(jaxpr, "NESTED", 1)
+    monkeypatch.setattr(inner_first, "NESTED", 1)
     outer = ours.make_jaxpr(lambda x: ours.jit(lambda y: y + 1.0)(x))(1.0)
     (inside,) = jaxpr.subjaxprs(outer.eqns[0].params)
     assert outer.derived(("b",), lambda: inside.derived((object(),), lambda: 3)) == 3
 
 
 def test_an_error_in_what_is_derived_first_is_that_of_who_asked(monkeypatch):
-    monkeypatch.setattr(jaxpr, "NESTED", 1)
+    monkeypatch.setattr(inner_first, "NESTED", 1)
     outer = ours.make_jaxpr(lambda x: ours.jit(lambda y: y + 1.0)(x))(1.0)
     (inside,) = jaxpr.subjaxprs(outer.eqns[0].params)
 

@@ -73,7 +73,7 @@ def assert_unchanged(before: dict[tuple[str, str], Any]) -> None:
     JVP, MUL, "minijax.core.primitive.Primitive.bind",
     "minijax.core.primitive.Primitive.bind .rule .type_of",
     "minijax.dtypes.result_type", "minijax.core.types.ShapedArray", "minijax.core.types.no_effects",
-    "minijax.core.conversion._scalar_array", "minijax.tree_util.Partial"])
+    "minijax.core.conversion._scalar_array", "minijax.util.tree_nodes.Partial"])
 def test_an_unchanged_cell_is_a_no_op(names: str) -> None:
     before = everything()
     assert live(names, cell_text(names.split())) is False
@@ -477,7 +477,7 @@ def test_trees_registered_before_an_edit_flatten_with_the_edited_class() -> None
     from functools import partial
     held = tree_util.Partial(partial(max), 1.0)
     leaves, treedef = tree_util.tree_flatten(held)
-    edit("minijax.tree_util.Partial", ("class Partial(functools.partial):",
+    edit("minijax.util.tree_nodes.Partial", ("class Partial(functools.partial):",
                                            "class Partial(functools.partial):\n    hello = 1"))
     assert held.hello == 1 and isinstance(treedef.unflatten(leaves), tree_util.Partial)
 
