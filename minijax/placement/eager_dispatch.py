@@ -27,11 +27,11 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
     is_spread = isinstance(current.value, Mesh) or any(isinstance(x, ShardedArray) for x in args)
     if not is_spread and devices.device_of(args).is_host:
         return None
-    avals, given = tuple(x.aval for x in args), tuple(params.items())
+    avals, items = tuple(x.aval for x in args), tuple(params.items())
     try:
-        closed = _kept_program(primitive, avals, given, config.trace_key())
+        closed = _kept_program(primitive, avals, items, config.trace_key())
     except TypeError:  # a parameter has no hash
-        closed = _program(primitive, avals, given)
+        closed = _program(primitive, avals, items)
     if not is_spread:
         return run_program(closed, primitive.name, args)
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
@@ -45,8 +45,8 @@ def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple
 
 
 @caches.remembered(maxsize=8192)
-def _kept_program(*given: Any) -> ClosedJaxpr:
-    return _program(*given[:-1])
+def _kept_program(*items: Any) -> ClosedJaxpr:
+    return _program(*items[:-1])
 
 
 def begin(value: object = None) -> None:

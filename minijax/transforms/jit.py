@@ -166,15 +166,15 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if core.current_trace.get() is core.base_trace:
-                known, state = self._dispatcher, config.state()
-                if known.state is not state:
-                    known = self._dispatcher = self._dispatchers.get(state, known)
-                if known.state is state:
+                dispatcher, state = self._dispatcher, config.state()
+                if dispatcher.state is not state:
+                    dispatcher = self._dispatcher = self._dispatchers.get(state, dispatcher)
+                if dispatcher.state is state:
                     try:
-                        return known.last(args, kwargs)
+                        return dispatcher.last(args, kwargs)
                     except Miss:
                         with contextlib.suppress(Miss):
-                            return known.other_trees(args, kwargs)
+                            return dispatcher.other_trees(args, kwargs)
             if self._shardings is None and self._device is None:
                 return self._call_here(args, kwargs)
             return self._call_there(args, kwargs)
@@ -201,10 +201,10 @@ class JitFunction:
         if self._discharged is None and not any(
                 map(core.is_ref, tree_util.tree_leaves((args, kwargs)))):
             try:
-                given = self._with_values(args, kwargs)
-                known = len(self._table())
-                traced = self._traced(given)
-                return self._result(given, traced, has_run=len(self._table()) == known)
+                call = self._with_values(args, kwargs)
+                count = len(self._table())
+                traced = self._traced(call)
+                return self._result(call, traced, has_run=len(self._table()) == count)
             except core.NotCarriedError as caught:
                 error = caught
         return self._discharge()(args, kwargs, error)
@@ -225,26 +225,26 @@ class JitFunction:
         return JitFunction(fun, static, donated, self._inline)
 
     def _with_values(self, args: tuple, kwargs: dict) -> CallArguments:
-        given = CallArguments(self, args, kwargs)
-        for x in given.leaves:
+        call = CallArguments(self, args, kwargs)
+        for x in call.leaves:
             if isinstance(x, ShapeDtypeStruct):
                 raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
                                 "lowered.")
-        return given
+        return call
 
-    def _result(self, given: CallArguments, traced: Traced, has_run: bool) -> Any:
+    def _result(self, call: CallArguments, traced: Traced, has_run: bool) -> Any:
         """What the traced program gives, and a dispatcher that gives it sooner the next time."""
         if core.current_trace.get() is core.base_trace:
             if has_run:
-                check_not_deleted(given.leaves, traced.program)
+                check_not_deleted(call.leaves, traced.program)
             if traced.donated:
-                check_donated_once(given.leaves, traced.program, traced.donated, has_run)
-        outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
+                check_donated_once(call.leaves, traced.program, traced.donated, has_run)
+        outs = called(lambda: self._run(traced, call.leaves), call.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
-            self._remember(given, traced)
+            self._remember(call, traced)
             for i in traced.donated:
-                if not given.leaves[i].is_literal:  # which are shared
-                    core.donate(given.leaves[i])
+                if not call.leaves[i].is_literal:  # which are shared
+                    core.donate(call.leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 
     def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
@@ -258,35 +258,35 @@ class JitFunction:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
-    def _remember(self, given: CallArguments, traced: Traced) -> None:
+    def _remember(self, call: CallArguments, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         if (any(self._static) or self._device or self._shardings or traced.captured
                 or traced.donated or not core.base_trace.goes_straight
-                or not is_plain(given.in_tree)):
+                or not is_plain(call.in_tree)):
             return
-        state, device = config.state(), device_of(given.leaves)
-        known = self._dispatchers.get(state)
-        if known is None:
+        state, device = config.state(), device_of(call.leaves)
+        dispatcher = self._dispatchers.get(state)
+        if dispatcher is None:
             if len(self._dispatchers) >= MOST_STATES:
                 self._forget()
-            known = self._dispatchers[state] = Dispatcher(state)
+            dispatcher = self._dispatchers[state] = Dispatcher(state)
             _holders.add(self)
-        known.add(given.in_tree, device, tuple(given.avals), traced.run(device), traced.out_tree,
+        dispatcher.add(call.in_tree, device, tuple(call.avals), traced.run(device), traced.out_tree,
                   traced.program.out_avals)
-        self._dispatcher = known
+        self._dispatcher = dispatcher
 
-    def _traced(self, given: CallArguments) -> Traced:
+    def _traced(self, call: CallArguments) -> Traced:
         """The trace for these arguments."""
-        key, table = given.key, self._table()
-        found = table.get(key)
-        if found is None or not found.is_current():
-            core.base_trace.notify("miss", given, key, table)
-            found = given.trace()
+        key, table = call.key, self._table()
+        traced = table.get(key)
+        if traced is None or not traced.is_current():
+            core.base_trace.notify("miss", call, key, table)
+            traced = call.trace()
             # what is kept holds the tracers of transformations around, which a check would find
-            if not (found.captured and config.check_tracer_leaks.value):
-                table[key] = found
-        core.base_trace.notify("lookup", found, given)
-        return found
+            if not (traced.captured and config.check_tracer_leaks.value):
+                table[key] = traced
+        core.base_trace.notify("lookup", traced, call)
+        return traced
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -334,11 +334,11 @@ class JitFunction:
         """Pickled by its name, where a module or class has it under its name, as functions are;
         otherwise, and copied, as `jit` of its function.
         """
-        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        value: Any = sys.modules.get(getattr(self, "__module__", ""))
         name = getattr(self, "__qualname__", "<none>")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
+            value = getattr(value, part, None)
+        if value is self:
             return name
         return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device,
                              self._shardings)

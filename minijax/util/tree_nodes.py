@@ -31,10 +31,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     """
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    leaves, found = tree_flatten(pytree_to_transpose)
-    if found.num_leaves != outer_treedef.num_leaves * inner_treedef.num_leaves:
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    if treedef.num_leaves != outer_treedef.num_leaves * inner_treedef.num_leaves:
         expected = outer_treedef.compose(inner_treedef)
-        raise TypeError(f"Mismatch\n{found}\n != \n{expected}")
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
     width = inner_treedef.num_leaves
     return inner_treedef.unflatten(
         [outer_treedef.unflatten(leaves[place::width]) for place in range(width)])
@@ -192,20 +192,20 @@ def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[
     init = [f for f in dataclasses.fields(nodetype) if f.init] if is_dataclass else []
     if data is None or meta is None:
         static = {f.name: bool(f.metadata.get("static")) for f in init if f.name not in dropped}
-        data, meta = ([n for n in static if static[n] is wanted] for wanted in (False, True))
+        data, meta = ([n for n in static if static[n] is is_static] for is_static in (False, True))
     elif is_dataclass:
         _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
     return tuple(data), tuple(meta)
 
 
 def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None:
-    wanted = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
+    rule = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
               "and only them. ")
     if missing := init - named - dropped:
-        raise ValueError(f"{wanted}Missing fields: {missing}. Add them to drop_fields to suppress "
+        raise ValueError(f"{rule}Missing fields: {missing}. Add them to drop_fields to suppress "
                          "this error.")
     if unexpected := named - init:
-        raise ValueError(f"{wanted}Unexpected fields: {unexpected}.")
+        raise ValueError(f"{rule}Unexpected fields: {unexpected}.")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
