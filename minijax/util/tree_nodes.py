@@ -200,7 +200,7 @@ def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[
 
 def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None:
     rule = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
-              "and only them. ")
+            "and only them. ")
     if missing := init - named - dropped:
         raise ValueError(f"{rule}Missing fields: {missing}. Add them to drop_fields to suppress "
                          "this error.")
