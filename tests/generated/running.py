@@ -39,6 +39,7 @@ ITS_OWN_FAULT = ("INVALID_ARGUMENT: Unsupported", "INTERNAL: ",  # what JAX's ow
                  "vmap in_axes must be an int", "at vmap out_axes[",  # none is written here
                  "log does not accept dtype int32",  # of xlogy, which takes it, the derivative
                  "index is out of bounds for axis 0 with size 0",  # of det, of no numbers
+                 "Invalid type of idxer: TypedInt",  # of a reference, in a program
                  "Betainc gradient with respect to a and b",  # of what is not read
                  "No constant handler for type: <class 'jax._src.",  # of exp1 the second slope
                  # of references of integers, backwards through a loop
