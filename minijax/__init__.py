@@ -63,14 +63,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = lazily.attach(globals(), tracebacks.exported)
 
-# ── Hooks: what the rings further in have from the outer ones, loaded at the first use ────────
+# ── Hooks: what inner rings call and outer rings define, loaded at its first use ──────────────
 
 operators.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
 config.before_on((config.platforms, config.platform_name, config.default_device),
-                 lazily.later("minijax.placement.eager_dispatch", "begin", unless=("cpu",)))
-config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "begin_looking"))
+                 lazily.later("minijax.placement.eager_dispatch", "by_device", unless=("cpu",)))
+config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "by_sharding"))
 lazily.attach(vars(core))
 lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
                                    "parse_flags_with_absl": "minijax.util.command_line"})

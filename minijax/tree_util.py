@@ -26,6 +26,7 @@ if TYPE_CHECKING:
                                          tree_reduce_associative, tree_transpose,
                                          treedef_children, treedef_is_leaf, treedef_tuple)
 
+_prefix_errors = lazily.later("minijax.util.tree_errors", "prefix_errors")
 T = TypeVar("T")
 KeyEntry = TypeVar("KeyEntry", bound=Any)
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]
@@ -100,8 +101,7 @@ def _up_to_or_explain(treedef: PyTreeDef, prefix: Any, full: Any, name: str,
     try:
         return treedef.flatten_up_to(full)
     except ValueError as problem:
-        from minijax.util.tree_errors import prefix_errors
-        for explain in prefix_errors(prefix, full, is_leaf, is_leaf_takes_path):
+        for explain in _prefix_errors(prefix, full, is_leaf, is_leaf_takes_path):
             raise explain(name) from None
         raise problem from None
 
@@ -163,8 +163,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     try:
         return broadcast_prefix(axes, full, _is_none)
     except ValueError:
-        from minijax.util.tree_errors import prefix_errors
-        found = [str(explain(name)) for explain in prefix_errors(axes, full, _is_none)]
+        found = [str(explain(name)) for explain in _prefix_errors(axes, full, _is_none)]
         details = "\n".join(found)
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value; \n"

@@ -85,7 +85,7 @@ def imports_of(path):
 
 
 def modules_named(node, path):
-    """The modules that a statement or a call of `import_module` loads."""
+    """The modules that a statement, or a call of `import_module` or `later`, loads."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -93,7 +93,7 @@ def modules_named(node, path):
         return [inner(origin, alias.name) for alias in node.names]
     if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
         called = ast.unparse(node.func).rpartition(".")[2]
-        if called in ("import_module", "__import__"):
+        if called in ("import_module", "__import__", "later"):
             return [str(node.args[0].value)]
     return []
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from minijax.util import caches, context
+from minijax.util import caches, context, lazily
 from minijax.util.inner_first import inner_first
 from minijax import config, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
@@ -80,9 +80,7 @@ class JaxprEqn:
     def replace(self, **changes: Any) -> JaxprEqn:
         return dataclasses.replace(self, **changes)
 
-    def __repr__(self) -> str:
-        from minijax.util import jaxpr_text
-        return jaxpr_text.equation_text(self)
+    __repr__ = lazily.later("minijax.util.jaxpr_text", "equation_text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +101,7 @@ class Jaxpr(core.Program):
     def replace(self, **changes: Any) -> Jaxpr:
         return dataclasses.replace(self, **changes)
 
-    def __repr__(self) -> str:
-        from minijax.util import jaxpr_text
-        return jaxpr_text.jaxpr_text(self)
+    __repr__ = lazily.later("minijax.util.jaxpr_text", "jaxpr_text")
 
 
 @dataclass(frozen=True, eq=False)

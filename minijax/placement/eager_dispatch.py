@@ -1,6 +1,6 @@
 """Operations one by one on another device than the CPU: each is a program of one equation.
 
-Stands on `compiled` and `devices`, and asks nothing of them until another device is asked for.
+Stands on `compiled`, `devices`; loaded when another device, or a mesh, is first used.
 Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
 """
 
@@ -23,16 +23,16 @@ from minijax.core.tracing import stage
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
-    """What an operation gives where its arguments lie; None if they lie on the host."""
-    is_spread = isinstance(current.value, Mesh) or any(isinstance(x, ShardedArray) for x in args)
-    if not is_spread and devices.device_of(args).is_host:
+    """The results of an operation on its arguments' device or mesh; None if that is the host."""
+    is_sharded = isinstance(current.value, Mesh) or any(isinstance(x, ShardedArray) for x in args)
+    if not is_sharded and devices.device_of(args).is_host:
         return None
-    avals, items = tuple(x.aval for x in args), tuple(params.items())
+    operation = primitive, tuple(x.aval for x in args), tuple(params.items())
     try:
-        closed = _kept_program(primitive, avals, items, config.trace_key())
+        closed = _cached_program(*operation, config.trace_key())
     except TypeError:  # a parameter has no hash
-        closed = _program(primitive, avals, items)
-    if not is_spread:
+        closed = _program(*operation)
+    if not is_sharded:
         return run_program(closed, primitive.name, args)
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
     with current(None):  # which would bring each operation here again
@@ -45,18 +45,19 @@ def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple
 
 
 @caches.remembered(maxsize=8192)
-def _kept_program(*items: Any) -> ClosedJaxpr:
-    return _program(*items[:-1])
+def _cached_program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
+                    trace_key: tuple) -> ClosedJaxpr:
+    return _program(primitive, avals, params)
 
 
-def begin(value: object = None) -> None:
-    """Have operations look where their arguments lie, from now on."""
+def by_device(value: object = None) -> None:
+    """Dispatch operations by the devices and shardings of their arguments, from now on."""
     devices.in_use.add("others")
-    begin_looking()
+    by_sharding()
 
 
-def begin_looking(value: object = None) -> None:
-    """The same for where arrays are spread."""
+def by_sharding(value: object = None) -> None:
+    """Dispatch operations by the shardings of their arguments, from now on."""
     sharding_propagation.begin()
     core.Primitive.eager_dispatch = staticmethod(evaluated)
 
@@ -73,5 +74,5 @@ def named(device: Any) -> devices.Device | None:
     if device is not None and not isinstance(device, devices.Device):
         raise ValueError(f"a device is one of jax.devices(), not {device!r}")
     if device is not None and not device.is_host:
-        begin()
+        by_device()
     return device

@@ -11,8 +11,9 @@ from typing import Any
 
 from minijax import core
 from minijax.core import Array
-from minijax.util import tracebacks
+from minijax.util import lazily, tracebacks
 
+_reshard = lazily.later("minijax.placement.resharding", "reshard")
 # The functions that have the parameter in JAX, but not where they are defined here.
 TAKING = {
     "minijax.numpy": "arange array asarray bincount broadcast_to dot einsum empty full full_like "
@@ -42,10 +43,7 @@ def _with_out_sharding(fun: Callable) -> Callable:
     @tracebacks.wraps(fun)
     def resharded(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         out = fun(*args, **kwargs)
-        if out_sharding is None:
-            return out
-        from minijax.placement.resharding import reshard
-        return reshard(out, out_sharding)
+        return out if out_sharding is None else _reshard(out, out_sharding)
     wrapper: Any = tracebacks.api_boundary(resharded, like=fun, is_whole=True)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:

@@ -38,7 +38,7 @@ def place(x: ArrayImpl, sharding: Sharding) -> Any:
     if not all(device.is_host for device in sharding.device_set):
         raise NotImplementedError("minijax spreads arrays over pretended CPU devices only: start "
                                   "it with JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
-    eager_dispatch.begin_looking()
+    eager_dispatch.by_sharding()
     return ShardedArray(x._buffer, x.aval, sharding)
 
 

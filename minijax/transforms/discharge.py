@@ -61,10 +61,10 @@ def closed_over(function: Callable, operands: Sequence[Any]) -> tuple[Callable, 
     places = [i for i, x in enumerate(leaves) if not core.is_ref(x)]
 
     def of_the_others(*others: Any) -> Any:
-        given = list(leaves)
+        filled = list(leaves)
         for i, x in zip(places, others, strict=True):
-            given[i] = x
-        return function(*tree_util.tree_unflatten(tree, given))
+            filled[i] = x
+        return function(*tree_util.tree_unflatten(tree, filled))
     return of_the_others, [leaves[i] for i in places]
 
 

@@ -183,11 +183,11 @@ class JitFunction:
             raise
 
     def _call_there(self, args: tuple, kwargs: dict) -> Any:
-        """A call whose arguments are brought to a device, or laid out, before."""
+        """A call whose arguments are put on a device, or resharded, before."""
         if self._shardings is not None:
-            return self._shardings.call(self._call_here, args, kwargs,
-                                     lambda: CallArguments(self, args, kwargs).info.arg_names,
-                                     self._static.places)
+            return self._shardings.call(
+                self._call_here, args, kwargs,
+                lambda: CallArguments(self, args, kwargs).info.arg_names, self._static.places)
         device: Any = self._device
         args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
         with config.default_device(device):
@@ -198,8 +198,9 @@ class JitFunction:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         error = None
-        if self._discharged is None and not any(
-                map(core.is_ref, tree_util.tree_leaves((args, kwargs)))):
+        uses_refs = self._discharged is not None and self._discharged.captured or any(
+            map(core.is_ref, tree_util.tree_leaves((args, kwargs))))
+        if not uses_refs:
             try:
                 call = self._with_values(args, kwargs)
                 count = len(self._table())
@@ -210,7 +211,7 @@ class JitFunction:
         return self._discharge()(args, kwargs, error)
 
     def _discharge(self) -> Any:
-        """The same function for programs without references, which it uses."""
+        """The function of the values of the references that it is passed, or closes over."""
         if self._discharged is None:
             with lazily.importing:
                 from minijax.transforms.discharge import DischargedJit

@@ -271,10 +271,10 @@ class Compiled(Stage):
                               "for a particular signature. Detected argument of Tracer type "
                               f"{type(x)}."),
                     "Inside of a transformation call the function itself, not its compiled form.")
-        wanted, info = self._traced.program.in_avals, self._traced.debug_info
+        in_avals, info = self._traced.program.in_avals, self._traced.debug_info
         differ = [f"Argument '{name}' compiled with {aval.str_long()} and called with "
                   f"{x.aval.str_long()}"
-                  for x, aval, name in zip(values, wanted, info.arg_names, strict=True)
+                  for x, aval, name in zip(values, in_avals, info.arg_names, strict=True)
                   if (x.shape, x.dtype) != (aval.shape, aval.dtype)]
         if differ:
             raise TypeError("Argument types differ from the types for which this computation was "

@@ -7,7 +7,7 @@ JAX uses `functools.cached_property`, and imports everything at once.
 import ast
 import functools
 import importlib
-import logging as logging  # which holds its lock over forks, too: within ours
+import logging as logging  # registers its lock for forks before ours, which is then taken first
 import os
 import sys
 import threading
@@ -96,7 +96,9 @@ def attach(namespace: dict[str, Any], export: Callable[[str, Any], Any] = lambda
 
 
 def later(module: str, function: str = "", unless: tuple[Any, ...] = ()) -> Callable[..., Any]:
-    """Loads a module when it is called, and calls a function of it, unless for these arguments.
+    """A function that loads a module, and then calls one of its functions.
+
+    It does neither for the arguments `unless`.
 
     >>> later("math", "sqrt")(9)
     3.0
@@ -114,7 +116,8 @@ def _checked_imports(namespace: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """What a module imports for type checkers alone: each name, its module, its name there."""
     tree = ast.parse(namespace["__loader__"].get_source(namespace["__name__"]))
     return {alias.asname or alias.name: (str(node.module), alias.name)
-            for block in tree.body if isinstance(block, ast.If)
+            for block in tree.body
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
             for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 

@@ -23,7 +23,7 @@ class Operators:
 
 
 def loading(name: str) -> Callable[..., Any]:
-    """A method that loads the operators, and then is the one that it has become."""
+    """A special method that loads the operators, and calls the one that has replaced it."""
     def method(self: Any, *args: Any) -> Any:
         Operators.load()
         loaded = getattr(type(self), name)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from minijax.util.pytree import (LIST, TUPLE, IsLeaf, KeyPath, bare_key, children_with_keys,
-                                 keystr, kind_of, stopping)
+from minijax.util.pytree import (LIST, TUPLE, IsLeaf, KeyPath, bare_key, children_with_keys, keystr,
+                                 kind_of, stopping)
 
 _Difference = tuple[KeyPath, str, SimpleNamespace, SimpleNamespace]
 
@@ -69,8 +69,8 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool]
         <class 'list'>.
     """
     stops = stopping(is_leaf, is_leaf_takes_path)
-    found = _differences((), prefix_tree, full_tree, stops, is_prefix=True)
-    return [functools.partial(_prefix_error, difference) for difference in found]
+    differences = _differences((), prefix_tree, full_tree, stops, is_prefix=True)
+    return [functools.partial(_prefix_error, difference) for difference in differences]
 
 
 def _prefix_error(difference: _Difference, name: str) -> ValueError:

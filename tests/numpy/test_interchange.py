@@ -34,7 +34,7 @@ def cuda(monkeypatch):
     device = devices.CudaDevice.numbered(0)
     monkeypatch.setitem(devices._processors, device, PLAYED)
     monkeypatch.setattr(driver, "number_of", lambda address: 0)
-    eager_dispatch.begin()
+    eager_dispatch.by_device()
     return device
 
 

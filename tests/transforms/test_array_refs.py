@@ -257,3 +257,9 @@ def test_a_known_index_out_of_bounds_is_refused_where_it_is_evaluated(index, way
     theirs = outcome(jax)
     if theirs.__class__ is not str or "TracerBool" not in theirs:  # JAX's own mistake, in jit
         assert outcome(minijax) == theirs
+
+
+def test_a_call_with_a_reference_leaves_calls_with_arrays_as_they_were():
+    f = minijax.jit(lambda x: x[...] * 2)
+    assert float(f(minijax.new_ref(3.0))) == float(f(3.0)) == float(f(4.0)) - 2 == 6
+    assert f._cache_size() == 1 and f._dispatchers  # which calls compiled code at once
