@@ -214,7 +214,7 @@ class ModuleText:
         if outlined.blocks:
             b, number = Arithmetic(), Scalar("", INT64)
             inner.names[number] = "%block"
-            start = b.mul(number, outlined.step)
+            start = b.add(loop.start, b.mul(number, outlined.step))
             stop = b.min(b.add(start, outlined.step), stop)
             inner.body(b.scopes[0].statements)
         inner.polling_loop(loop, start, stop, outlined.step or loop.trip_count)

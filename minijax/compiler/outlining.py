@@ -88,9 +88,7 @@ def _shared(body: Sequence[Statement], uses: Callable[[], Counter[Buffer]]
 
 def _share(loop: For, uses: Callable[[], Counter[Buffer]]) -> Outlined | None:
     trip_count, cost = loop.trip_count or 0, cost_of((loop,))
-    starts_late = not isinstance(loop.start, Constant) or loop.start.value != 0
-    if (loop.vectorize not in ("parallel", "apart") or starts_late or trip_count < 2
-            or cost < MIN_COST):
+    if loop.vectorize not in ("parallel", "apart") or trip_count < 2 or cost < MIN_COST:
         return None
     names = _FreeNames((loop,))
     private = private_temps(loop, uses())

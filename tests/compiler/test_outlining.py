@@ -2,13 +2,15 @@
 """
 
 import re
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 
 import minijax
-from minijax.compiler import llvm, outlining
+from minijax.compiler import index_set_splitting, llvm, outlining
+from minijax.compiler.loops import For
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 
@@ -89,3 +91,17 @@ def test_the_gradient_of_many_layers_is_jaxs():
 
 def test_a_short_kernel_is_one_function():
     assert not functions(assembly(lambda x: minijax.numpy.tanh(x) @ x.T, X))
+
+
+@pytest.mark.parametrize("program", [
+    lambda np, x: np.concatenate([x, x[::-1]]), lambda np, x: np.roll(x, 300_001),
+    lambda np, x: np.pad(x, (999_999, 1_000_001))], ids=["concatenate", "roll", "pad"])
+def test_every_part_of_a_split_loop_is_shared_between_threads(program):
+    """A loop split at its conditions is several, of which all but the first start late."""
+    x = np.linspace(-1, 1, 1_000_003, dtype=np.float32)
+    f = minijax.jit(lambda x: program(minijax.numpy, x))
+    np.testing.assert_array_equal(f(x), program(np, x))
+    body = index_set_splitting.split_loops(f.lower(x)._lowered.kernel.body)
+    loops = [each for each in body if isinstance(each, For)]
+    shared = outlining.shared_loops(replace(f.lower(x)._lowered.kernel, body=body))
+    assert len(loops) > 1 and shared.keys() == set(loops)
