@@ -68,9 +68,10 @@ __all__ = lazily.attach(globals(), tracebacks.exported)
 operators.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
-config.before_on((config.platforms, config.platform_name, config.default_device),
-                 lazily.later("minijax.placement.eager_dispatch", "by_device", unless=("cpu",)))
-config.before_on((config.mesh,), lazily.later("minijax.placement.eager_dispatch", "by_sharding"))
+core.EvalTrace.checks, core.EvalTrace.call_checks = sharp_bits.checks, sharp_bits.call_checks
+core.Primitive.eager_dispatch = config.Hook(
+    "minijax.placement.eager_dispatch", config.platforms, config.platform_name,
+    config.default_device, config.mesh)
 lazily.attach(vars(core))
 lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
                                    "parse_flags_with_absl": "minijax.util.command_line"})

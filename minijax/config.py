@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import difflib
 import functools
+import importlib
 import operator
 import os
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from minijax.util import caches, context
+from minijax.util import caches, context, lazily
 
 T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")
@@ -73,6 +74,7 @@ hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 
 
 _UNSET: Any = object()
+_OFF = (False, None, "", "allow", "cpu")  # values at which no `Hook` has anything to do
 _STATE = ""  # the entry that says of which state the others are; no flag is called so
 
 
@@ -167,7 +169,6 @@ class Flag:
         self.name, self.kind, self.default = name, kind, default
         self.together = (self, *together)
         self.names = tuple([flag.name for flag in self.together])
-        self.prepare: Callable[[Any], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
     @property
@@ -210,13 +211,10 @@ class Flag:
         With `text_of`, it is a text of that origin, which the error blames.
         """
         try:
-            checked = self.kind.check(self.kind.read(value) if text_of else value)
+            return self.kind.check(self.kind.read(value) if text_of else value)
         except (ValueError, TypeError):
             raise ValueError(f"{text_of or 'jax_' + self.name} takes {self.kind.wanted}, "
                              f"not {value!r}.") from None
-        if checked and self.prepare is not None:
-            self.prepare(checked)
-        return checked
 
     def __repr__(self) -> str:
         return f"<flag jax_{self.name} = {self.value!r}>"
@@ -268,12 +266,33 @@ def state() -> State:
     return now
 
 
-def before_on(flags: Iterable[Flag], prepare: Callable[[Any], object]) -> None:
-    """Have `prepare` called with the value before a flag is turned on; now, where one is on."""
-    for flag in flags:
-        flag.prepare = prepare
-        if flag.value:
-            prepare(flag.value)
+class Hook:
+    """A module that inner rings call while one of some flags is on; loaded at its first use.
+
+    It is true while one of the flags is on in this thread. Its attributes are the module's.
+
+    >>> hook = Hook("math", debug_nans, debug_infs)
+    >>> with debug_nans(True):
+    ...     bool(hook), hook.floor(1.5)
+    (True, 1)
+    >>> bool(hook)
+    False
+    """
+
+    def __init__(self, module: str, *on: Flag) -> None:
+        self.module, self.flags = module, on
+        self._last: tuple[State | None, bool] = (None, False)  # the answer for the last state
+
+    def __bool__(self) -> bool:
+        now, (last, answer) = state(), self._last
+        if now is not last:
+            answer = any(flag.value not in _OFF for flag in self.flags)
+            self._last = now, answer
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        with lazily.importing:
+            return getattr(importlib.import_module(self.module), name)
 
 
 # -- declaring -----------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config, core, lax
-from minijax.transforms import compiled
+from minijax import config, lax
 
 # What is evaluated with both, after the names in `namespace`.
 PROGRAMS = """
@@ -140,6 +139,26 @@ inside(mesh, lambda: (jnp.zeros(8, out_sharding=P('x')).sharding, jax.reshard(X,
 inside(mesh, lambda: jax.jit(lambda x: x, out_shardings=P('x'))(X).sharding)
 inside(line, lambda: jax.shard_map(double, out_specs=P('i'))(jax.reshard(X, P('i'))))
 inside(line, lambda: jax.smap(double, in_axes=0, out_axes=0, axis_name='i')(jax.reshard(X, P('i'))))
+thrice(jax.jit(lambda x: lax.with_sharding_constraint(x, rows) + 1), X)
+inside(mesh, lambda: thrice(jax.jit(lambda x: jnp.sin(jax.reshard(x, OF_E))), X))
+thrice(jax.jit(lambda x: jax.jit(lambda x: lax.with_sharding_constraint(x, rows))(x) * 2), X)
+thrice(jax.jit(lambda x: x * 2, out_shardings=columns), X), thrice(jax.jit(lambda x: x * 2), a)
+thrice(jax.jit(shard_map(double, P('x'), P('x'))), X), thrice(jnp.sin, e)
+inside(auto, lambda: thrice(jax.jit(double), X))
+[f(x).sharding for f in [jax.jit(double)] for x in (X, a, X, e, X, one, a)]
+thrice(jax.jit(lambda x: lax.with_sharding_constraint(x, rows)).lower(X).compile(), X)
+lax.with_sharding_constraint(X, OF_E)
+jax.jit(lambda x: lax.with_sharding_constraint(x, OF_E))(X)
+inside(mesh, lambda: lax.with_sharding_constraint(X, P('x')))
+inside(mesh, lambda: lax.with_sharding_constraint(X, rows))
+inside(mesh, lambda: lax.with_sharding_constraint(e, OF_E)).sharding
+inside(mesh, lambda: lax.with_sharding_constraint(X, P()))
+inside(auto, lambda: lax.with_sharding_constraint(X, OF_E))
+inside(mesh, lambda: jax.reshard(X, rows))
+lax.with_sharding_constraint(X, NamedSharding(mesh, P())).sharding
+jax.reshard(X, rows)
+jax.jit(lambda x: jax.reshard(x, rows))(X)
+jax.reshard(X, NamedSharding(auto, P())).sharding
 printed(lambda: jax.debug.visualize_array_sharding(a, use_color=False))
 printed(lambda: jax.debug.visualize_array_sharding(e, use_color=False))
 printed(lambda: jax.debug.visualize_sharding((64, 64), S, use_color=False))
@@ -168,6 +187,9 @@ def namespace(jax, jnp):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             f()
         return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
+
+    def thrice(f, *args):
+        return [f(*args).sharding for _ in range(3)]
     return {
         **from_sharding, "bare": jax.sharding.AbstractMesh((2,), ("i",)),
         "Format": layout.Format, "Layout": layout.Layout,
@@ -178,6 +200,7 @@ def namespace(jax, jnp):
         "printed": printed, "double": lambda x: x * 2, "one": jnp.ones(3),
         "OF_MESH": NamedSharding(mesh.abstract_mesh, P("x")),
         "OF_AUTO": NamedSharding(auto.abstract_mesh, P("x")),
+        "OF_E": NamedSharding(mesh, P("x")), "thrice": thrice,
         "rows": NamedSharding(auto, P("x")), "columns": NamedSharding(auto, P("y")),
         "a": jax.device_put(X, S), "e": jax.device_put(X, NamedSharding(mesh, P("x"))),
         "shard_map": lambda f, i, o, **options: jax.shard_map(
@@ -197,12 +220,10 @@ def results(jax, jnp):
 
 @pytest.fixture(scope="module")
 def eight_devices():
-    before, looks = config.num_cpu_devices.value, vars(core.Primitive)["eager_dispatch"]
+    before = config.num_cpu_devices.value
     config.update("num_cpu_devices", 8)
     yield
     config.update("num_cpu_devices", before)
-    core.Primitive.eager_dispatch = looks
-    compiled.sharding_propagation = None
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ class ArrayImpl(Array):
     _committed = False  # whether it was put on its device by name
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
-        buffer.flags.writeable = False
+        buffer.setflags(write=False)
         self._buffer = buffer
         self.aval = aval
         self.is_literal = is_literal

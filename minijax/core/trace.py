@@ -114,25 +114,27 @@ class RuleTrace(Trace):
 class EvalTrace(Trace):
     """Evaluation: every primitive runs on the numbers at once.
 
-    `notify` and `wrap` are hooks, which do nothing here.  The checks of `sharp_bits` change the
-    class of this trace to `CheckingTrace`, which overrides them.
+    `notify` and `wrap` do nothing unless a check of `sharp_bits` is on.
     """
 
-    goes_straight = True  # whether compiled code may run without these hooks
+    checks: Any = None  # the hook
+    call_checks: Any = None  # of those that look at each call of compiled code
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
                 raise errors.UnexpectedTracerError(leak_message(x))
-        return primitive.evaluate(args, params)
+        return self.wrap("operation", type(primitive).evaluate)(primitive, args, params)
 
     def notify(self, moment: str, *facts: Any, **details: Any) -> None:
         """Be told of something that has happened."""
+        if self.checks:
+            self.checks.notify(moment, *facts, **details)
 
     def wrap(self, moment: str, run: F) -> F:
         """What is to be called in place of `run`, which is what happens at the moment."""
-        return run
+        return self.checks.wrap(moment, run) if self.checks else run
 
 
 class Tracer(Array):

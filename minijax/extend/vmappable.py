@@ -37,7 +37,7 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
             f"vmap maps along axes of a size that is an int, given by an int: {data_type.__name__} "
             f"has {spec_type.__name__} and {axis_size_type.__name__}; pad it to arrays of one size")
     _vmappables[data_type] = to_elt, from_elt
-    api.map_arguments = _map_arguments
+    api.registered[data_type] = _map_arguments
 
 
 def unregister_vmappable(data_type: type) -> None:

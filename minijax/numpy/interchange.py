@@ -19,7 +19,6 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, ArrayImpl, ShapedArray
 from minijax.placement.devices import CudaDevice, Device, DeviceArray, EmulatedDevice, GpuDevice
-from minijax.placement.eager_dispatch import by_device
 from minijax.numpy import display
 
 # ── DLPack's structures in memory ────────────────────────────────────────────────────────────
@@ -263,7 +262,6 @@ class _Imported:
 def _borrowed(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
           ) -> ArrayImpl:
     """An array over memory of another owner."""
-    by_device()
     return device.borrowed(address, ShapedArray(shape, dtype), owner)
 
 

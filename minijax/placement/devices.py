@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 
 from minijax import config, core, errors
 from minijax.util import lazily
-from minijax.core import ArrayImpl, ShapedArray
+from minijax.core import ArrayImpl, Primitive, ShapedArray
 
 
 # ── Devices ──────────────────────────────────────────────────────────────────────────────────
@@ -232,14 +232,14 @@ def device_of(args: Sequence[Any]) -> Device:
     Raises:
       ValueError: where they are on different GPUs.
     """
-    if not in_use or _computing_beforehand.get():
+    if _computing_beforehand.get():
         return CPU
     devices = list(dict.fromkeys(x.device for x in args if isinstance(x, DeviceArray)))
     if len(devices) > 1:
         raise ValueError("Received incompatible devices for jitted computation. Got arguments on "
                          f"{' and '.join(map(str, devices))}: move them to one with "
                          "jax.device_put(x, device).")
-    return devices[0] if devices else default_device()
+    return devices[0] if devices else default_device() if Primitive.eager_dispatch else CPU
 
 
 CPU = CpuDevice.numbered(0)
@@ -298,12 +298,12 @@ def put(x: Any, device: Device) -> Any:
 
 def on_default_device(x: Any) -> Any:
     """A new array on the default device."""
-    return put(x, default_device()) if in_use and type(x) is ArrayImpl else x
+    return put(x, default_device()) if (
+        Primitive.eager_dispatch and type(x) is ArrayImpl) else x
 
 
 # ── Whether to look for devices ──────────────────────────────────────────────────────────────
 
-in_use: set[str] = set()  # "others", once a device other than the host is used
 _computing_beforehand: ContextVar[bool] = ContextVar("minijax_computing_beforehand", default=False)
 
 

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.util import caches
-from minijax import config, core
+from minijax import config
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
 from minijax.transforms.compiled import run_program
 from minijax.placement.meshes import Mesh, current
 from minijax.placement.named_sharding import ShardedArray
-from minijax.placement import sharding_propagation
+from minijax.placement.sharding_propagation import (explicit_shardings as explicit_shardings,
+                                                    shard_outputs)
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
 
@@ -37,7 +38,7 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
     with current(None):  # which would bring each operation here again
         outs = primitive.evaluate(plain, params)
-    return sharding_propagation.shard_outputs(closed, args, outs)
+    return shard_outputs(closed, args, outs)
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
@@ -48,18 +49,6 @@ def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple
 def _cached_program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
                     trace_key: tuple) -> ClosedJaxpr:
     return _program(primitive, avals, params)
-
-
-def by_device(value: object = None) -> None:
-    """Dispatch operations by the devices and shardings of their arguments, from now on."""
-    devices.in_use.add("others")
-    by_sharding()
-
-
-def by_sharding(value: object = None) -> None:
-    """Dispatch operations by the shardings of their arguments, from now on."""
-    sharding_propagation.begin()
-    core.Primitive.eager_dispatch = staticmethod(evaluated)
 
 
 def named(device: Any) -> devices.Device | None:
@@ -73,6 +62,4 @@ def named(device: Any) -> devices.Device | None:
     device = getattr(device, "device", device)
     if device is not None and not isinstance(device, devices.Device):
         raise ValueError(f"a device is one of jax.devices(), not {device!r}")
-    if device is not None and not device.is_host:
-        by_device()
     return device

@@ -1,6 +1,6 @@
 """Sharding arrays over simulated devices: `reshard`, `with_sharding_constraint`, shards.
 
-Stands on `named_sharding`, `eager_dispatch`.  Shards are copies of parts of one array.
+Stands on `named_sharding`.  Shards are copies of parts of one array.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
-from minijax.placement import eager_dispatch
-from minijax.placement import sharding_propagation
+from minijax.util import source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
@@ -38,7 +37,6 @@ def place(x: ArrayImpl, sharding: Sharding) -> Any:
     if not all(device.is_host for device in sharding.device_set):
         raise NotImplementedError("minijax spreads arrays over pretended CPU devices only: start "
                                   "it with JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
-    eager_dispatch.by_sharding()
     return ShardedArray(x._buffer, x.aval, sharding)
 
 
@@ -74,7 +72,6 @@ def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:
     x = core.as_value(x)
     sharding = _concrete(sharding, x)
     sharding.check_fits(x.aval, what, evenly=not isinstance(x, core.Tracer))
-    sharding_propagation.begin()
     return x if isinstance(sharding.mesh, AbstractMesh) else (
         sharding_constraint_p.bind(x, sharding=sharding))
 
@@ -104,12 +101,38 @@ def _no_mesh(spec: Any) -> ValueError:
 
 
 def shard_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], name: str,
-               leaf_name: Callable[[int], str]) -> Any:
-    """A tree of values with the shardings of a tree, or of a prefix; errors have these names."""
+               leaf_name: Callable[[int], str], axis_type: AxisType | None = None) -> Any:
+    """A tree of values with the shardings of a tree, or of a prefix; errors have these names.
+
+    Array axes may be sharded along mesh axes of `axis_type` only, if there is one.
+    """
     leaves, tree = tree_util.tree_flatten(xs)
-    flat_shardings = tree_util.flatten_axes(name, tree, shardings)
-    return tree.unflatten([shard_value(x, canonicalize_sharding(s, no_mesh(s)), leaf_name(i))
+    flat_shardings = [canonicalize_sharding(s, no_mesh(s))
+                      for s in tree_util.flatten_axes(name, tree, shardings)]
+    if axis_type is not None:
+        for sharding in flat_shardings:
+            _check_axis_types(sharding, axis_type)
+    return tree.unflatten([shard_value(x, s, leaf_name(i))
                            for i, (x, s) in enumerate(zip(leaves, flat_shardings, strict=True))])
+
+
+def _check_axis_types(sharding: Any, axis_type: AxisType) -> None:
+    """Refuse a sharding along mesh axes of another type."""
+    if not isinstance(sharding, NamedSharding):
+        return
+    spec, mesh = sharding.spec, sharding.mesh
+    for name in spec.mesh_axes():
+        if mesh.type_of_axis[name] is not axis_type and axis_type is AxisType.Explicit:
+            raise ValueError(
+                "PartitionSpec passed to reshard cannot contain axis names that are of type "
+                f"Auto or Manual. Got PartitionSpec: {spec} with axis name: {name} of type: "
+                f"{mesh.type_of_axis[name]}. This error occurs at source:  "
+                f"{frame.place if (frame := source_info.user_frame()) else 'unknown'}")
+        if mesh.type_of_axis[name] is not axis_type:
+            raise ValueError(
+                "The spec of NamedSharding passed to with_sharding_constraint can only refer to "
+                f"Auto axes of the mesh. Got spec={spec} and mesh={mesh.abstract_mesh}. You "
+                "probably meant to use `reshard` API?")
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -127,22 +150,21 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.arange(2), NamedSharding(make_mesh((1,), ("x",)), P("x"))).sharding.spec
     P('x',)
     """
-    out = shard_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments")
+    out = shard_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments",
+                     AxisType.Explicit)
     return tree_util.tree_map(_with_full_spec, out)
 
 
 def _with_full_spec(x: Any) -> Any:
-    """An array whose spec has an entry for each axis."""
-    if not isinstance(x, ShardedArray) or not isinstance(x.sharding, NamedSharding):
+    """An array whose spec over explicit axes has an entry for each array axis."""
+    if not (isinstance(x, ShardedArray) and isinstance(x.sharding, NamedSharding)
+            and AxisType.Explicit in x.sharding.mesh.axis_types):
         return x
-    spec, types = x.sharding.spec, x.sharding.mesh.type_of_axis
-    for name in spec.mesh_axes():
-        if types[name] is not AxisType.Explicit:
-            raise ValueError(
-                "PartitionSpec passed to reshard cannot contain axis names that are of type "
-                f"Auto or Manual. Got PartitionSpec: {spec} with axis name: {name} of type: "
-                f"{types[name]}. Use jax.lax.with_sharding_constraint.")
-    return place(x, x.sharding.update(spec=spec + (None,) * (x.ndim - len(spec))))
+    return place(x, x.sharding.update(spec=_full(x.sharding.spec, x.ndim)))
+
+
+def _full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
+    return spec + (None,) * (ndim - len(spec))
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -159,8 +181,28 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> with_sharding_constraint(np.arange(2), None)
     array([0, 1])
     """
+    if isinstance(current.value, Mesh) and current.value.are_all_axes_explicit:
+        return _check_shardings(x, shardings)
     return shard_tree(x, shardings, no_mesh_error("with_sharding_constraint", "shardings"),
-                      "with_sharding_constraint", lambda _: "with_sharding_constraint arguments")
+                      "with_sharding_constraint", lambda _: "with_sharding_constraint arguments",
+                      AxisType.Auto)
+
+
+def _check_shardings(xs: Any, shardings: Any) -> Any:
+    """The same tree, if its arrays have these shardings. Those of tracers are unknown."""
+    leaves, tree = tree_util.tree_flatten(xs)
+    for x, sharding in zip(leaves, tree_util.flatten_axes(
+            "with_sharding_constraint", tree, shardings), strict=True):
+        spec = getattr(canonicalize_sharding(sharding, TypeError()), "spec", None)
+        x_spec = getattr(getattr(x, "sharding", None), "spec", PartitionSpec())
+        if spec is not None and not isinstance(x, core.Tracer) and (
+                (own := _full(x_spec, np.ndim(x))) != (other := _full(spec, np.ndim(x)))):
+            raise AssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+                f"`Explicit`. The array sharding: {own} did not match the sharding provided: "
+                f"{other}. Please use `jax.sharding.reshard` to shard your input to the sharding "
+                "you want.")
+    return xs
 
 
 def no_mesh_error(what: str, parameter: str) -> Callable[[Any], Exception]:

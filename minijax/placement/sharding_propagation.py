@@ -6,7 +6,6 @@ In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -14,15 +13,9 @@ from minijax.core import ArrayImpl
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current
 from minijax.placement.named_sharding import (NamedSharding, ShardedArray, Sharding,
                                               explicit_sharding)
-from minijax.transforms import compiled
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
-
-
-def begin() -> None:
-    """Shard the results of programs, from now on."""
-    compiled.sharding_propagation = sys.modules[__name__]
 
 
 def explicit_shardings(closed: ClosedJaxpr) -> list[NamedSharding | None]:

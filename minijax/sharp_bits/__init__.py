@@ -6,16 +6,12 @@ Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
 """
 
 from minijax import config
-from minijax.util.lazily import importing
 from minijax.sharp_bits.findings import (Finding as Finding,
                                          checking_sharp_bits as checking_sharp_bits, sharp_bits)
 
-
-def _begin(value: object) -> None:
-    with importing:
-        from minijax.sharp_bits import checking
-    checking.begin()
-
-
-config.before_on((*sharp_bits.together, config.explain_cache_misses, config.profiling,
-                  config.no_tracing, *config.transfer_guard.together), _begin)
+_CHECKING = "minijax.sharp_bits.checking"
+call_checks = config.Hook(
+    _CHECKING, config.debug_nans, config.debug_infs, config.debug_key_reuse, config.debug_purity,
+    config.debug_dtype_truncation, config.profiling, *config.transfer_guard.together)
+checks = config.Hook(_CHECKING, *sharp_bits.together, *call_checks.flags, config.no_tracing,
+                     config.explain_cache_misses)

@@ -1,15 +1,14 @@
-"""Checks as an interpreter: evaluation with a check around each moment that its flags name.
+"""The checks of each moment of evaluation, tracing and compilation, and their flags.
 
-Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
+Stands on the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from minijax import config, core, profiler
-from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
+from minijax import config, profiler
 from minijax.sharp_bits import (guards, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
                                 truncation)
 
@@ -43,41 +42,21 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
-# Flags whose checks need to see calls that would otherwise go straight to compiled code.
-CHECKED_ON_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE, *TRANSFERS)
 
 
-class CheckingTrace(EvalTrace):
-    """Evaluation under the checks that are enabled in this thread."""
-
-    @property
-    def goes_straight(self) -> bool:  # type: ignore[override]
-        return not _any_on(CHECKED_ON_EACH_CALL)
-
-    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
-                          params: Params) -> list:
-        if any(isinstance(x, Tracer) for x in args):
-            return super().process_primitive(primitive, args, params)  # which refuses
-        return self.wrap("operation", lambda p, *of: p.evaluate(*of))(primitive, args, params)
-
-    def notify(self, moment: str, *facts: Any, **details: Any) -> None:
-        for check in _enabled_checks(moment):
-            check(*facts, **details)
-
-    def wrap(self, moment: str, run: Any) -> Any:
-        for check in reversed(_enabled_checks(moment)):
-            run = functools.partial(check, run)
-        return run
+def notify(moment: str, *facts: Any, **details: Any) -> None:
+    """Run the enabled checks of a moment."""
+    for check in _enabled_checks(moment):
+        check(*facts, **details)
 
 
-def _any_on(flags: Flags) -> bool:
-    return any(flag.value not in (False, None, "allow") for flag in flags)
+def wrap(moment: str, run: Any) -> Any:
+    """What happens at a moment, inside of its enabled checks."""
+    for check in reversed(_enabled_checks(moment)):
+        run = functools.partial(check, run)
+    return run
 
 
 def _enabled_checks(moment: str) -> list[Callable]:
-    return [check for flags, check in CHECKS[moment] if _any_on(flags)]
-
-
-def begin() -> None:
-    """Replace the base of every trace by a `CheckingTrace` from now on."""
-    core.base_trace.__class__ = CheckingTrace
+    return [check for flags, check in CHECKS[moment]
+            if any(flag.value not in (False, None, "allow") for flag in flags)]

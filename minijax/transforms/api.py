@@ -65,8 +65,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         if has_refs((args, kwargs)):
             return _mapped_with_references(fun, args, kwargs, in_axes, out_axes, axis_name,
                                            axis_size)
-        return map_arguments("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
-                             sum_match=sum_match)
+        map_values = next(iter(registered.values()), map_axes)
+        return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
+                          sum_match=sum_match)
     return mapped
 
 
@@ -123,7 +124,8 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                         for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
 
 
-map_arguments: Callable = map_axes  # `extend.vmappable` puts one here that takes other values, too
+# Of classes with functions of their own for `vmap` what to call instead; see `extend.vmappable`.
+registered: dict[type, Callable] = {}
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,

@@ -27,8 +27,6 @@ from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, partition_list, subjaxp
 from minijax.core.tracing import stage
 
 logger = logging.getLogger("minijax")
-# Hook: the module that shards the results of programs, once there is an array that is sharded.
-sharding_propagation: Any = None
 T = TypeVar("T")
 
 
@@ -144,8 +142,21 @@ def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
     outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
-    propagation = sharding_propagation
-    return outs if propagation is None else propagation.shard_outputs(closed, args, outs)
+    if may_shard(closed) or not all(type(x) is device.array_type for x in args):
+        return core.Primitive.eager_dispatch.shard_outputs(closed, args, outs)
+    return outs
+
+
+def may_shard(closed: ClosedJaxpr) -> bool:
+    """Whether results of a program may be sharded where no argument is."""
+    return config.mesh.value is not None or _is_annotated(closed)
+
+
+def _is_annotated(closed: ClosedJaxpr) -> bool:
+    """Whether an equation of a program, or of one inside it, names a sharding."""
+    return closed.derived(("is annotated",), lambda: any(
+        eqn.params.get("sharding") is not None or any(map(_is_annotated, subjaxprs(eqn.params)))
+        for eqn in closed.eqns))
 
 
 # ── Operations with programs inside ──────────────────────────────────────────────────────────

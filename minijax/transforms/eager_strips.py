@@ -15,7 +15,7 @@ from minijax.util import caches
 from minijax import config
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.transforms.compiled import executable, is_interpreted
-from minijax.placement.devices import CPU, device_of
+from minijax.placement.devices import CPU
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
 
@@ -29,15 +29,14 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
 
     That is the same to the last bit, for LLVM joins no two roundings to one.
     """
-    if primitive.eager_dispatch is not None and (
-            outs := primitive.eager_dispatch(primitive, args, params)) is not None:
-        return outs
+    if (config.disable_jit.value or primitive.eager_dispatch
+            or not all(type(x) is ArrayImpl for x in args)):
+        return None
     [aval] = primitive.type_of([x.aval for x in args], params)
     n = next((n for n in _LENGTHS if aval.size <= _TURNS * n), _LENGTHS[-1])
     closed = _program(primitive, n, tuple(x.dtype for x in args), tuple(params.items()),
                       config.trace_key())
-    device = device_of(args)
-    if config.disable_jit.value or device != CPU or is_interpreted(closed, device):
+    if is_interpreted(closed, CPU):
         return None
     run, flat = executable(closed, primitive.name), [_flat(x._buffer, aval.shape) for x in args]
     out = np.empty(aval.size, aval.dtype)

@@ -20,7 +20,7 @@ import numpy as np
 from minijax.util import caches, lazily, source_info
 from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
-from minijax.transforms.compiled import called, jit_p, run_on_arrays, timed
+from minijax.transforms.compiled import called, jit_p, may_shard, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
 from minijax.transforms.arguments import (UNSPECIFIED, Named, check_callable, check_donated_once,
                                           check_not_deleted, donated_leaves, looks_like,
@@ -252,7 +252,7 @@ class JitFunction:
         """The traced program on the leaves of the arguments."""
         program = traced.program
         if core.current_trace.get() is core.base_trace:
-            if core.base_trace.goes_straight and all(isinstance(x, ArrayImpl) for x in leaves):
+            if not core.base_trace.call_checks and all(isinstance(x, ArrayImpl) for x in leaves):
                 device = device_of(leaves)  # what `bind` comes to, sooner
                 return run_on_arrays(traced.run(device), device, program, leaves)
         elif self._inline:
@@ -262,8 +262,8 @@ class JitFunction:
     def _remember(self, call: CallArguments, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         if (any(self._static) or self._device or self._shardings or traced.captured
-                or traced.donated or not core.base_trace.goes_straight
-                or not is_plain(call.in_tree)):
+                or traced.donated or core.base_trace.call_checks
+                or may_shard(traced.program) or not is_plain(call.in_tree)):
             return
         state, device = config.state(), device_of(call.leaves)
         dispatcher = self._dispatchers.get(state)

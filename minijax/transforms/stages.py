@@ -91,9 +91,8 @@ class Stage:
     def out_info(self) -> Any:
         """The types of the results, in their tree."""
         closed = self._traced.jaxpr
-        propagation = compiled.sharding_propagation
-        shardings: Any = propagation.explicit_shardings(closed) if propagation else (
-            itertools.repeat(None))
+        shardings: Any = core.Primitive.eager_dispatch.explicit_shardings(closed) if (
+            compiled.may_shard(closed)) else itertools.repeat(None)
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
                  for a, sharding in zip(closed.out_avals, shardings, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
@@ -245,7 +244,7 @@ class Compiled(Stage):
         self._check(values)
         program = self._traced.program
         check_donated_once(values, program, self._traced.donated, has_run=False)
-        if core.base_trace.goes_straight:
+        if not core.base_trace.call_checks:
             outs = compiled.run_on_arrays(self._run, self._device, program, values)
         else:
             outs = compiled.jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)

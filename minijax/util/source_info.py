@@ -78,7 +78,7 @@ class SourceInfo(NamedTuple):
     @property
     def place(self) -> str:
         """Long form, as in an error message: path, line, column, qualified name."""
-        column = "" if self.column is None else f":{self.column}"
+        column = f":{self.column}" if self.column else ""
         return f"{self.file}:{self.line}{column} ({self.code.co_qualname})"
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ def pairs():
         None)
     yield
     vmappable._vmappables.clear()
-    api.map_arguments = api.map_axes
+    api.registered.clear()
 
 
 def test_a_value_is_mapped_that_is_no_tree(pairs):

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -305,23 +307,17 @@ def noisy(program: Program) -> list:
 @contextmanager
 def operations_that_are(off: Callable[[Any], Any]) -> Iterator[None]:
     """Meanwhile each result of an operation that computes new numbers is a little off."""
-    usual = vars(core.Primitive)["eager_dispatch"]
-
     def evaluated(primitive: core.Primitive, args: Sequence[Any], params: core.Params) -> list:
-        core.Primitive.eager_dispatch = usual
-        try:
+        with mock.patch.object(core.Primitive, "eager_dispatch", usual):
             outs = primitive.evaluate(args, params)
-            numbers = [np.asarray(x).ravel() for x in args if not core.has_key_dtype(x.aval)]
-            return [x if core.has_key_dtype(x.aval) or any(
-                np.isin(np.asarray(x), y).all() for y in numbers) else
-                core.ArrayImpl(np.asarray(off(np.asarray(x)), x.dtype), x.aval) for x in outs]
-        finally:
-            core.Primitive.eager_dispatch = staticmethod(evaluated)
-    core.Primitive.eager_dispatch = staticmethod(evaluated)
-    try:
+        numbers = [np.asarray(x).ravel() for x in args if not core.has_key_dtype(x.aval)]
+        return [x if core.has_key_dtype(x.aval) or any(
+            np.isin(np.asarray(x), y).all() for y in numbers) else
+            core.ArrayImpl(np.asarray(off(np.asarray(x)), x.dtype), x.aval) for x in outs]
+
+    usual = core.Primitive.eager_dispatch
+    with mock.patch.object(core.Primitive, "eager_dispatch", SimpleNamespace(evaluated=evaluated)):
         yield
-    finally:
-        core.Primitive.eager_dispatch = usual
 
 
 def with_noise(line: Line) -> Line:

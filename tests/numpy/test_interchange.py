@@ -16,7 +16,6 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.core import ShapedArray
 from minijax.placement import devices
-from minijax.placement import eager_dispatch
 from minijax.compiler.targets import driver
 from minijax.compiler.targets.emulator import Emulator
 from minijax.numpy import interchange
@@ -34,7 +33,6 @@ def cuda(monkeypatch):
     device = devices.CudaDevice.numbered(0)
     monkeypatch.setitem(devices._processors, device, PLAYED)
     monkeypatch.setattr(driver, "number_of", lambda address: 0)
-    eager_dispatch.by_device()
     return device
 
 

@@ -1,4 +1,4 @@
-"""The checks are an evaluation of their own, which takes the place of the ordinary one."""
+"""Evaluation runs the checks whose flags are on, and loads none of them before."""
 
 import os
 import re
@@ -14,13 +14,16 @@ from minijax.sharp_bits.findings import SHARP_BITS
 PACKAGE = Path(minijax.__file__).parent
 
 
-def test_evaluation_is_the_ordinary_one_until_a_flag_is_on():
-    program = ("import minijax as jax; from minijax import core; x = jax.numpy.ones(3)\n"
+def test_checks_are_loaded_when_a_flag_is_on():
+    program = ("import sys; import minijax as jax; from minijax import core\n"
+               "x = jax.numpy.ones(3)\n"
                "jax.jit(jax.grad(lambda x: (x * x).sum()))(x)\n"
-               "assert type(core.base_trace) is core.EvalTrace and core.base_trace.goes_straight\n"
+               "assert not core.base_trace.checks\n"
+               "assert 'minijax.sharp_bits.checking' not in sys.modules\n"
                "with jax.debug_nans(True):\n"
-               "    assert not core.base_trace.goes_straight\n"
-               "assert core.base_trace.goes_straight")
+               "    assert core.base_trace.checks and x + 1 is not None\n"
+               "    assert 'minijax.sharp_bits.checking' in sys.modules\n"
+               "assert not core.base_trace.checks")
     environment = {k: v for k, v in os.environ.items() if "SHARP" not in k and "DEBUG" not in k}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
@@ -39,7 +42,7 @@ def test_each_check_has_a_flag_of_the_switch_for_all():
     assert flags - of_jax == set(SHARP_BITS)
 
 
-def test_under_no_flag_a_checking_evaluation_only_evaluates():
-    checking.begin()
-    assert isinstance(core.base_trace, checking.CheckingTrace) and core.base_trace.goes_straight
+def test_under_no_flag_a_moment_is_what_happens_then():
+    assert not core.base_trace.checks
     assert core.base_trace.wrap("call", lambda *args: args)(1, 2) == (1, 2)
+    assert checking.wrap("call", lambda *args: args)(1, 2) == (1, 2)
