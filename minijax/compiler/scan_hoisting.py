@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax.core import Array, tracing
 from minijax.core.vmap import batch_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, JaxprEqn, eval_jaxpr, partition_list, subjaxprs,
-                                without_dead_equations)
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, partition_list, subjaxprs
+from minijax.core.dce import without_dead_equations
 from minijax.primitives.ad_util import add_any_p
 
 MAX_BYTES = 1 << 26  # bytes of stacked values

@@ -13,8 +13,8 @@ import numpy as np
 from minijax.util import context
 from minijax import core
 from minijax.core import ShapedArray
-from minijax.core.jaxpr import (Atom, ClosedJaxpr, JaxprEqn, Literal, Var, remove_dead_equations,
-                                subjaxprs, without_dead_equations)
+from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
+from minijax.core.dce import remove_dead_equations, without_dead_equations
 
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products

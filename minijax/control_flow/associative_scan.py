@@ -1,6 +1,6 @@
 """Cumulative results of an associative function: `associative_scan`.
 
-Stands on `cond_scan_while`, and on the cumulative primitives.  Chapter 09, *Control flow*.
+Stands on `loops`, and on the cumulative primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.core import Array, Primitive
-from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.loops import scan
 from minijax.control_flow.reducers import primitive_name
 from minijax.control_flow.traced_functions import Operands
 from minijax.primitives.convert import converted

@@ -1,7 +1,7 @@
-"""Branches: the primitive behind `cond` and `switch`, and batches with inactive examples.
+"""Branches: `cond`, `switch`, the primitive behind them, and batches with inactive examples.
 
-Stands on `program_rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing*.
-In JAX: `jax/_src/lax/control_flow/conditionals.py`.
+Stands on `program_rules`, `traced_functions`.  Chapters 09, *Control flow*, and 14,
+*Out-of-bounds indexing*.  In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 """
 
 import functools
@@ -10,21 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, dtypes
+from minijax import config, core, dtypes, tree_util
+from minijax.util import source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
+from minijax.transforms.discharge import (carried_first, carrying_refs, closed_over, discharged,
+                                          has_refs)
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
+from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
+                                                   share_consts, type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, effects_of, eval_jaxpr,
-                                partition_list, subjaxprs, without_dead_equations)
+                                partition_list, subjaxprs)
+from minijax.core.dce import without_dead_equations
 from minijax.primitives.axes import Outs
 from minijax.primitives import ad_util, analytic, comparison
 from minijax.primitives.checks import check_effect
-from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
+from minijax.placement import devices
+from minijax.primitives.convert import convert_element_type_p, converted, stop_gradient_p
 from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
@@ -207,3 +214,207 @@ def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
         eqns.append(eqn)
     jaxpr = program.jaxpr.replace(eqns=tuple(eqns), effects=effects_of(eqns))
     return ClosedJaxpr(jaxpr, program.consts)
+
+
+# ── cond, switch ─────────────────────────────────────────────────────────────────────────────
+
+NOT_GIVEN: Any = object()
+
+
+def _with_operand(operands: tuple, operand: Any) -> tuple:
+    """The operands, which were passed by position or as one keyword, which may be None.
+
+    Raises:
+      TypeError: when both were used.
+    """
+    if operand is NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                        f"passed, got operand={operand} and positional operands {operands}")
+    return (operand,)
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Callable, *operands: Any,
+         operand: Any = NOT_GIVEN) -> Any:
+    """Run one of two functions.
+
+    Args:
+      pred: a scalar; true means not zero.
+      true_fun: takes the operands; its results have the types of `false_fun`'s.
+      false_fun: the other one.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is taken, too.
+
+    Raises:
+      TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+    Array(4, dtype=int32, weak_type=True)
+    """
+    is_older = len(operands) == 2 and not callable(true_fun) and callable(false_fun)
+    if is_older and callable(operands[1]):
+        one, true_of, (other, false_of) = true_fun, false_fun, operands
+        return cond(pred, lambda both: true_of(both[0]), lambda both: false_of(both[1]),
+                    (one, other), operand=operand)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun),
+                          _with_operand(operands, operand), ("false_fun", "true_fun"))
+
+
+def _branch_index(pred: Any) -> Any:
+    """The index of the branch that a predicate chooses: 1 where it is true."""
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if dtypes.python_type(pred) in (bool, int, float):  # it may be too large for an array
+        return np.int32(bool(pred))
+    value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
+    if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
+                                or not dtypes.issubdtype(value.dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
+    if isinstance(value, core.ArrayImpl) and value.is_literal:
+        return np.int32(bool(value._buffer))
+    if value.dtype != np.bool_:
+        value = comparison.ne_p.bind(value, np.zeros((), value.dtype)[()])
+    return converted(value, INT)
+
+
+def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
+    value = core.as_value_or_raise(x, lambda: f"{no_array}, got {x} of type {type(x)}")
+    if value.shape != ():
+        raise TypeError(f"{no_scalar}, got {x} of shape {value.shape}.")
+    return value
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any,
+           operand: Any = NOT_GIVEN) -> Any:
+    """Run one of several functions.
+
+    Args:
+      index: an integer scalar, clamped into range.
+      branches: functions of the operands whose results have the same types.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    Raises:
+      TypeError: when `index` is no integer scalar, or results differ in tree or type.
+      ValueError: when there are no branches.
+
+    >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
+    Array(40, dtype=int32, weak_type=True)
+    """
+    if not all(callable(f) for f in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    operands, branches = _with_operand(operands, operand), list(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    value = _scalar(index, "Index type must be an integer", "Branch index must be scalar")
+    if not dtypes.issubdtype(value.dtype, np.integer):
+        raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    value = comparison.clamp_p.bind(np.int32(0), converted(value, INT), np.int32(len(branches) - 1))
+    names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
+    return _bind_branches(value, branches, operands, names)
+
+
+def _known_index(index: Any) -> int:
+    return int(core.concrete_or_error(index))  # type: ignore[arg-type]
+
+
+def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
+                   names: Sequence[str]) -> Any:
+    if config.disable_jit.value and core.is_concrete(index):
+        return functions[_known_index(index)](*operands)
+    if has_refs(operands):
+        functions, (operands, *_) = zip(*(closed_over(f, operands) for f in functions), strict=True)
+    args = Operands(tuple(operands))
+    types = args.types
+    kind = "cond" if names[0] == "false_fun" else "switch"
+    traced = []
+    try:
+        for f in functions:  # a comprehension would be one more frame where branches nest deeply
+            traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
+    except core.NotCarriedError as error:
+        refs = carried_first(error)
+    if len(traced) < len(functions):
+        return carrying_refs(lambda refs, values: _bind_branches(
+            index, [discharged(f, refs) for f in functions], (values, *operands), names), refs)
+    _check_branches(kind, [*zip(names, traced, strict=True)])
+    programs, consts = share_consts(traced)
+    inputs, forwarded = [*consts, *args.values], _forwarded_inputs(programs)
+    branches = tuple(rearranged(p, None, [i for i, place in enumerate(forwarded) if place is None])
+                     for p in programs)
+
+    def run() -> list:
+        outs = iter(cond_p.bind(index, *inputs, branches=branches))
+        return [next(outs) if place is None else inputs[place] for place in forwarded]
+    return traced[0].tree_of(compiled.called(
+        run, lambda: functions[_known_index(index)](*operands)))
+
+
+def _forwarded_inputs(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output the index of the input that every program returns there, if there is one."""
+    forwarded = []
+    for outs in zip(*(p.jaxpr.outvars for p in programs), strict=True):
+        places = {p.jaxpr.invars.index(v) if v in p.jaxpr.invars else None
+                  for p, v in zip(programs, outs, strict=True)}
+        forwarded.append(places.pop() if len(places) == 1 else None)
+    return forwarded
+
+
+def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
+    """Refuse branches whose results differ in tree or type, naming both."""
+    if kind == "cond":
+        pairs = pairs[::-1]  # messages name the true branch first
+    (first, one), *others = pairs
+    for second, two in others:
+        places = (f"\n\n{first} is {one.debug_info.func_src_info}"
+                  f"\n{second} is {two.debug_info.func_src_info}")
+        advice = f"\n\nRevise {first} and/or {second} so that"
+        if one.out_tree != two.out_tree:
+            differ = [f"{first} output{tree_util.keystr(path)} is a {have} but {second} output"
+                      f"{tree_util.keystr(path)} is a {got}, so {why}" for path, have, got, why in
+                      tree_util.equality_errors_pytreedef(one.out_tree, two.out_tree)]
+            raise TypeError(
+                f"{kind} branch outputs must have the same pytree structure, but they differ:"
+                f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
+        paths = source_info.result_paths(one.out_tree)
+        if wrong := type_differences(
+                (f"The output of {first}{f' at path {place}' if place else ''}", a,
+                 f"output of {second}", b)
+                for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
+            raise TypeError(f"{kind} branches must have equal output types but they differ."
+                            f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
+                            + f"{advice} all output types match.")
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable
+                       ) -> Any:
+    """Call the function for the platform in use; JAX stages the functions for all platforms.
+
+    Args:
+      args: what the function is called with.
+      default: the function for all other platforms.
+      per_platform: a function for each platform: `cpu`, `cuda` and so on.
+
+    >>> platform_dependent(2., cpu=lambda x: x + 1, default=lambda x: x)
+    3.0
+
+    Raises:
+      NotImplementedError: when there is no function for this platform.
+    """
+    platform = devices.default_device().platform
+    chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
+    if chosen is None:
+        raise NotImplementedError(
+            f"platform_dependent has no function for {platform}, only for "
+            f"{', '.join(per_platform) or 'none'}; give it a default.")
+    return chosen(*args)

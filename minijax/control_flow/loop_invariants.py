@@ -5,8 +5,8 @@ In JAX: `_scan_partial_eval` moves known invariants out, XLA linear ones.
 """
 
 from minijax.control_flow.program_rules import Flags
-from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, Var, cached_on_jaxpr, partition_list,
-                                without_dead_equations)
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, cached_on_jaxpr, partition_list
+from minijax.core.dce import without_dead_equations
 
 
 @cached_on_jaxpr

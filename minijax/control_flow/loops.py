@@ -1,456 +1,416 @@
-"""Loops: the primitives behind `scan` and `while_loop`, and the rules that they share.
+"""Loops as users call them: `scan`, `while_loop`, `fori_loop`, `map`.
 
-The rules of a loop are methods of its parameters.  Stands on `program_rules`, `cond`.
-Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/loops.py`.
+Each stages its functions, checks their types, and binds `scan_p` or `while_p`.
+Stands on `loop_rules`, `traced_functions`, `jit`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 
+from __future__ import annotations
+
 import functools
-import itertools
 from collections.abc import Callable, Sequence
-from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import core
-from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
-from minijax.transforms.compiled import ProgramPrimitive, interpret
-from minijax.control_flow.cond import run_for_active, select_along_batch
-from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
-from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, refusing,
-                                                split_list, types_of, with_zeros)
-from minijax.core.jvp import instantiate_nonzero, jvp_jaxpr
-from minijax.core.partial_eval import PartialEvalResult, SplitProgram, partial_eval_jaxpr
-from minijax.core.transpose import backward_pass
-from minijax.core.vmap import batch_jaxpr, with_axis, without_axis
-from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
-                                partition_list)
-from minijax.primitives.axes import Outs
-from minijax.primitives.analytic import sin_p
-from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
-from minijax.primitives.reduce import reduce_or_p
-from minijax.sharp_bits.findings import Step, in_step
-from minijax.core.tracing import stage, stage_with_aux
-
-T = TypeVar("T")
-
-# The kinds of a loop's operands: constants of its condition, constants of its body, the carry, and
-# arrays that are read row by row, one in each iteration.  Operands come in this order, and so do
-# inputs and outputs of the body, which does not get the condition's constants.
-TEST, CONST, CARRY, ROW = range(4)
-Kinds = list[int]
+from minijax.util import caches
+from minijax import config, core, dtypes, errors, tree_util
+from minijax.core import ShapedArray
+from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction,
+                                                   listed, type_differences)
+from minijax.transforms.compiled import called
+from minijax.transforms.jit import jit
+from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
+                                             scan_in_python, while_in_python)
+from minijax.transforms.array_refs import Ref
+from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
+from minijax.control_flow.program_rules import rearranged, split_list
+from minijax.core.vmap import vmap_flat, without_axis
+from minijax.core.jaxpr import partition_list
+from minijax.primitives import algebra, comparison
+from minijax.primitives.convert import converted
+from minijax.primitives.ad_util import batch_to, reshaped
+from minijax.primitives.joining import concatenate, stack
+from minijax.primitives.slicing import index_leading, slice_in_dim
+from minijax.core.tracing import FlatFunction, check_arg
 
 
-# ── Both loops ───────────────────────────────────────────────────────────────────────────────
+# ── The state of a loop ──────────────────────────────────────────────────────────────────────
 
-class Loop:
-    """The parameters of a loop: its body is from [constants, carry, rows] to [carry, rows]."""
+class Carry(Operands):
+    """The carry of a loop, whose types its body must keep; `kind` names the loop in messages."""
 
-    primitive: ProgramPrimitive
+    def __init__(self, init: Any, kind: str):
+        super().__init__(init)
+        self.kind = kind
 
-    def __init__(self, body: ClosedJaxpr, num_tests: int, num_consts: int, num_carry: int):
-        self.body, self.num_consts, self.num_carry = body, num_consts, num_carry
-        self.kinds, self.out_kinds = (
-            [CONST] * consts + [CARRY] * num_carry + [ROW] * (len(avals) - consts - num_carry)
-            for consts, avals in ((num_consts, body.in_avals), (0, body.out_avals)))
-        self.tests = [TEST] * num_tests
+    def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out
+               ) -> TracedFunction:
+        """The body of the loop; `carry_of` takes the carry out of its result."""
+        body = TraceRequest(f, (self.types, *others), self.kind).traced()
+        if self.adapted(carry_of(body.out_types)):
+            body = TraceRequest(f, (self.types, *others), self.kind).traced()
+        return body
 
-    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
-        """The parameters of the loop with another body, for operands of these kinds."""
-        raise NotImplementedError
+    def adapted(self, out_types: Any) -> bool:
+        """Convert weakly typed values to the dtypes that the body returns; whether any changed."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        if out_tree != self.tree:
+            return False
+        changed = False
+        for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
+            dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
+            if dtype != x.dtype:
+                self.leaves[i] = self.values[i] = converted(x, dtype)
+                changed = True
+        return changed
 
-    def run(self, program: ClosedJaxpr, kinds: Kinds, args: Sequence[Any], out_kinds: Kinds,
-            **changes: Any) -> list:
-        """The loop with a body that has inputs and outputs of these kinds, in any order."""
-        body, _, out_order = in_order(program, [k for k in kinds if k != TEST], out_kinds)
-        operands = [args[i] for i in sorted(range(len(kinds)), key=kinds.__getitem__)]
-        outs = self.primitive.bind(*operands, **self.params(body, kinds) | changes)
-        return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
+    def invariants(self, body: TracedFunction) -> list[bool]:
+        """Which values the body returns as they are: constants of the loop."""
+        jaxpr = body.program.jaxpr
+        carry = jaxpr.invars[len(body.consts):][:len(self.values)]
+        return [v is jaxpr.outvars[i] for i, v in enumerate(carry)]
 
-    def carry_fixpoint(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
-                       flags: Flags) -> tuple[T, list[bool], list[bool]]:
-        """What is derived of the body, with the least flags of the carry that the body preserves.
-
-        Args:
-          derive: ``(program, flags of its inputs, flags that its outputs must have) -> (derived,
-            flags of its outputs)``.
-          flags: of the inputs in the first iteration.
-
-        Returns:
-          What is derived, and the flags of the body's inputs and outputs.
-        """
-        consts, carry, rows = split_list(flags, self.num_consts, self.num_carry)
-        while True:
-            flags = [*consts, *carry, *rows]
-            keep = [*carry, *[False] * (len(self.out_kinds) - self.num_carry)]
-            derived, out_flags = derive(self.body, flags, keep)
-            if list(out_flags[:self.num_carry]) == carry:
-                return derived, flags, list(out_flags)
-            carry = list(out_flags[:self.num_carry])
-
-    def rows(self) -> list[int]:
-        """The operands that are read row by row."""
-        return [i for i, kind in enumerate((*self.tests, *self.kinds)) if kind == ROW]
-
-    def in_place(self, k: int) -> list[int]:
-        """The carry overwrites its first value."""
-        return [len(self.tests) + self.num_consts + k] if k < self.num_carry else []
-
-    def jvp(self, primals: list, tangents: list) -> Outs:
-        """Outputs and their tangents, which the loop carries along."""
-        tangents = tangents[len(self.tests):]  # a condition has none
-        program, has, out_has = self.carry_fixpoint(jvp_jaxpr, has_tangent(tangents))
-        outs = self.run(program, [*self.tests, *self.kinds, *partition_list(self.kinds, has)[True]],
-                        [*primals, *map(instantiate, partition_list(tangents, has)[True])],
-                        [*self.out_kinds, *partition_list(self.out_kinds, out_has)[True]])
-        return with_zeros(outs, out_has)
+    def check(self, out_types: Any, name: str) -> None:
+        """Refuse a body that changes the tree or a type of the carry."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        what = f"{self.kind} body function carry input and carry output must have"
+        if out_tree != self.tree:
+            path, have, got, why = next(tree_util.equality_errors(self.types, out_types))
+            raise TypeError(
+                f"{what} the same pytree structure, but they differ:\n\nThe input "
+                f"{_part(name, path)} is a {have} but the corresponding component of the carry "
+                f"output is a {got}, so {why}.\n\nRevise the function so that the carry output "
+                "has the same pytree structure as the carry input.")
+        paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
+        wrong = type_differences(
+            (f"input {_part(name, path)}", x.aval, "output carry component", out)
+            for path, x, out in zip(paths, self.values, out_avals, strict=True))
+        if wrong:
+            lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
+            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
+                            "function so that all output types match the corresponding input "
+                            "types.")
 
 
-def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
-             ) -> tuple[ClosedJaxpr, Sequence[int], Sequence[int]]:
-    """A program with inputs and outputs of these kinds as a body; the order of both in the body."""
-    order, out_order = (sorted(range(len(some)), key=some.__getitem__)
-                        for some in (kinds, out_kinds))
-    return rearranged(program, order, out_order), order, out_order
+def _part(name: str, path: tuple) -> str:
+    return f"carry component {name}{tree_util.keystr(path)}" if path else f"carry {name}"
 
 
-def partial_eval_body(forwardable: Flags | None = None
-                      ) -> Callable[..., tuple[SplitProgram, Flags]]:
-    """For `carry_fixpoint`: the halves of a program, and which of its outputs are unknown."""
-    def derive(closed: ClosedJaxpr, unknown: Flags, keep: Flags) -> tuple[SplitProgram, Flags]:
-        halves = partial_eval_jaxpr(closed, unknown, keep, forwardable)
-        return halves, halves.unknown_out
-    return derive
+# ── scan, map ────────────────────────────────────────────────────────────────────────────────
 
-
-# The loops in Python: their meaning, and what runs under `disable_jit`.
-
-def scan_in_python(f: Callable[[Any, Any], Any], carry: Any, row: Callable[[int], Any],
-                   length: int, reverse: bool) -> tuple[Any, list]:
-    """The last carry, and the outputs in the order of the rows, of which ``row(i)`` is one."""
-    ys = []
-    for i in range(length)[::-1 if reverse else 1]:
-        carry, y = in_step(Step("scan", i, length), f, carry, row(i))
-        ys.append(y)
-    return carry, ys[::-1] if reverse else ys
-
-
-def while_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
-    for i in itertools.count():
-        step = Step("while_loop", i)
-        if not in_step(step, cond_fun, state):
-            break
-        state = in_step(step, body_fun, state)
-    return state
-
-
-def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Example]]
-                   ) -> ProgramPrimitive:
-    """A primitive whose rules are the methods of its parameters, seen as a `view`."""
-    def rule(method: Callable) -> Callable:
-        @functools.wraps(method)
-        def of_params(*args: Any, **params: Any) -> Any:
-            return method(view(**params), *args)
-        return of_params
-    slots: Any = {slot: rule(getattr(view, slot)) for slot in (
-        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "rows",
-        "in_place")}
-    view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
-                                      handles_keys=True)
-    return view.primitive
-
-
-# ── scan ─────────────────────────────────────────────────────────────────────────────────────
-
-class Scan(Loop):
-    """A loop of known length: its operands are [constants, initial carry, arrays to run over]."""
-
-    def __init__(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
-                 reverse: bool, unroll: int):
-        super().__init__(jaxpr, 0, num_consts, num_carry)
-        self.length, self.reverse, self.unroll = length, reverse, unroll
-
-    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
-        return {"jaxpr": body, "num_consts": kinds.count(CONST), "num_carry": kinds.count(CARRY),
-                "length": self.length, "reverse": self.reverse, "unroll": self.unroll}
-
-    def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        consts, init, xs = split_list(buffers, self.num_consts, self.num_carry)
-
-        def step(carry: list, row: list) -> list[list]:
-            return split_list(interpret(self.body, *consts, *carry, *row), self.num_carry)
-        carry, rows = scan_in_python(step, init, lambda i: [x[i].copy() for x in xs], self.length,
-                                     self.reverse)
-        avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
-        columns = zip(*rows, strict=True) if rows else [()] * len(avals)
-        return [*carry, *(np.array(column, a.dtype).reshape(self.length, *a.shape)
-                          for column, a in zip(columns, avals, strict=True))]
-
-    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        carry, rows = split_list(self.body.out_avals, self.num_carry)
-        return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
-
-    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
-        body, batched, out_batched = self.carry_fixpoint(
-            lambda closed, *flags: batch_jaxpr(closed, axis.size, axis.name, *flags),
-            [d is not None for d in dims])
-        # the leading axis of rows is the loop's, so the batch axis comes second there
-        moved = [batch_to(x, d, int(kind == ROW), axis.size) if b else x
-                 for x, d, kind, b in zip(args, dims, self.kinds, batched, strict=True)]
-        outs = scan_p.bind(*moved, **self.params(body, self.kinds))
-        return outs, [int(kind == ROW) if b else None
-                      for kind, b in zip(self.out_kinds, out_batched, strict=True)]
-
-    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult:
-        # a carry changes from step to step, so the unknown half needs it stacked
-        forwardable = [kind != CARRY for kind in self.kinds]
-        halves, flags, _ = self.carry_fixpoint(partial_eval_body(forwardable), unknown)
-        known_args, unknown_args = partition_list(args, flags)
-        known_kinds, unknown_kinds = partition_list(self.kinds, flags)
-        num_consts = known_kinds.count(CONST)
-        invariant_program, known, is_invariant = hoist_invariant_outputs(
-            halves.known, num_consts, halves.unknown_out.count(False))
-        residual_kinds = iter(CONST if invariant else ROW for invariant in is_invariant)
-        kinds = [*(next(residual_kinds) if place is None else self.kinds[place]
-                   for place in halves.needs), *unknown_kinds]
-        body, order, _ = in_order(halves.unknown, kinds,
-                                  partition_list(self.out_kinds, halves.unknown_out)[True])
-
-        def unknown_operands(stacked: Sequence[Any]) -> list:
-            invariant = jaxpr_as_fun(invariant_program)(*known_args[:num_consts])
-            residuals = merge_lists((stacked, invariant), is_invariant)
-            values = [*halves.needed(args, residuals), *unknown_args]
-            return [values[i] for i in order]
-        return PartialEvalResult(known_args, self.params(known, known_kinds), unknown_operands,
-                                 self.params(body, kinds), halves.unknown_out)
-
-    def transpose(self, cotangents: list, *args: Any) -> list:
-        consts, rest = split_list(args, self.num_consts)
-        linear = [isinstance(x, Undefined) for x in consts]
-        hoisted, body = hoist_linear_consts(self.body, linear)
-        new = [Undefined(aval) for aval in hoisted.out_avals]
-        scan = Scan(**self.params(body, [*([CONST] * len(new)), *self.kinds]))
-        cts = scan.transpose_body(cotangents, *consts, *new, *rest)
-        const_cts, hoisted_cts, other_cts = split_list(cts, len(consts), len(new))
-        if not all(ct is None for ct in hoisted_cts):
-            const_cts = list(map(add_cotangents, const_cts, backward_pass(
-                hoisted.jaxpr, hoisted.consts, consts, [
-                    Zero(aval) if ct is None else ct
-                    for ct, aval in zip(hoisted_cts, hoisted.out_avals, strict=True)])))
-        return [*const_cts, *other_cts]
-
-    def transpose_body(self, cotangents: list, *args: Any) -> list:
-        """The cotangents of linear operands, by a loop in the other direction."""
-        undefined = [isinstance(x, Undefined) for x in args]
-        # the whole carry is linear, though its first value may be known: zero
-        linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
-        fixed_kinds, kinds = partition_list(self.kinds, linear)
-        known = partition_list(args, linear)[False]
-        # cotangents of the carry are carried, zero or not; of the rows those that are not zero
-        carried, rows = split_list(cotangents, self.num_carry)
-        cts = [*map(instantiate, carried), *rows]
-        has = has_tangent(cts)
-        types = [without_axis(ct, 0) if kind == ROW and ct is not None else ct
-                 for ct, kind in zip(types_of(cts), self.out_kinds, strict=True)]
-        body, has_ct = _transpose_body(self.body, linear, kinds, types)
-        kinds = partition_list(kinds, has_ct)[True]
-        sums = body.in_avals[:kinds.count(CONST)]  # of the cotangents of linear constants
-        outs = iter(self.run(
-            body, [*[CARRY] * len(sums), *partition_list(self.out_kinds, has)[True], *fixed_kinds],
-            [*map(zeros, sums), *partition_list(cts, has)[True], *known],
-            [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
-        results = (next(outs) if each else None for each in has_ct)
-        return [next(results) if is_linear else None for is_linear in linear]
-
-    def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
-        consts, init, xs = split_list(operands, self.num_consts, self.num_carry)
-        last, ys = split_list(outputs, self.num_carry)
-        cells = [b.cell(x, out) for x, out in zip(init, last, strict=True)]
-
-        def iteration(step: Any) -> None:
-            row = b.sub(self.length - 1, step) if self.reverse else step
-            b.jaxpr(self.body, [*consts, *cells, *(b.row(x, row) for x in xs)],
-                    into=[*cells, *(b.row(y, row) for y in ys)])
-
-        unroll = min(max(self.unroll, 1), max(self.length, 1))
-        with b.loop(self.length // unroll) as k:
-            for n in range(unroll):
-                iteration(b.add(b.mul(b.index(k), unroll), n))
-        for step in range(self.length - self.length % unroll, self.length):
-            iteration(b.index(step))
-        for cell, out in zip(cells, last, strict=True):
-            b.materialize(cell, into=out)
-
-
-@cached_on_jaxpr
-def _transpose_body(body: ClosedJaxpr, linear: Flags, kinds: Kinds,
-                    ct_avals: Sequence[ShapedArray | None]) -> tuple[ClosedJaxpr, Flags]:
-    """The transposed body: (sums, cotangents of outputs, other inputs) to (sums, other cotangents).
+def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
+         unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[Any, Any]:
+    """Run a function over the leading axis of arrays, with a carry from step to step.
 
     Args:
-      linear: the inputs that the body is linear in.
-      kinds: those of these inputs.
-      ct_avals: the types of the outputs' cotangents, None for those that have none.
+      f: ``(carry, x) -> (carry, y)``; the carry keeps its tree, shapes and dtypes.
+      init: the first carry, a tree of arrays.
+      xs: a tree of arrays with the same leading axis, or None.
+      length: the number of steps, needed where `xs` has no leaves.
+      reverse: go from the last row to the first.
+      unroll: the number of steps in one iteration of the compiled loop; True for all of them.
 
     Returns:
-      The program, and which linear inputs have a cotangent; those of constants are summed up.
+      The last carry, and the `y` of every step, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ, or no length is given.
+      TypeError: when the carry changes its tree or type.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, np.arange(4))
+    >>> total, sums
+    (Array(6, dtype=int32), Array([0, 1, 3, 6], dtype=int32))
     """
-    fixed, avals = partition_list(body.in_avals, linear)
-    nonzero_avals = [ct for ct in ct_avals if ct is not None]
-    sums = [a for a, kind in zip(avals, kinds, strict=True) if kind == CONST]
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    x_leaves, x_tree = tree_util.tree_flatten(xs)
+    rows = [check_arg(x) for x in x_leaves]
+    steps = _loop_length(rows, length)
+    if config.disable_jit.value:
+        return _scan_in_python(f, init, rows, x_tree, steps, reverse)
+    try:
+        return _scan(f, init, rows, x_tree, steps, reverse, unroll)
+    except core.NotCarriedError as error:
+        refs = carried_first(error)
 
-    def transposed(*args: Any) -> tuple[list, tuple]:
-        old_sums, nonzero_cts, values = map(iter, split_list(args, len(sums), len(nonzero_avals)))
-        cts = [Zero(a) if ct is None else next(nonzero_cts)
-               for a, ct in zip(body.out_avals, ct_avals, strict=True)]
-        accumulators = [next(old_sums) if kind == CONST else None for kind in kinds]
-        new = partition_list(backward_pass(
-            body.jaxpr, body.consts, [Undefined(a) if each else next(values) for a, each in
-                                      zip(body.in_avals, linear, strict=True)],
-            cts, merge_lists(([None] * len(fixed), accumulators), linear)), linear)[True]
-        # an accumulator that nothing was added to is no cotangent
-        return instantiate_nonzero([Zero(a) if x is old else x
-                                    for x, old, a in zip(new, accumulators, avals, strict=True)],
-                                   [kind == CARRY for kind in kinds])
-    program, has_ct = stage_with_aux(transposed, [*sums, *nonzero_avals, *fixed],
-                                     body.jaxpr.debug_info)
-    used_sums = [i for i, each in enumerate(has_ct[:len(sums)]) if each]
-    return rearranged(program, [*used_sums, *range(len(sums), len(program.in_avals))]), has_ct
-
-
-def _scan_examples() -> list[Example]:
-    scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
-
-    def body(w: Any, c: Any, x: Any) -> list:
-        new = w * sin_p.bind(c) + x
-        return [new, new * new]
-    shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1}
-    w, c = np.float32(0.9), np.array([0.1, -0.4], np.float32)
-    xs = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
-    return [Example((w, c, xs[:length]), {**shared, "length": length, "reverse": reverse,
-                                          "unroll": unroll})
-            for length, reverse, unroll in ((3, False, 1), (3, True, 2), (0, False, 1))]
+    def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
+        def body(state: tuple, x: Any) -> tuple[tuple, Any]:
+            (carry, y), values = discharged(f, refs)(state[1], state[0], x)
+            return (carry, values), y
+        (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
+        return (last, ys), values
+    return carrying_refs(with_refs, refs)
 
 
-scan_p = loop_primitive("scan", Scan, _scan_examples)
+def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
+          unroll: int | bool) -> Any:
+    row_types = x_tree.unflatten_types([without_axis(x.aval, 0) for x in rows])
+    carry = Carry(init, "scan")
+    body = carry.staged(f, row_types, carry_of=_carry_of)
+    carry.check(_carry_of(body.out_types), body.argument_name)
+    if isinstance(unroll, bool):
+        unroll = max(steps, 1) if unroll else 1
+    loop = Scan(body.program, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
+    outs = called(lambda: _run_loop(loop, body, carry, carry.invariants(body), rows),
+                  lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
+    return body.tree_of(outs)
 
 
-# ── while ────────────────────────────────────────────────────────────────────────────────────
+def _run_loop(loop: Loop, body: TracedFunction, carry: Carry, invariant: Sequence[bool],
+              rows: Sequence[Any] = (), test_consts: Sequence[Any] = ()) -> list:
+    """The outputs of a loop, which computes only those that its body does not forward.
 
-NO_REVERSE = ("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
-              "dynamic start/stop values. Try using lax.scan, or using fori_loop with static "
-              "start/stop.")
-
-
-class While(Loop):
-    """A loop with a condition: of [constants of the condition, constants of the body, carry]."""
-
-    def __init__(self, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr,
-                 body_nconsts: int):
-        super().__init__(body_jaxpr, cond_nconsts, body_nconsts, len(body_jaxpr.out_avals))
-        self.condition, self.sizes = cond_jaxpr, (cond_nconsts, body_nconsts)
-
-    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
-        num_tests, num_consts = kinds.count(TEST), kinds.count(CONST)
-        num_inputs = len(self.condition.in_avals)
-        ignored = body.in_avals[num_consts:][num_inputs - num_tests:]  # what is carried besides
-        condition = rearranged(self.condition, [*range(num_inputs), *ignored])
-        return _while_params(condition, num_tests, body, num_consts)
-
-    def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        cond_consts, body_consts, init = split_list(buffers, *self.sizes)
-        return while_in_python(lambda carry: interpret(self.condition, *cond_consts, *carry)[0],
-                               lambda carry: interpret(self.body, *body_consts, *carry), init)
-
-    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        return self.body.out_avals
-
-    def batch(self, axis: Axis, args: list, dims: list) -> Outs:
-        cond_b, body_b = split_list([d is not None for d in dims], self.sizes[0])
-
-        def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
-            condition, (each,) = batch_jaxpr(self.condition, axis.size, axis.name,
-                                             [*cond_b, *flags[self.num_consts:]])
-            # where the condition is batched, so is the whole carry
-            program, out_flags = batch_jaxpr(body, axis.size, axis.name, flags,
-                                             [each or k for k in keep])
-            return (condition, program, each), out_flags
-
-        (condition, body, each), body_b, carry_b = self.carry_fixpoint(derive, body_b)
-        moved = [batch_to(x, d, 0, axis.size) if b else x
-                 for x, d, b in zip(args, dims, [*cond_b, *body_b], strict=True)]
-        consts, body_consts, carry = split_list(moved, *self.sizes)
-        if each:
-            condition, body = self.until_all_stop(axis, condition, body_b, carry_b,
-                                                  [x.aval for x in moved])
-            body_consts = [*consts, *body_consts]
-        outs = while_p.bind(*consts, *body_consts, *carry,
-                            **_while_params(condition, len(consts), body, len(body_consts)))
-        return outs, [0 if b else None for b in carry_b]
-
-    def until_all_stop(self, axis: Axis, condition: ClosedJaxpr, batched: Flags,
-                       carry_batched: Flags, avals: Sequence[ShapedArray]
-                       ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-        """Condition and body of a batch: loop while any example continues; others keep their carry.
-
-        Args:
-          condition: whether each example continues.
-          batched, carry_batched: which inputs and outputs of the body are batched.
-          avals: the types of all operands.
-        """
-        continues = jaxpr_as_fun(condition)
-
-        def step(*args: Any) -> list:
-            cond_consts, body_consts, carry = split_list(args, *self.sizes)
-            (which,) = continues(*cond_consts, *carry)
-            new = run_for_active(which, axis, self.body, [*body_consts, *carry], batched,
-                                 carry_batched)
-            return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
-
-        def any_continues(*args: Any) -> list:
-            return [reduce_or_p.bind(continues(*args)[0], axes=(0,))]
-
-        return (stage(any_continues, condition.in_avals, condition.jaxpr.debug_info),
-                stage(step, avals, self.body.jaxpr.debug_info))
-
-    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> PartialEvalResult | None:
-        """The known half is the loop on known values; the unknown half is the whole loop again."""
-        cond_u, body_u = split_list(unknown, self.sizes[0])
-        halves, body_u, carry_u = self.carry_fixpoint(partial_eval_body(), body_u)
-        condition = partial_eval_jaxpr(self.condition, [*cond_u, *carry_u])
-        if condition.unknown_out[0]:
-            return None
-        consts, body_consts, _ = split_list([not u for u in (*cond_u, *body_u)], *self.sizes)
-        body = rearranged(halves.known, outputs=range(carry_u.count(False)))
-        return PartialEvalResult(
-            partition_list(args, [*cond_u, *body_u])[False],
-            _while_params(condition.known, sum(consts), body, sum(body_consts)), lambda _: args,
-            _while_params(self.condition, self.sizes[0], self.body, self.sizes[1]), carry_u)
-
-    transpose = refusing(ValueError, NO_REVERSE)
-
-    def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
-        cond_consts, body_consts, init = split_list(operands, *self.sizes)
-        cells = [b.cell(x, out) for x, out in zip(init, outputs, strict=True)]
-        b.while_loop(lambda: b.jaxpr(self.condition, [*cond_consts, *cells])[0](()),
-                     lambda: b.jaxpr(self.body, [*body_consts, *cells], into=cells))
-        for cell, out in zip(cells, outputs, strict=True):
-            b.materialize(cell, into=out)
+    `invariant` says which parts of the carry are constants.
+    """
+    jaxpr = body.program.jaxpr
+    consts, state, row = split_list(range(len(jaxpr.invars)), len(body.consts), len(invariant))
+    copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
+    forwarded = [*(x if fixed else None for x, fixed in zip(carry.leaves, invariant, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(invariant):])]
+    computed = [i for i, x in enumerate(forwarded) if x is None]
+    outs = iter(loop.run(
+        rearranged(body.program, [*state, *consts, *row], computed),
+        [*[TEST] * len(test_consts), *(CONST if fixed else CARRY for fixed in invariant),
+         *[CONST] * len(consts), *[ROW] * len(row)],
+        [*test_consts, *carry.values, *body.consts, *rows],
+        [CARRY if i < len(invariant) else ROW for i in computed]))
+    return [next(outs) if x is None else x for x in forwarded]
 
 
-def _while_params(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr, body_nconsts: int
-                  ) -> Params:
-    return {"cond_jaxpr": condition, "cond_nconsts": cond_nconsts,
-            "body_jaxpr": body, "body_nconsts": body_nconsts}
+def _loop_length(rows: Sequence[Any], length: int | None) -> int:
+    if any(x.ndim == 0 for x in rows):
+        scalars = ", ".join(str(x) for x in rows if x.ndim == 0)
+        raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
+    sizes = [x.shape[0] for x in rows]
+    if length is None:
+        if not sizes:
+            raise ValueError("scan got no values to scan over and `length` not provided.")
+        if len(set(sizes)) > 1:
+            raise ValueError("scan got values with different leading axis sizes: "
+                             f"{', '.join(str(size) for size in sizes)}.")
+        return sizes[0]
+    steps = int(core.concrete_or_error(length, "The `length` argument to `scan` expects a "
+                                               "concrete `int` value."))  # type: ignore[arg-type]
+    if any(size != steps for size in sizes):
+        raise ValueError(f"scan got `length` argument of {steps} which disagrees with leading "
+                         f"axis sizes {sizes}.")
+    return steps
 
 
-def _while_examples() -> list[Example]:
-    scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
-    condition = stage(lambda limit, c, x: [c < limit], [scalar, scalar, vector])
-    body = stage(lambda w, c, x: [c * w, x * w], [scalar, scalar, vector])
-    x = np.array([0.5, -1.0], np.float32)
-    return [Example((np.float32(limit), np.float32(1.5), np.float32(1.0), x),
-                    _while_params(condition, 1, body, 1)) for limit in (20.0, -1.0)]
+def _carry_of(out: Any) -> Any:
+    """The carry in the result of a scan's body.
+
+    Raises:
+      TypeError: when the result is not a pair.
+    """
+    if not (isinstance(out, tuple | list) and len(out) == 2):
+        weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
+        shown = weak + out.str_long() if isinstance(out, ShapedArray) else out
+        raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
+                               "Return (carry, output); the output may be None.")
+    return out[0]
 
 
-while_p = loop_primitive("while", While, _while_examples)
+def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, steps: int,
+                    reverse: bool) -> tuple[Any, Any]:
+    """For `disable_jit`: the loop a reader can step through."""
+    if not steps:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
+                         "output type is unknown.")
+    carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
+        x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
+    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
+
+
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each row of arrays, one after the other, and stack the results.
+
+    Args:
+      f: a function of one row (a tree of arrays).
+      xs: a tree of arrays with the same leading axis.
+      batch_size: the number of rows to compute at a time, by `vmap`; None or 0: one, without it.
+
+    Returns:
+      The tree of results, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ or there is none.
+
+    >>> map(lambda x: x * x, np.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
+    """
+    if not batch_size:
+        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    leaves, tree = tree_util.tree_flatten(((xs,), {}))
+    rows = [check_arg(x) for x in leaves]
+    flat, length = FlatFunction(f, tree), _loop_length(rows, None)
+
+    def each_row(rows: Sequence[Any], count: int) -> list:
+        outs, dims = core.leaving_no_tracer(vmap_flat)(flat, count, None, rows, [0] * len(rows))
+        return [batch_to(x, d, 0, count) for x, d in zip(outs, dims, strict=True)]
+
+    pieces, whole = [], length - length % batch_size
+    if whole:
+        shape = whole // batch_size, batch_size
+        batches = [reshaped(slice_in_dim(x, 0, whole), (*shape, *x.shape[1:])) for x in rows]
+        stacked = scan(lambda _, part: (None, each_row(part, batch_size)), None, batches)[1]
+        pieces.append([reshaped(y, (whole, *y.shape[2:])) for y in stacked])
+    if whole < length or not length:
+        pieces.append(each_row([slice_in_dim(x, whole, length) for x in rows], length - whole))
+    outs = [concatenate(ys, 0) for ys in zip(*pieces, strict=True)]
+    return flat.result(outs)
+
+
+# ── while_loop, fori_loop ────────────────────────────────────────────────────────────────────
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeat a function while a condition is true.
+
+    Args:
+      cond_fun: takes the state, returns a boolean scalar.
+      body_fun: takes the state, returns the next one: same tree, shapes and dtypes.
+      init_val: the first state, a tree of arrays.
+
+    Returns:
+      The first state for which the condition is false.
+
+    Raises:
+      TypeError: when the condition gives no boolean scalar, or the state changes its type.
+
+    >>> while_loop(lambda x: x < 10, lambda x: x * 2, 1)
+    Array(16, dtype=int32, weak_type=True)
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if config.disable_jit.value:
+        try:
+            return while_in_python(cond_fun, body_fun, tree_util.tree_map(core.as_value, init_val))
+        except errors.ConcretizationTypeError:
+            pass  # the condition depends on a tracer, of vmap for instance
+    try:
+        return _while(cond_fun, body_fun, init_val)
+    except core.NotCarriedError as error:
+        refs = carried_first(error)
+    return carrying_refs(lambda refs, values: _while(
+        lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
+        lambda state: discharged(body_fun, refs)(state[1], state[0]), (init_val, values)), refs)
+
+
+def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    carry = Carry(init_val, "while_loop")
+    body = carry.staged(body_fun)
+    condition = TracedFunction.of(cond_fun, (carry.types,), "while_cond")
+    _check_condition(condition)
+    carry.check(body.out_types, body.argument_name)
+    return body.tree_of(called(lambda: _run_while(condition, body, carry),
+                               lambda: while_in_python(cond_fun, jit(body_fun), init_val)))
+
+
+def _run_while(condition: TracedFunction, body: TracedFunction, carry: Carry) -> list:
+    """The last state; an invariant is a constant only where the condition does not read it."""
+    test = condition.program.jaxpr
+    test_consts, tested = split_list(range(len(test.invars)), len(condition.consts))
+    read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
+    invariant = [fixed and test.invars[i] not in read
+                 for fixed, i in zip(carry.invariants(body), tested, strict=True)]
+    program = rearranged(condition.program,
+                         [*test_consts, *partition_list(tested, invariant)[False]])
+    return _run_loop(While(program, len(test_consts), body.program, len(body.consts)), body, carry,
+                     invariant, test_consts=condition.consts)
+
+
+def _check_condition(condition: TracedFunction) -> None:
+    got = None
+    if not tree_util.treedef_is_leaf(condition.out_tree):
+        got = f"pytree {condition.out_tree}"
+    elif (aval := condition.out_avals[0]).shape != () or aval.dtype != np.bool_:
+        got = f"output type(s) {condition.out_avals}"
+    if got:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
+              unroll: int | bool | None = None) -> Any:
+    """Repeat a function for each integer of a range.
+
+    With bounds that are known while tracing it is a `scan`, and has a reverse derivative.
+
+    Args:
+      lower: the first integer.
+      upper: the integer at which to stop.
+      body_fun: ``(i, state) -> state``.
+      init_val: the first state, a tree of arrays.
+      unroll: as of `scan`, where the bounds are known.
+
+    Returns:
+      The last state.
+
+    Raises:
+      TypeError, ValueError: for bounds that are no scalars of one type, a state that changes its
+        type, `unroll` where a bound is not known.
+
+    >>> fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    first, last = _bounds(lower, upper)
+    if core.is_concrete(first) and core.is_concrete(last):
+        start, stop = int(first), int(last)
+        if config.disable_jit.value:
+            return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
+        return scan(_fori_bodies[body_fun].of_scan, (start, init_val), None, max(stop - start, 0),
+                    unroll=1 if unroll is None else unroll)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
+                         "known.")
+    return while_loop(_is_before, _fori_bodies[body_fun].of_while, (first, last, init_val))[2]
+
+
+def _is_before(carry: tuple) -> Any:
+    return comparison.lt_p.bind(*carry[:2])
+
+
+class _ForiBodies(NamedTuple):
+    """The body of a `fori_loop` as the bodies of a `scan` and of a `while_loop`."""
+
+    of_scan: Callable
+    of_while: Callable
+
+    @classmethod
+    def of(cls, body_fun: Callable) -> _ForiBodies:
+        fun = caches.SameObject(body_fun).ref
+
+        def of_while(loop_carry: tuple) -> tuple:
+            i, *upper, state = loop_carry
+            one = np.ones((), i.dtype)[()]
+            return (algebra.add_p.bind(i, one.item() if i.weak_type else one), *upper,
+                    fun()(i, state))
+
+        def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
+            return of_while(loop_carry), None
+        return cls(of_scan, of_while)
+
+
+# The same bodies for the same function, so that they are traced once.
+_fori_bodies: caches.OfObjects[_ForiBodies] = caches.OfObjects(_ForiBodies.of)
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The bounds with one dtype; a Python integer adapts to a signed integer."""
+    first, last = bounds = core.as_value(lower), core.as_value(upper)
+    if first.ndim or last.ndim:
+        raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
+                        f"{first.shape} and {last.shape}")
+    if first.dtype == last.dtype:
+        return bounds
+    weak, strong = bounds if first.weak_type else (last, first)
+    signed = all(dtypes.issubdtype(x.dtype, np.signedinteger) for x in bounds)
+    if not signed or not weak.weak_type or strong.weak_type:
+        raise TypeError("lower and upper arguments to fori_loop must have equal types, "
+                        f"got {first.dtype} and {last.dtype}")
+    first, last = (x if x is strong else converted(x, strong.dtype) for x in bounds)
+    return first, last

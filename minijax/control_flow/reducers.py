@@ -1,6 +1,6 @@
 """Reductions by a function of the user's: along axes, and in sliding windows.
 
-Stands on `cond_scan_while`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
+Stands on `loops`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/lax.py` (`reduce`), `jax/_src/lax/windowed_reductions.py`.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
                           ShapedArray, cannot)
-from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.primitives.ad_util import batch_to

@@ -6,7 +6,7 @@ Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/common.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,3 +162,28 @@ def share_consts(functions: Sequence[TracedFunction]) -> tuple[list[ClosedJaxpr]
         programs.append(rearranged(f.program, [
             *(places.get(i, c.aval) for i, c in consts.items()), *rest]))
     return programs, list(consts.values())
+
+
+# ── What differs between types that should be the same ───────────────────────────────────────
+
+def listed(lines: Sequence[str]) -> str:
+    """A sentence, or a list of several, for an error message."""
+    if len(lines) == 1:
+        return f"{lines[0]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
+def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:
+    """A phrase for each pair of types that differ in shape or dtype.
+
+    Args:
+      pairs: the name of a value and its type, twice.
+    """
+    phrases = []
+    for what, one, other, two in pairs:
+        differs = [part for part in ("dtype", "shape") if getattr(one, part) != getattr(two, part)]
+        if differs:
+            why = ", and ".join(f"the {part}s do not match" for part in differs)
+            phrases.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
+                           f"type {two.str_long()}, so {why}")
+    return phrases

@@ -12,8 +12,8 @@ from typing import Any
 from minijax import core, dtypes
 from minijax.util import source_info
 from minijax.core import Array, ArrayImpl, Level, Primitive, RuleTrace, Trace, Tracer, Zero, tracing
-from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, partition_list,
-                                without_dead_equations)
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, partition_list
+from minijax.core.dce import without_dead_equations
 
 Tangent = Any  # an array, or Zero
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax import core, dtypes
-from minijax.core import Array, Zero, jaxpr, partial_eval, tracing
+from minijax.core import Array, Zero, dce, jaxpr, partial_eval, tracing
 from minijax.core.jvp import JVPTrace
 from minijax.util.source_info import DebugInfo
 
@@ -46,4 +46,4 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
         tracing.run_flat(trace, fun, trace.join_all(primals, tangents)))
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
     program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
-    return outs, LinearProgram(jaxpr.without_dead_equations(program), has_tangent, zeros)
+    return outs, LinearProgram(dce.without_dead_equations(program), has_tangent, zeros)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from minijax import core
 from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
-                                partition_list, without_dead_equations)
+                                partition_list)
+from minijax.core.dce import without_dead_equations
 from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage, stage_with_aux
 
 

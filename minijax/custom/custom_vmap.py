@@ -1,6 +1,6 @@
 """Functions with a batching rule of their own: `custom_vmap`, `sequential_vmap`.
 
-Stands on `custom_jvp_vjp`, `cond_scan_while`.  Chapter 10, *Your own rules*.
+Stands on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_batching.py`.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from minijax.util import source_info, tracebacks
 from minijax import tree_util
 from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
-from minijax.control_flow import cond_scan_while
+from minijax.control_flow import loops
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction
@@ -161,7 +161,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
         leaves, tree = tree_util.tree_flatten(args)
         flags = tree_util.tree_leaves(in_batched)
         whole, rows = partition_list(leaves, flags)
-        result = cond_scan_while.map(lambda row: f(*tree_util.tree_unflatten(
+        result = loops.map(lambda row: f(*tree_util.tree_unflatten(
             tree, merge_lists((whole, row), flags))), rows)
         return result, tree_util.tree_map(lambda _: True, result)
     return mapped

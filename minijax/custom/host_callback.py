@@ -12,7 +12,7 @@ import numpy as np
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
-from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list

@@ -18,7 +18,7 @@ from minijax.custom.checkpoint import checkpoint_p
 from minijax.transforms.compiled import jit_p
 from minijax.control_flow.cond import cond_p, without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
-from minijax.control_flow.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
+from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun
 from minijax.primitives.checks import Report, check_effect, check_p

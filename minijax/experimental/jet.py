@@ -22,7 +22,7 @@ from minijax.custom.checkpoint import checkpoint_p
 from minijax.transforms.compiled import jit_p
 from minijax.control_flow.cond import cond_p
 from minijax.custom.custom_jvp_vjp import custom_vjp_call_p
-from minijax.control_flow.loops import Loop, Scan, While, scan_p, while_p
+from minijax.control_flow.loop_rules import Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
 from minijax.primitives.algebra import div_p, mul_p

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from minijax.control_flow.associative_scan import associative_scan
     from minijax.custom.composite import composite
     from minijax.control_flow.cond import cond_p
-    from minijax.control_flow.cond_scan_while import (cond, fori_loop, map, platform_dependent,
-                                                      scan, switch, while_loop)
+    from minijax.control_flow.loops import fori_loop, map, scan, while_loop
+    from minijax.control_flow.cond import cond, platform_dependent, switch
     from minijax.lax.stateful_rng import rng_uniform, rng_uniform_p
     from minijax.custom.linear_solve import custom_linear_solve, custom_root, linear_solve_p
-    from minijax.control_flow.loops import scan_p, while_p
+    from minijax.control_flow.loop_rules import scan_p, while_p
     from minijax.placement.resharding import sharding_constraint_p, with_sharding_constraint
     from minijax.lax.special import (betainc, igamma, igamma_grad_a, igamma_grad_a_p, igamma_p,
                                      igammac, igammac_p, polygamma, random_gamma_grad,

@@ -10,7 +10,7 @@ from minijax.primitives.lapack_host import (eig, eig_p, EigImplementation, hesse
                                             qr, schur, schur_p, tridiagonal, tridiagonal_p)
 from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, triangular_solve_p
 from minijax.primitives.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
-from minijax.primitives.spectral import (eigh, eigh_p, EighImplementation, qr_p, svd, svd_p,
+from minijax.primitives.eigh_svd import (eigh, eigh_p, EighImplementation, qr_p, svd, svd_p,
                                          SvdAlgorithm)
 from minijax.util.tracebacks import export_all as _export_all
 

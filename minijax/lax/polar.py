@@ -8,7 +8,7 @@ from typing import Any
 
 from minijax import dtypes
 from minijax.core import Array, as_value
-from minijax.control_flow.cond_scan_while import while_loop
+from minijax.control_flow.loops import while_loop
 from minijax.primitives import joining
 from minijax.primitives.algebra import sqrt
 from minijax.primitives.comparison import select
@@ -16,7 +16,7 @@ from minijax.primitives.ad_util import filled
 from minijax.primitives.linalg import adjoint, cholesky, identity_like, matmul, triangular_solve
 from minijax.primitives.rounding import abs
 from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.spectral import qr_p
+from minijax.primitives.eigh_svd import qr_p
 
 
 def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, cannot
 from minijax.transforms import eager_strips
-from minijax.control_flow.cond_scan_while import while_loop
+from minijax.control_flow.loops import while_loop
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp
 from minijax.transforms.jit import jit
 from minijax.core.jvp import jvp_flat

@@ -8,7 +8,7 @@ from typing import Any
 
 from minijax import dtypes
 from minijax.core import Array, as_value
-from minijax.control_flow.cond_scan_while import scan
+from minijax.control_flow.loops import scan
 from minijax.transforms.jit import jit
 from minijax.primitives import ad_util, joining, shape
 from minijax.primitives.algebra import conj, is_complex, max, sqrt

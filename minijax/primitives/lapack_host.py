@@ -1,6 +1,6 @@
 """Primitives eig, schur, hessenberg, tridiagonal, column_order, by SciPy's LAPACK on the host.
 
-Builds on `linalg`, `spectral`, `lu`.  Chapter 12, for how compiled code calls Python.
+Builds on `linalg`, `eigh_svd`, `lu`.  Chapter 12, for how compiled code calls Python.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
@@ -23,7 +23,7 @@ from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matric
                                        matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.spectral import as_row, diagonal_of, inverse_gaps, qr_p
+from minijax.primitives.eigh_svd import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
 

@@ -1,6 +1,6 @@
 """Stacks of matrices: the family of their factorisations, cholesky, and triangular_solve.
 
-Builds on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter 24, *Loops and
+Builds on `contract`; the other factorisations are in `lu`, `eigh_svd`.  Chapter 24, *Loops and
 Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 """
 

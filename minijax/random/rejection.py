@@ -14,7 +14,7 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.control_flow.cond_scan_while import map as each_row, scan, while_loop
+from minijax.control_flow.loops import map as each_row, scan, while_loop
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import filled
 from minijax.random.keys import check_key, clone, split

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core, errors, tree_util
-from minijax.core import jaxpr
+from minijax.core import dce, jaxpr
 from minijax.util import source_info, tracebacks
 from minijax.core.tracing import FlatFunction
 
@@ -211,7 +211,7 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
 @jaxpr.cached_on_jaxpr
 def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
     """The places of the leaves that results, or effects, of the program depend on."""
-    live = jaxpr.without_dead_equations(closed).jaxpr
+    live = dce.without_dead_equations(closed).jaxpr
     used = {v for eqn in live.eqns for v in eqn.invars} | {*live.outvars}
     return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
 

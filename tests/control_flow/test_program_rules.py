@@ -1,7 +1,7 @@
 """What the rules of operations with programs inside share."""
 
 import minijax
-from minijax.control_flow.loops import Loop
+from minijax.control_flow.loop_rules import Loop
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.jaxpr import eval_jaxpr

@@ -7,8 +7,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import errors, lax
-from minijax.core.jaxpr import (ClosedJaxpr, Jaxpr, Literal, Var, check_jaxpr, eval_jaxpr, make_eqn,
-                                remove_dead_equations)
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, check_jaxpr, eval_jaxpr, make_eqn
+from minijax.core.dce import remove_dead_equations
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
