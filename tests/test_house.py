@@ -46,6 +46,9 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 # Modules from outside that some file loads on first use, inside a function, with the reason.
 ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/cpu.py", "llvmlite"): "compiles and loads kernels",
+    ("compiler/numba_compiler.py", "numba"): "the other compiler",
+    ("compiler/numba_helpers.py", "numba"): "a text that programs for Numba take from",
+    ("compiler/numba_helpers.py", "numba.extending"): "the same",
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import config
 from minijax.core import physical_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.util.lazily import cached_property
@@ -50,7 +51,8 @@ class Lowered:
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python),
-        "launches" (the same for a GPU), or what a processor runs, "llvm", "asm" or "ptx".
+        "launches" (the same for a GPU), "numba" (a program for Numba), or what a processor
+        runs, "llvm", "asm" or "ptx".
         """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
@@ -58,6 +60,10 @@ class Lowered:
             from .text import kernel_text  # which no compilation needs
 
             return kernel_text(self.kernel if stage == "source" else self.launches)
+        if stage == "numba":
+            from .numba_text import numba_text
+
+            return numba_text(self.kernel)
         if stage == "ptx":
             from .targets import ptx
 
@@ -66,7 +72,7 @@ class Lowered:
             text = llvm.assembly(self.kernel)
             return cpu.undisturbed(lambda: cpu.compile(text, stage))
         raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
-                         "launches, llvm, asm, ptx")
+                         "launches, numba, llvm, asm, ptx")
 
     @property
     def costs(self) -> Counter[str]:
@@ -81,6 +87,10 @@ class Lowered:
     def compile(self) -> Callable[..., list[np.ndarray]]:
         """A callable of machine code, from the disk cache if possible."""
         out_avals = list(map(physical_aval, self.jaxpr.out_avals))
+        if config.compiler.value == "numba":
+            from . import numba_compiler  # which most programs never need
+
+            return numba_compiler.callable_of(self.kernel, out_avals)
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 

@@ -57,9 +57,11 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
     """
     halves, dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()
-    x, y, z = (Buffer("", np.dtype(dtype), (), role) for role in ("input", "input", "output"))
-    sums = [Buffer("", x.dtype, (columns,), "output") for _ in range(rows)]  # stay in registers
-    down, right, step, k, below, row, column, stop, adds = (Scalar("", INT64) for _ in range(9))
+    x, y, z = (Buffer(name, np.dtype(dtype), (), role) for name, role in (
+        ("x", "input"), ("y", "input"), ("z", "output")))
+    sums = [Buffer("total", x.dtype, (columns,), "output") for _ in range(rows)]  # in registers
+    down, right, step, k, below, row, column, stop, adds = (
+        Scalar(name, INT64) for name in "down right step terms below row column stop adds".split())
     zero = b.const(0, x.dtype)
 
     def lanes() -> Any:

@@ -104,16 +104,20 @@ class KernelText:
         """The whole function."""
         kernel, name = self.kernel, self.named
         function = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
-        words = {"output": ", the result" if len(kernel.outputs) == 1 else ", a result",
-                 "constant": ", a constant"}
         arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        first = [f"# {name(x)}: {x.dtype}[{', '.join(map(str, x.shape))}]{words.get(x.role, '')}"
-                 for x in arguments]
+        first = self.described(arguments)
         for x in kernel.temps:
             shape = x.shape[0] if len(x.shape) == 1 else x.shape
             first.append(f"{name(x)} = empty({shape}, {x.dtype})")
         self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
         return "\n".join(self.lines) + "\n"
+
+    def described(self, arguments: Sequence[Buffer]) -> list[str]:
+        """Comments with the types of the arguments."""
+        words = {"output": ", the result" if len(self.kernel.outputs) == 1 else ", a result",
+                 "constant": ", a constant"}
+        return [f"# {self.named(x)}: {x.dtype}[{', '.join(map(str, x.shape))}]"
+                f"{words.get(x.role, '')}" for x in arguments]
 
     # -- names ---------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ import numpy as np
 
 import minijax
 from minijax import config, core
-from minijax.compiler import executable
+from minijax.compiler import executable, lowered
+from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
 from minijax.compiler.targets import launches
 
 from tests import sanitiser
@@ -120,11 +121,34 @@ def on_a_gpu(program: Program) -> Any:
         launches.WIDE = usual
 
 
+def by_numba(program: Program) -> Any:
+    """Compiled by Numba, from the program that `as_text("numba")` shows."""
+    with config.compiler("numba"):
+        return run(program, jit=True)
+
+
+def with_free_order(program: Program) -> bool:
+    """Whether the order of an operation is open in a kernel: of a sum, of a library's product."""
+    def is_free(each: Statement) -> bool:
+        return isinstance(each, Call) or isinstance(each, For) and each.vectorize == "reduce" and (
+            any(x.value.dtype.kind == "f" for x in each.body if isinstance(x, Assign)))
+    kernels: list[Kernel] = []
+    usual = lowered.lower_to_kernel
+
+    def noted(*args: Any, **options: Any) -> Kernel:
+        kernels.append(usual(*args, **options))
+        return kernels[-1]
+    with mock.patch.object(lowered, "lower_to_kernel", noted):
+        run(program, jit=True)
+    return any(is_free(each) for kernel in kernels for each in walk(kernel.body))
+
+
 WAYS: dict[str, Callable[[Program], Any]] = {
     "disable_jit": uncompiled,
     "jit": lambda program: run(program, jit=True),
     "eager": run,
     "gpu": on_a_gpu,
+    "numba": by_numba,
 }
 
 
@@ -134,8 +158,8 @@ def against(kind: str) -> tuple[Callable, list[str]]:
         import jax
 
         return lambda program: run(program, jax, jit=True), ["eager", "jit"]
-    if kind == "gpu":
-        return WAYS["jit"], ["gpu"]
+    if kind in ("gpu", "numba"):
+        return WAYS["jit"], [kind]
     return uncompiled, ["jit", "eager"]
 
 
@@ -156,12 +180,16 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         found = WAYS[way](program)
         if way == "gpu" and isinstance(found, Raised) and found.kinds[0] == "TimeoutError":
             return None  # the emulator takes a while
+        if way == "numba" and isinstance(found, Raised) and found.kinds[0] == "NotInNumba":
+            return None
         staged = wanted if kind == "jax" else found  # where of two only one is staged
         if (kind, way) != ("jax", "jit") and isinstance(staged, Raised) and (
                 staged.text.startswith(STAGED)):
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
+        if way == "numba" and difference is None and not with_free_order(program):
+            difference = same_bits(found, wanted)
         if difference is not None and kind == "jax":
             for other in others(program, way, difference):
                 again = compare(way, found, other, lambda: noisy(program), strict)
@@ -236,6 +264,19 @@ def compare(way: str, found: Any, wanted: Any, rerun: Callable[[], list],
         if bad.any():
             return Difference(way, "value", f"output {k} {type_of(found[k])}: {x[bad].ravel()[:6]} "
                               f"wanted {y[bad].ravel()[:6]}, {bad.sum()} of {bad.size}")
+    return None
+
+
+def same_bits(found: Any, wanted: Any) -> Difference | None:
+    """The first output whose elements are not the same, to the last bit."""
+    if isinstance(found, Raised):
+        return None
+    for k, (x, y) in enumerate(zip(map(np.asarray, found), map(np.asarray, wanted), strict=True)):
+        bad = ~((x == y) | (x != x) & (y != y))
+        if bad.any():
+            return Difference("numba", "value", f"bits of output {k} {type_of(found[k])}: "
+                              f"{x[bad].ravel()[:6]} wanted {y[bad].ravel()[:6]}, "
+                              f"{bad.sum()} of {bad.size}")
     return None
 
 

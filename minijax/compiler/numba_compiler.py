@@ -1,0 +1,79 @@
+"""The Numba program of a kernel, compiled by Numba: the other compiler, with the flag `compiler`.
+
+Stands on numba_text.py; Numba is imported at the first use. Chapter 24.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import ShapedArray
+from minijax.util import caches
+
+from .instructions import kind_of
+from .loops import Buffer, Kernel
+from .numba_text import Program, compute_type
+
+# Numba's own threads run one loop at a time, and end the process if two threads begin one.
+_parallel = threading.Lock()
+
+
+def callable_of(kernel: Kernel, out_avals: Sequence[ShapedArray]) -> Callable[..., list]:
+    """The kernel as a function of arrays.
+
+    Raises:
+      NotInNumba: for what has no meaning in a Numba program.
+      ImportError: without Numba.
+    """
+    program = Program(kernel)
+    run = _compiled(program.module(), program.entry, tuple(
+        (str(_dtype(x)), len(x.shape), x.role != "output") for x in (
+            *kernel.inputs, *kernel.outputs, *kernel.constants)))
+    constants = [_as_stored(np.asarray(x.value), x) for x in kernel.constants]
+
+    def call(*inputs: np.ndarray) -> list[np.ndarray]:
+        outs = [np.empty(aval.shape, np.dtype(aval.dtype)) for aval in out_avals]
+        args = [_as_stored(x, buffer) for x, buffer in zip(
+            (*inputs, *outs), (*kernel.inputs, *kernel.outputs), strict=True)]
+        if program.shared:
+            with _parallel:
+                run(*args, *constants)
+        else:
+            run(*args, *constants)
+        return outs
+    return call
+
+
+def _dtype(x: Buffer) -> np.dtype:
+    """The dtype of the array that a program takes for a buffer."""
+    return np.dtype(compute_type(x.dtype)) if kind_of(x.dtype) == "n" else x.dtype
+
+
+def _as_stored(x: np.ndarray, buffer: Buffer) -> np.ndarray:
+    """An array as the buffer has it: complex numbers as pairs, narrow floats as their bits."""
+    x = np.asarray(x, order="C")
+    dtype = _dtype(buffer)
+    if x.dtype == dtype and x.shape == buffer.shape:
+        return x
+    return x.reshape(-1).view(dtype).reshape(buffer.shape)
+
+
+@caches.remembered(maxsize=1024)
+def _compiled(text: str, name: str, types: tuple[tuple[str, int, bool], ...]) -> Callable[..., int]:
+    """The function of a program, compiled for arrays of these dtypes and ranks, which may be
+    read-only.
+    """
+    import numba
+
+    namespace: dict[str, Any] = {"__name__": "minijax_program"}
+    exec(compile(text, "<minijax program>", "exec"), namespace)
+    function = namespace[name]
+    function.compile(tuple(
+        numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
+        for dtype, ndim, readonly in types))
+    return function

@@ -1,0 +1,179 @@
+"""What a Numba program calls: scalar operations that Python has no operator for.
+
+numba_text.py copies the text of those that a program uses; nothing imports this file but tests.
+Each means what its row in scalars.py means, in Numba's terms. Chapter 24.
+In XLA: the elemental IR emitter.
+"""
+
+import numpy as np
+from numba import njit
+from numba.extending import intrinsic
+from numpy import float32, uint16, uint32
+
+
+@intrinsic
+def bitcast(_, x, dtype):
+    """The same bits as another type."""
+    to = dtype.instance_type
+    return to(x, dtype), lambda context, builder, signature, args: builder.bitcast(
+        args[0], context.get_value_type(to))
+
+
+@intrinsic
+def fma(_, x, y, z):
+    """x * y + z, rounded once."""
+    return x(x, y, z), lambda context, builder, signature, args: builder.fma(*args)
+
+
+@intrinsic
+def plus(_, x, y):
+    """x + y, in a sum whose order is free: LLVM may keep several partial sums."""
+    return x(x, y), lambda context, builder, signature, args: builder.fadd(*args, flags=["reassoc"])
+
+
+@intrinsic
+def times(_, x, y):
+    """x * y, in a product whose order is free."""
+    return x(x, y), lambda context, builder, signature, args: builder.fmul(*args, flags=["reassoc"])
+
+
+@njit
+def minimum(x, y):
+    """The smaller float: nan if one is; -0 is below +0."""
+    if x != x or x < y or (x == y and np.copysign(1.0, x) < 0.0):
+        return x
+    return y
+
+
+@njit
+def maximum(x, y):
+    """The larger float: nan if one is; +0 is above -0."""
+    if x != x or x > y or (x == y and np.copysign(1.0, x) > 0.0):
+        return x
+    return y
+
+
+@njit
+def round_even(x):
+    """The nearest integer, ties to even."""
+    return np.rint(x)
+
+
+@njit
+def divide(x, y):
+    """The quotient of integers, truncated; x / 0 has all bits set, MIN / -1 wraps."""
+    if y == 0:
+        return x * 0 - 1
+    if y == -1:
+        return -x
+    quotient = x // y
+    return quotient + 1 if quotient < 0 and quotient * y != x else quotient
+
+
+@njit
+def divide_unsigned(x, y):
+    """The quotient of unsigned integers; x / 0 has all bits set."""
+    return x // y if y != 0 else ~(x ^ x)
+
+
+@njit
+def remainder(x, y):
+    """The remainder of integers, with the sign of x; x % 0 is x, MIN % -1 is 0."""
+    if y == 0 or y == -1:
+        return x if y == 0 else x ^ x
+    rest = x % y
+    return rest - y if rest != 0 and (x < 0) != (y < 0) else rest
+
+
+@njit
+def remainder_unsigned(x, y):
+    """The remainder of unsigned integers; x % 0 is x."""
+    return x % y if y != 0 else x
+
+
+@njit
+def shift_left(x, y, width):
+    """x << y; by the width or more nothing is left."""
+    return x << y if 0 <= y < width else x ^ x
+
+
+@njit
+def shift_right(x, y, width):
+    """x >> y; by the width or more only the sign is left."""
+    return x >> (y if 0 <= y < width else width - 1)
+
+
+@njit
+def shift_right_unsigned(x, y, width):
+    """x >> y of an unsigned integer; by the width or more nothing is left."""
+    return x >> y if y < width else x ^ x
+
+
+@njit
+def halves(x, y, half):
+    """The product of the lower halves plus that of the upper halves."""
+    low = (x << half >> half) * (y << half >> half)
+    return low + (x >> half) * (y >> half)
+
+
+@njit
+def saturated(x, dtype, least, most):
+    """A float as an integer from `least` to `most`; nan is 0."""
+    if x != x:
+        return dtype(0)
+    if x <= least:
+        return dtype(least)
+    return dtype(most) if x >= most else dtype(x)
+
+
+@njit
+def from_bfloat16(bits):
+    """The float32 with these upper bits."""
+    return bitcast(uint32(uint32(bits) << 16), float32)
+
+
+@njit
+def to_bfloat16(x):
+    """The upper bits of the nearest float32 that has no lower ones, ties to even."""
+    bits = bitcast(x, uint32)
+    if x != x:
+        return uint16(bits >> 16 | 64)
+    return uint16(bits + 0x7FFF + (bits >> 16 & 1) >> 16)
+
+
+@njit
+def from_float16(bits):
+    """The float32 of the bits of a float16."""
+    sign, rest = uint32(bits & 0x8000) << 16, uint32(bits & 0x7FFF)
+    if rest < 0x400:  # a multiple of the smallest number
+        return bitcast(uint32(sign | bitcast(float32(rest) * float32(2.0**-24), uint32)), float32)
+    shift = 0x1C000 if rest < 0x7C00 else 0x38000
+    return bitcast(uint32(sign | rest + shift << 13), float32)
+
+
+@njit
+def to_float16(x):
+    """The bits of the nearest float16, ties to even."""
+    bits = bitcast(x, uint32)
+    sign, rest = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
+    if rest > 0x7F800000:
+        return uint16(sign | 0x7E00 | rest >> 13 & 0x3FF)
+    if rest >= 0x477FF000:
+        return uint16(sign | 0x7C00)
+    if rest < 0x38800000:  # adding 0.5 shifts the bits to their place, and rounds
+        shifted = bitcast(bitcast(uint32(rest), float32) + float32(0.5), uint32)
+        return uint16(sign | shifted - 0x3F000000)
+    return uint16(sign | rest - 0x37FFF001 + (rest >> 13 & 1) >> 13)
+
+
+@njit
+def product(x, x_batch, x_row, x_term, y, y_batch, y_column, y_term, z, batch, m, n, k, dtype):
+    """Products of stacked matrices, by rows of the second: z[b] = x[b] @ y[b]."""
+    for b in range(batch):
+        for i in range(m):
+            row = z[(b * m + i) * n:(b * m + i + 1) * n]
+            row[:] = dtype(0)
+            for term in range(k):
+                factor = dtype(x[b * x_batch + i * x_row + term * x_term])
+                for j in range(n):
+                    row[j] += factor * dtype(y[b * y_batch + term * y_term + j * y_column])

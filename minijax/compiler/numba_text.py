@@ -1,0 +1,429 @@
+"""The loop tree as a Numba program: a module that runs with NumPy and Numba alone.
+
+Stands on text.py, whose printer it is, with types: Numba would compute in 64 bits what has 32.
+numba_helpers.py has what it calls. Chapter 24. JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from minijax.dtypes import BFLOAT16
+from minijax.primitives.infix import infix
+
+from . import routines
+from .builder import Builder
+from .elementary import FORMULAS
+from .instructions import FLOAT16
+from .loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
+                    Let, Operand, Scalar, Statement, walk)
+from .outlining import Outlined, shared_loops
+from .scalars import kind_of
+from .text import _OPERATORS, KernelText, plain
+
+# The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
+HELPERS = {
+    "fma f": "fma", "min f": "minimum", "max f": "maximum", "round_even f": "round_even",
+    "div i": "divide", "div u": "divide_unsigned", "rem i": "remainder",
+    "rem u": "remainder_unsigned", "halves i": "halves {h}", "shl i": "shift_left {w}",
+    "shl u": "shift_left {w}", "shr_arithmetic i": "shift_right {w}",
+    "shr_logical u": "shift_right_unsigned {w}"}
+# What Python writes otherwise, or NumPy has by the same name.
+EXPRESSIONS = {
+    "neg u": "{t}(0) - ({0})", "neg i": "-({0})", "neg f": "-({0})", "abs u": "{0}",
+    "abs": "abs({0})", "not b": "not ({0})", "add b": "({0}) | ({1})", "mul b": "({0}) & ({1})",
+    "min b": "({0}) & ({1})", "max b": "({0}) | ({1})", "min": "min({0}, {1})",
+    "max": "max({0}, {1})", "select": "({1}) if ({0}) else ({2})", "rem f": "np.fmod({0}, {1})",
+    **{name: f"np.{name}({{0}})" for name in ("sqrt", "floor", "ceil", "trunc")},
+    "copysign": "np.copysign({0}, {1})"}
+# Types of which an array is passed as its bits, with the helpers that convert an element.
+NARROW = {FLOAT16: "float16", BFLOAT16: "bfloat16"}
+MOST_WRITTEN = 64  # elements of a constant that is written as a list; others are packed
+
+
+class NotInNumba(NotImplementedError):
+    """A program calls what has no meaning in a Numba program."""
+
+
+def numba_text(kernel: Kernel) -> str:
+    """The kernel as a Numba program, with a `main` that calls it on NumPy arrays.
+
+    Raises:
+      NotInNumba: for host callbacks, LAPACK, and floats and integers of less than a byte.
+
+    >>> from minijax import jit
+    >>> import numpy as np
+    >>> text = jit(lambda x: x * 2.0).lower(np.ones(3, np.float32)).as_text("numba")
+    >>> print(text[text.index("@njit"):text.index("def main")])
+    @njit(nogil=True, error_model="numpy")
+    def _lambda_(a, b):
+        # a: float32[3]
+        # b: float32[3], the result
+        # ...
+        for i in range(3):
+            b[i] = a[i] * float32(2.0)
+        return 0
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+    return Program(kernel).text()
+
+
+def compute_type(dtype: np.dtype) -> str:
+    """The name of the type that scalars of a dtype have in the program."""
+    if kind_of(dtype) != "n":
+        return "bool" if dtype == BOOL else str(dtype)
+    if dtype not in NARROW:
+        raise NotInNumba(f"a Numba program has no {dtype}: only float16 and bfloat16 are passed as "
+                         "their bits. Compute in float32, or use the compiler llvm.")
+    return "uint16"
+
+
+@cache
+def _helpers() -> dict[str, str]:
+    """The text of each helper."""
+    source = resources.files(__package__).joinpath("numba_helpers.py").read_text("utf-8")
+    lines = source.splitlines()
+    return {node.name: "\n".join(lines[node.decorator_list[0].lineno - 1:node.end_lineno])
+            for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+
+
+def _words(text: str) -> set[str]:
+    """The names that a program reads."""
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+
+class Program:
+    """A module: imports, helpers, elementary functions, the kernel, and `main`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.functions: dict[tuple, tuple[str, str]] = {}  # elementary ones, routines: name, text
+        self.shared = shared_loops(kernel)
+        lets = {(each.op, each.target.dtype) for each in walk(kernel.body)
+                if isinstance(each, Let) and each.op in FORMULAS}
+        names = [op for op, _ in lets]
+        self.plain_names = {op for op in names if names.count(op) == 1}
+        self.printer = NumbaText(kernel, self)
+        self.body = self.printer.text()
+        self.entry = re.findall(r"^def (\w+)", self.body, re.M)[-1]
+
+    def module(self) -> str:
+        """Everything but `main`: what is compiled."""
+        parts = [text for _, text in self.functions.values()] + [self.body]
+        parts = [text.rstrip("\n") for text in parts]
+        helpers, words = _helpers(), _words("\n".join(parts))
+        needed: list[str] = []
+        for name in reversed(helpers):
+            if name in words:
+                needed.insert(0, helpers[name])
+                words |= _words(helpers[name])
+        return "\n\n\n".join(["\n".join(self.imports(words)), *needed, *parts])
+
+    def imports(self, words: set[str]) -> Iterable[str]:
+        yield "import numpy as np"
+        yield "from numba import njit" + ", prange" * ("prange" in words)
+        if "intrinsic" in words:
+            yield "from numba.extending import intrinsic"
+        types = [f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64)]
+        used = [name for name in ("empty", *types, "inf", "nan") if name in words]
+        if used:
+            yield f"from numpy import {', '.join(used)}"
+
+    def text(self) -> str:
+        """The program."""
+        kernel = self.kernel
+        head = (f'"""{kernel.name}, as the loops that minijax compiles: a program for Numba.\n\n'
+                'It needs NumPy and Numba alone. `main` takes and returns NumPy arrays.\n"""')
+        return "\n".join([head, "", self.module(), "", *self.main()])
+
+    def main(self) -> Iterable[str]:
+        kernel, name = self.kernel, self.printer.named
+        constants = [f"{name(x).upper()} = {_array(x)}" for x in kernel.constants]
+        if any("base64" in x for x in constants):
+            yield "\nimport base64\nimport zlib\n"
+        yield from ["", *constants] if constants else []
+        yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
+        for x in kernel.inputs:
+            yield f"    {name(x)} = {_passed(x, name(x))}"
+        for x in kernel.outputs:
+            yield f"    {name(x)} = np.empty({x.shape}, np.{_stored(x)})"
+        arguments = [*map(name, (*kernel.inputs, *kernel.outputs)),
+                     *(name(x).upper() for x in kernel.constants)]
+        yield f"    {self.entry}({', '.join(arguments)})"
+        results = [f"{name(x)}.view(np.float16)" if x.dtype == FLOAT16 else name(x)
+                   for x in kernel.outputs]
+        yield f"    return {', '.join(results) or '()'}\n"
+
+    def elementary(self, name: str, dtype: np.dtype) -> str:
+        """The name of an elementary function of a dtype; its text is added to the program."""
+        key = name, dtype
+        if key not in self.functions:
+            called = name if name in self.plain_names else f"{name}_{dtype}"
+            parts = getattr(FORMULAS[name], "parts", (FORMULAS[name],))
+            parameters = [Scalar(x, dtype) for x in ("x", "y")[:OPS[name].arity]]
+            results: list[Any] = []
+            b = Builder()
+            usual, *rare = [infix(part) for part in parts]
+            value = usual(b, *parameters)
+            if rare:
+                variable = b.variable(value)
+                with b.when(rare[0](b, *parameters)):
+                    b.assign(variable, rare[1](b, *parameters))
+                value = b.read(variable)
+            results.append(value)
+            body = tuple(b.scopes[0].statements)
+            printer = NumbaText(_kernel(called, body), self, parameters, results)
+            self.functions[key] = called, printer.function(called, map(printer.named, parameters))
+        return self.functions[key][0]
+
+    def routine(self, call: Call) -> str:
+        """The name of an external routine."""
+        if call.external == routines.ALONE:
+            return ""
+        if re.fullmatch(routines.PRODUCT, call.external):
+            return "product"
+        if re.fullmatch(routines.BLOCK, call.external):
+            key = (call.external,)
+            if key not in self.functions:
+                parameters, sums, body = routines.block(call.external)
+                kernel = replace(_kernel(call.external, tuple(body)), temps=tuple(sums))
+                printer = NumbaText(kernel, self, parameters)
+                names = [*map(printer.named, parameters)]
+                self.functions[key] = call.external, printer.function(
+                    call.external, names, printer.temps(sums))
+            return call.external
+        what = "a Python callback" if call.external.startswith("host") else (
+            f"LAPACK's {call.external.removeprefix(routines.LIBRARY)}")
+        raise NotInNumba(f"{self.kernel.name} calls {what}, which a Numba program cannot do: it "
+                         "runs without minijax. Compute that outside of the function, or use the "
+                         "compiler llvm.")
+
+
+def _kernel(name: str, body: tuple[Statement, ...]) -> Kernel:
+    return Kernel(name, (), (), (), (), 0, {}, body)
+
+
+def _stored(x: Buffer) -> str:
+    """The name of the dtype of a buffer's array."""
+    return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
+
+
+def _passed(x: Buffer, name: str) -> str:
+    """What `main` passes for an argument: an array of its dtype and shape, or of its bits."""
+    if x.dtype == BFLOAT16:
+        return f"np.asarray({name}, order='C').view(np.uint16)"
+    array = f"np.asarray({name}, np.{'bool_' if x.dtype == BOOL else x.dtype}, order='C')"
+    return f"{array}.view(np.uint16)" if x.dtype == FLOAT16 else array
+
+
+def _array(x: Buffer) -> str:
+    """The text of a constant."""
+    values = np.ascontiguousarray(np.asarray(x.value).reshape(x.shape))
+    if kind_of(x.dtype) == "n":
+        values = values.view(compute_type(x.dtype))
+    if values.size <= MOST_WRITTEN and np.isfinite(values).all():
+        return f"np.array({values.tolist()}, np.{_stored(x)})"
+    packed = base64.b64encode(zlib.compress(values.tobytes())).decode()
+    return (f"np.frombuffer(zlib.decompress(base64.b64decode(\n    {packed!r})), "
+            f"np.{_stored(x)}).reshape({x.shape})")
+
+
+class NumbaText(KernelText):
+    """Prints one function of a program."""
+
+    def __init__(self, kernel: Kernel, program: Program, parameters: Sequence[Any] = (),
+                 results: Sequence[Operand] = ()) -> None:
+        super().__init__(kernel)
+        self.program, self.results = program, results
+        self.counts.update(results)
+        self.used_names |= {*_helpers(), *FORMULAS, "np", "njit", "prange", "intrinsic"}
+        self.reassociable: set[Any] = set()
+        self.flat = set() if not parameters else {x for x in parameters if isinstance(x, Buffer)}
+
+    def text(self) -> str:
+        """The kernel's function."""
+        kernel = self.kernel
+        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
+        private = {x for outlined in self.program.shared.values() for x in outlined.private}
+        first = self.described(arguments) + self.temps(
+            [x for x in kernel.temps if x not in private])
+        name = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
+        options = ["parallel=True"] * bool(self.program.shared)
+        options += ["nogil=True", 'error_model="numpy"']
+        self.results = (Constant(np.int64(0), INT64),)
+        return self.function(name, map(self.named, arguments), first, options)
+
+    def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = (),
+                 options: Sequence[str] = ()) -> str:
+        """The text of a function with this body."""
+        self.write(f"@njit({', '.join(options)})" if options else "@njit")
+        self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
+        return "\n".join(self.lines) + "\n"
+
+    def body(self, statements: Sequence[Statement]) -> None:
+        if statements is not self.kernel.body or not self.results:
+            return super().body(statements)
+        for statement in statements:
+            if not isinstance(statement, For):
+                self.note(self.note_lines.get(statement, ""))
+            self.print(statement)
+        result = self.operands(self.results)
+        self.flush()
+        self.write(f"return {result}")
+
+    def temps(self, buffers: Iterable[Buffer]) -> list[str]:
+        return [f"{self.named(x)} = empty({x.shape[0] if len(x.shape) == 1 else x.shape}, "
+                f"{self.element(x.dtype)})" for x in buffers]
+
+    def element(self, dtype: np.dtype) -> str:
+        return "np.bool_" if dtype == BOOL else compute_type(dtype)
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def operand(self, x: Any, typed: bool = False) -> str:
+        """A constant has its type, but for indices, float64 and booleans."""
+        if isinstance(x, Address):
+            position = self.operand(x.index[0]) if len(x.index) == 1 else self.position(x)
+            return plain(f"{self.flattened(x.buffer)}[{position}:]")
+        if isinstance(x, Buffer):
+            return self.flattened(x)
+        if not isinstance(x, Constant):
+            return super().operand(x, typed)
+        dtype, value = x.dtype, x.value
+        if kind_of(dtype) == "n":
+            return f"{compute_type(dtype)}({int(value.view('u2'))})"
+        if dtype in (INT64, BOOL, np.dtype(np.float64)):
+            return str(value)
+        return f"{dtype}({value!s})"
+
+    def flattened(self, buffer: Buffer) -> str:
+        flat = buffer in self.flat or len(buffer.shape) == 1
+        return self.named(buffer) + ("" if flat else ".reshape(-1)")
+
+    def position(self, x: Address) -> str:
+        """The position of an element in row-major order."""
+        text = "0"
+        for i, n in zip(x.index, x.buffer.shape, strict=True):
+            text = f"({text}) * {n} + ({self.operand(i)})"
+        return text
+
+    def place(self, buffer: Buffer, index: Index) -> str:
+        if buffer in self.flat:
+            return f"{self.named(buffer)}[{self.operands(index)}]"
+        return super().place(buffer, index)
+
+    def print_let(self, let: Let) -> None:
+        self.shorten(let.args)
+        texts = [self.operand(x) for x in let.args]
+        if let.op in ("add", "mul") and let.target in self.reassociable and (
+                kind_of(let.target.dtype) == "f"):
+            text = f"{'plus' if let.op == 'add' else 'times'}({', '.join(texts)})"
+        elif let.op in FORMULAS:
+            name = self.program.elementary(let.op, let.target.dtype)
+            text = f"{name}({', '.join(texts)})"
+        else:
+            text = self.expression(let.op, let.args[-1], texts, let.target.dtype)
+        self.define(let.target, plain(text))
+
+    def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
+        """The expression of an operation; what Numba computes in 64 bits is cut off again."""
+        if op in ("convert", "bitcast"):
+            return getattr(self, op)(texts[0], last.dtype, target)
+        dtype, kind = last.dtype, kind_of(last.dtype)
+        if op == "select":
+            return EXPRESSIONS[op].format(*texts)
+        if op == "shr_logical" and kind == "i":  # as an unsigned number
+            unsigned = np.dtype(f"u{dtype}")
+            shifted = self.expression(op, Scalar("", unsigned), [f"{unsigned}({x})" for x in texts],
+                                      unsigned)
+            return f"{dtype}({shifted})"
+        if op == "shr_arithmetic" and kind == "u":
+            signed = np.dtype(dtype.name[1:])
+            shifted = self.expression(op, Scalar("", signed), [f"{signed}({x})" for x in texts],
+                                      signed)
+            return f"{dtype}({shifted})"
+        if op.startswith("sh") and isinstance(last, Constant) and last.value < 8 * dtype.itemsize:
+            text = f"({texts[0]}) {'<<' if op == 'shl' else '>>'} ({texts[1]})"
+        elif helper := HELPERS.get(f"{op} {kind}"):
+            name, *width = helper.format(w=8 * dtype.itemsize, h=4 * dtype.itemsize).split()
+            text = f"{name}({', '.join(texts + width)})"
+        elif form := EXPRESSIONS.get(f"{op} {kind}") or EXPRESSIONS.get(op):
+            text = form.format(*texts, t=dtype)
+        else:
+            symbol = _OPERATORS.get(op) or _OPERATORS[f"{op} {kind}"]
+            *left, right = (f"({x})" for x in texts)
+            text = " ".join([*left, symbol, right])
+        is_cut = target == dtype and kind in "iu" and dtype != INT64
+        return f"{dtype}({text})" if is_cut else text
+
+    def convert(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        if source in NARROW:
+            wide = f"from_{NARROW[source]}({x})"
+            return wide if target == np.float32 else self.convert(
+                wide, np.dtype(np.float32), target)
+        if target in NARROW:
+            return f"to_{NARROW[target]}({x})"
+        if target == BOOL:
+            return f"({x}) != 0"
+        if kind_of(source) == "f" and kind_of(target) in "iu":
+            limits = np.iinfo(target)
+            return f"saturated({x}, {target}, {limits.min}, {limits.max})"
+        compute_type(source), compute_type(target)  # which refuse
+        return f"{target}({x})"
+
+    def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        types = compute_type(source), compute_type(target)
+        if types[0] == types[1]:
+            return x
+        if "float" in types[0] + types[1]:
+            return f"bitcast({x}, {types[1]})"
+        return f"{types[1]}({x})"
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def print_call(self, call: Call) -> None:
+        name = self.program.routine(call)
+        args = [self.operand(x) for x in call.args]
+        if name == "product":
+            z = [x for x in call.args if isinstance(x, Buffer | Address)][2]
+            dtype = (z.buffer if isinstance(z, Address) else z).dtype
+            args.append(compute_type(dtype))
+        self.flush()
+        if name:
+            self.write(f"{name}({', '.join(args)})")
+
+    def print_for(self, loop: For) -> None:
+        if loop.vectorize == "reduce":
+            self.reassociable |= {each.value for each in loop.body if isinstance(each, Assign)}
+        outlined = self.program.shared.get(loop)
+        if outlined is None:
+            return super().print_for(loop)
+        self.print_shared(loop, outlined)
+
+    def print_shared(self, loop: For, outlined: Outlined) -> None:
+        """Blocks of iterations for threads, each with temps of its own."""
+        self.flush()
+        self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
+        block, index = self.unused("block"), self.unused(*"ijklmn")
+        self.names[loop.index] = index
+        self.write(f"for {block} in prange({outlined.blocks}):")
+        self.indent += 1
+        for line in self.temps(outlined.private):
+            self.write(line)
+        start, stop = (int(x.value) for x in (loop.start, loop.stop))  # type: ignore[union-attr]
+        first = f"{start} + {block} * {outlined.step}" if start else f"{block} * {outlined.step}"
+        self.inner(f"for {index} in range({first}, min({first} + {outlined.step}, {stop})):",
+                   loop.body)
+        self.indent -= 1
+        self.used_names.discard(index)
