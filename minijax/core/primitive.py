@@ -78,6 +78,7 @@ class Primitive:
       rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
+      may_produce_nan: whether it computes its floats, and does not move or choose them.
     """
 
     def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
@@ -91,18 +92,17 @@ class Primitive:
                  users_transpose: bool = False, can_fuse_operands: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
-                 printed: Callable[..., Params] | None = None):
+                 printed: Callable[..., Params] | None = None, may_produce_nan: bool = False):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
             for slot in (jvp, transpose, batch))
         self.element, self.loop, self.library, self.program = element, loop, library, program
         self.split, self.effects, self.examples = split, effects, examples
-        self.multiple_results = multiple_results
+        self.multiple_results, self.users_transpose = multiple_results, users_transpose
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
-        self.users_transpose = users_transpose
         self.can_fuse_operands, self.rows = can_fuse_operands, rows
-        self.in_place, self.printed = in_place, printed
+        self.in_place, self.printed, self.may_produce_nan = in_place, printed, may_produce_nan
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -21,6 +21,7 @@ from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun
+from minijax.primitives.algebra import div_p
 from minijax.primitives.checks import Report, check_effect, check_p
 from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
@@ -215,11 +216,11 @@ class Checking(Environment):
         self.update(zip(eqn.outvars, outs, strict=True))
 
     def check_operation(self, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
-        name = eqn.primitive.name
+        primitive = eqn.primitive
         for error, flags_of in OPERATION_CHECKS.items():
-            if error in self.enabled and (flags := flags_of(name, args, outs)):
+            if error in self.enabled and (flags := flags_of(primitive, args, outs)):
                 failed = jnp.any(jnp.stack([jnp.any(x) for x in flags]))
-                static_args = (name,) if error is NaNError else ()
+                static_args = (primitive.name,) if error is NaNError else ()
                 self.record(error, failed, (), [Site(error, static_args, source=eqn.source_info)])
 
     def record(self, error: ErrorCategory, code: Any, args: Sequence[Any], sites: Sequence[Site]
@@ -394,26 +395,15 @@ RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]]
 
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
-# Primitives that compute numbers; others move them, or select some.
-MAY_PRODUCE_NAN = frozenset("""
-    acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cholesky
-    conv_general_dilated cos cosh cummax cummin cumprod cumsum custom_linear_solve digamma div
-    dot_general eigh erf erf_inv erfc exp exp2 expm1 fft fma igamma igamma_grad_a igammac
-    integer_pow lgamma log log1p logistic lu mul pad polygamma pow psum qr reduce_prod reduce_sum
-    reduce_window_sum regularized_incomplete_beta rem rsqrt scatter scatter-add scatter-max
-    scatter-min scatter-mul scatter-sub sin sinh solve sqrt square sub svd tan tanh
-    triangular_solve zeta""".split())
+def _zero_divisors(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
+    return [args[1] == 0] if primitive is div_p else []
 
 
-def _zero_divisors(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
-    return [args[1] == 0] if name == "div" else []
-
-
-def _nans(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
+def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
     return [jnp.isnan(x) for x in outs
-            if name in MAY_PRODUCE_NAN and dtypes.issubdtype(x.dtype, np.inexact)]
+            if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]
 
 
 # Of each error the function from an operation to flags, one of which is set where it failed.
-OPERATION_CHECKS: dict[ErrorCategory, Callable[[str, Sequence[Any], Sequence[Any]], list]] = {
+OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
     DivisionByZeroError: _zero_divisors, NaNError: _nans}

@@ -266,7 +266,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
-                     examples=reducible(accepts, axes_of))
+                     may_produce_nan=op in ("add", "mul"), examples=reducible(accepts, axes_of))
 
 
 def check_axes(x: ShapedArray, axes: Axes) -> None:
@@ -432,5 +432,5 @@ add_any_p = Primitive(
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
-    element=pointwise(lambda s, x, y: s.add(x, y)),
+    element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True,
     examples=points((-2., 2.), (-2., 2.)))

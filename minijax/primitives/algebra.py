@@ -31,7 +31,7 @@ def is_complex(x: Any) -> bool:
 
 neg_p, neg = unary(
     "neg", "Elementwise negation; integers wrap around.", accepts=NUMBER, shows="2.5 -> -2.5",
-    impl=np.negative,
+    impl=np.negative, may_produce_nan=False,
     derivative=lambda t, z, x: neg(t),
     transpose=transposed(lambda ct, x: neg(ct)),
     examples=points_and_integers((-2., 2.)))
@@ -205,7 +205,7 @@ def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primi
     return binary(op, meaning, accepts=ANYTHING, impl=impl,
                   derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),
                   element=lambda s, x, y: getattr(s, op)(x, y), examples=anything(2),
-                  shows=f"1.5, 2.0 -> {shown}")
+                  shows=f"1.5, 2.0 -> {shown}", may_produce_nan=False)
 
 
 max_p, max = _extremum("max", "Elementwise maximum; nan where either is nan.", np.maximum, "2.")
@@ -347,21 +347,21 @@ def strong_zero(x: Array) -> Array:
 
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
-    result=real_dtype,
+    result=real_dtype, may_produce_nan=False,
     derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
-    result=real_dtype,
+    result=real_dtype, may_produce_nan=False,
     derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(
     "complex", "Complex numbers from their real and imaginary parts.", accepts=PARTS,
-    impl=in_parts, result=dtypes.to_complex_dtype,
+    impl=in_parts, result=dtypes.to_complex_dtype, may_produce_nan=False,
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
@@ -377,7 +377,7 @@ def _conj_type(x: ShapedArray, *, input_dtype: Any) -> list[ShapedArray]:
 conj_p = elementwise(
     "conj",
     impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
-    abstract_eval=_conj_type,
+    abstract_eval=_conj_type, may_produce_nan=False,
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(
         lambda ct, x, input_dtype: conj(ct) if input_dtype.kind == "c" else real(ct)),

@@ -219,6 +219,7 @@ dot_general_p = Primitive(
     transpose=ad_util.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
+    may_produce_nan=True,
     library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(
         "dot_general", abstract_eval=_dot_type, element=_dot_element).bind),
     examples=_dot_examples)

@@ -382,7 +382,7 @@ conv_general_dilated_p = Primitive(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
-    batch=_conv_batch,
+    batch=_conv_batch, may_produce_nan=True,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
         "conv_general_dilated", abstract_eval=_conv_type, element=_conv_element).bind),

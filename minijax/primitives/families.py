@@ -68,7 +68,8 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
-                examples: Examples, primitive_class: type[Primitive] = Primitive) -> Primitive:
+                may_produce_nan: bool = True, examples: Examples,
+                primitive_class: type[Primitive] = Primitive) -> Primitive:
     """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
@@ -83,7 +84,8 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                           batch=batch_elementwise, element=pointwise(element), examples=examples)
+                           batch=batch_elementwise, element=pointwise(element), examples=examples,
+                           may_produce_nan=may_produce_nan)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,

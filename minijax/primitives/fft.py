@@ -226,7 +226,7 @@ fft_p = Primitive(
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_transposed),
     batch=ad_util.batch_in_front(),
-    program=_in_parts,
+    program=_in_parts, may_produce_nan=True,
     examples=_examples)
 
 

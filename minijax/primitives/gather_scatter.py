@@ -290,7 +290,7 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         batch=_batch_scatter,
         loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
                           op.replace("sub", "")),
-        can_fuse_operands=True,
+        can_fuse_operands=True, may_produce_nan=True,
         in_place=lambda k, /, **params: (k,),
         examples=examples or scatter_examples(np.float32, np.int32))
 

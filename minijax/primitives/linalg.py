@@ -105,7 +105,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        library=library, examples=examples)
+        library=library, may_produce_nan=True, examples=examples)
 
 
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
@@ -294,7 +294,8 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
         change = None if isinstance(a_dot, Zero) else -applied(a_dot, x, **params)
         return [x], [p.bind(primals[0], add_cotangents(b_dot, change), **params)]
 
-    p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations, **slots)
+    p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations,
+                  may_produce_nan=True, **slots)
     return p
 
 

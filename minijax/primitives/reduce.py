@@ -185,8 +185,8 @@ def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
         return [x]
 
     return Primitive(
-        name, abstract_eval=abstract_eval, batch=batch_along("axis"), examples=reducible(
-            accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
+        name, abstract_eval=abstract_eval, batch=batch_along("axis"), may_produce_nan=True,
+        examples=reducible(accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
                                    for r in (False, True)]), **slots)
 
 

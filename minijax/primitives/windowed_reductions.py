@@ -293,7 +293,8 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
           for kind in dilated),
         (grid(3), (2,), (1,), ((0, 1),), (1,), (1,)), (grid(2), (3,), (1,), ((0, 0),), (1,), (1,)))
     return Primitive(name, impl=impl, abstract_eval=_pooled_type(name, accepts), jvp=jvp,
-                     transpose=transpose, batch=_batch_pooled, element=element, examples=examples)
+                     transpose=transpose, batch=_batch_pooled, element=element, examples=examples,
+                     may_produce_nan=op == "add")
 
 
 def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,
