@@ -84,6 +84,9 @@ EXEMPT = {
     **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "
        "tests/primitives/test_bit_generators.py"
        for law in ("vmap_is_a_python_loop", "vmap_of_vmap_is_two_loops")},
+    **{(name, "a_new_nan_is_declared"): "JAX does not look for nans of its, either" for name in (
+        "bitcast_convert_type", "gather", "select_and_scatter_add", "eig", "schur", "hessenberg",
+        "tridiagonal")},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
        "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")
@@ -650,8 +653,31 @@ def transpose_of_transpose_is_the_operation(p, cases):
                 same(again(x)[0], alone(x), case)
 
 
+def a_new_nan_is_declared(p, cases):
+    """Also among infinities, zeros and the largest numbers."""
+    for case in cases:
+        if p.may_produce_nan or any(subjaxprs(case.example.params)) or any(map(is_key, case.args)):
+            continue
+        with case.mode(), np.errstate(all="ignore"):
+            for turn in range(len(EXTREMES)):
+                args = [extreme(numbers(x), turn * (1 + i)) for i, x in enumerate(case.args)]
+                for out in p.rule("impl")(*args, **case.example.params):
+                    if dtypes.issubdtype(np.asarray(out).dtype, np.inexact):
+                        assert not np.any(np.isnan(out)), (case, args, out)
+
+
+EXTREMES = (0., -np.inf, 1., np.inf, -1e300)  # of short floats the last is infinite, too
+
+
+def extreme(x, turn):
+    """An array of the same type, of extreme numbers in turn; of integers the same."""
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        return x
+    return np.resize(np.roll(EXTREMES, turn), x.shape).astype(x.dtype)
+
+
 LAWS = [
-    every_slot_is_filled, narrow_floats_are_rounded_once,
+    every_slot_is_filled, a_new_nan_is_declared, narrow_floats_are_rounded_once,
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
     jvp_does_not_change_the_primal,
@@ -836,6 +862,15 @@ def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
                        for law in WATCHING[slot]):
                 unnoticed.append(name)
     assert not set(unnoticed) - UNSEEN.get(slot, set())
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize("name", ["sub", "sin", "reduce_prod", "cumsum", "dot_general",
+                                  "scatter-add", "cholesky", "fourier", "igamma", "solve"])
+def test_a_nan_that_is_not_declared_breaks_a_law(name, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "may_produce_nan", False)
+    assert broken(a_new_nan_is_declared, p, lambda: cases(p))
 
 
 def dividing_by_how_many(axis, outs, dims):

@@ -121,7 +121,7 @@ def _of_parts(name: str, like: Callable[..., list], **slots: Any) -> Primitive:
         return like(*avals, **params)
     return Primitive(name, abstract_eval=abstract_eval, jvp=DERIVED, transpose=DERIVED,
                      loop=families.kernel(name, anywhere=True), can_fuse_operands=True,
-                     multiple_results=True, **slots)
+                     multiple_results=True, may_produce_nan=True, **slots)
 
 
 def _half(x: ShapedArray) -> list[ShapedArray]:
