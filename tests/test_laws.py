@@ -676,8 +676,33 @@ def extreme(x, turn):
     return np.resize(np.roll(EXTREMES, turn), x.shape).astype(x.dtype)
 
 
+def a_sharded_axis_is_one_of_the_operands(p, cases):
+    """Reversing an operand along an axis, alone or with an axis paired with it, reverses the
+    result along the axis that has its name.
+    """
+    if p.sharding is None:
+        return
+    for case in cases:
+        args, params = list(map(numbers, case.args)), case.example.params
+        if params.get("feature_group_count", 1) * params.get("batch_group_count", 1) > 1:
+            continue
+        [out] = p.impl(*args, **params)
+        names = p.sharding(*([((i, d),) for d in range(x.ndim)] for i, x in enumerate(args)),
+                           **params)
+        assert len(names) == out.ndim, case
+        for axis, [(i, d)] in ((k, name) for k, name in enumerate(names) if name):
+            assert out.shape[axis] == args[i].shape[d] or args[i].shape[d] == 1, case
+            turned = [*args[:i], np.flip(args[i], d), *args[i + 1:]]
+            ways = [turned, *([*turned[:j], np.flip(x, e), *turned[j + 1:]]
+                              for j, x in enumerate(args) if j != i for e in range(x.ndim))]
+            assert any(np.allclose(p.impl(*way, **params)[0].astype(complex),
+                                   np.flip(out, axis).astype(complex), 1e-2, 1e-2, equal_nan=True)
+                       for way in ways), (case, axis)
+
+
 LAWS = [
-    every_slot_is_filled, a_new_nan_is_declared, narrow_floats_are_rounded_once,
+    every_slot_is_filled, a_new_nan_is_declared, a_sharded_axis_is_one_of_the_operands,
+    narrow_floats_are_rounded_once,
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
     jvp_does_not_change_the_primal,
@@ -871,6 +896,20 @@ def test_a_nan_that_is_not_declared_breaks_a_law(name, monkeypatch):
     p = PRIMITIVES[name]
     monkeypatch.setattr(p, "may_produce_nan", False)
     assert broken(a_new_nan_is_declared, p, lambda: cases(p))
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize(("name", "rule"), [
+    ("reduce_max", lambda names, axes: names),
+    ("transpose", lambda names, permutation: [names[permutation.index(d)] for d in permutation]),
+    ("squeeze", lambda names, dimensions: names[len(dimensions):]),
+    ("broadcast_in_dim", lambda names, shape, broadcast_dimensions: [
+        *names, *[()] * (len(shape) - len(names))]),
+    ("dot_general", lambda x, y, **_: [*x[:-1], *y[1:]])])
+def test_a_sharding_of_another_axis_breaks_a_law(name, rule, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "sharding", rule)
+    assert broken(a_sharded_axis_is_one_of_the_operands, p, lambda: cases(p))
 
 
 def dividing_by_how_many(axis, outs, dims):

@@ -78,6 +78,8 @@ class Primitive:
       rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
+      sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
+        is sharded, from those of the operands; by default an axis of the same size keeps its own.
       may_produce_nan: whether it computes its floats, and does not move or choose them.
     """
 
@@ -92,7 +94,8 @@ class Primitive:
                  users_transpose: bool = False, can_fuse_operands: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
-                 printed: Callable[..., Params] | None = None, may_produce_nan: bool = False):
+                 printed: Callable[..., Params] | None = None,
+                 sharding: Callable[..., Sequence] | None = None, may_produce_nan: bool = False):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
@@ -102,7 +105,8 @@ class Primitive:
         self.multiple_results, self.users_transpose = multiple_results, users_transpose
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
         self.can_fuse_operands, self.rows = can_fuse_operands, rows
-        self.in_place, self.printed, self.may_produce_nan = in_place, printed, may_produce_nan
+        self.in_place, self.printed = in_place, printed
+        self.sharding, self.may_produce_nan = sharding, may_produce_nan
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -159,6 +159,7 @@ squeeze_p = rearrangement(
     batch=batch_along("dimensions", removed=True),
     source=lambda s, index, x, dimensions: x(expand_index(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
+    sharding=lambda names, dimensions: without(names, dimensions),
     examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
                    (grid(0, 1, dtype=np.int32), (1,))))
 

@@ -235,6 +235,7 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
         jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
         batch=ad_util.batch_along("axes", removed=True),
+        sharding=lambda names, axes, index_dtype: without(names, axes),
         program=program,
         examples=reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
