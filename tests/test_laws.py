@@ -20,6 +20,7 @@ from minijax import (config, control_flow, core, custom, dtypes, lax, placement,
                      transforms)
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.core.jaxpr import subjaxprs
+from minijax.experimental.jet import jet
 from minijax.primitives.algebra import in_parts
 from minijax.primitives.ad_util import zeros
 from tests import sanitiser
@@ -55,7 +56,8 @@ WITHOUT_EXAMPLES = {
     "custom_lin": "it is only ever transposed",
     **dict.fromkeys(("debug_callback", "check", "dce_sink"), "they have no result")}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
-            "linearize_is_jvp", "vjp_agrees_with_jvp")
+            "derivatives_along_a_curve_are_slopes_of_slopes", "linearize_is_jvp",
+            "vjp_agrees_with_jvp")
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
 EXEMPT = {
     **{("custom_vjp_call", law): "it refuses forward mode" for law in (
@@ -590,6 +592,30 @@ def slope_of_slope_is_symmetric(p, cases):
             same(along(one, two), along(two, one), case, 1e-8 if case.x64 else 1e-4)
 
 
+def derivatives_along_a_curve_are_slopes_of_slopes(p, cases):
+    """Where a block has a rule for them; others follow from the slope."""
+    if not (p.jet or p.extend):
+        return
+    for case in smooth(cases)[:4]:
+        with case.mode():
+            point = case.point()
+            one, two = ([direction(x, turn) for x in point] for turn in (1, 2))
+
+            def at(time, case=case, point=point, one=one, two=two):
+                along = [minijax.lax.convert_element_type(factor, v.dtype) * v
+                         for factor, line in ((time, one), (time * time / 2, two)) for v in line]
+                return case.of_varying(*(x + u + v for x, u, v in zip(
+                    point, along[:len(point)], along[len(point):], strict=True)))
+
+            _, found = jet(case.of_varying, point, [[u, v, zeros(u.aval)] for u, v in zip(
+                one, two, strict=True)])
+            now = np.float64(0) if case.x64 else np.float32(0)
+            for order in range(3):
+                at = functools.partial(lambda f, time, now=now: minijax.jvp(
+                    f, [time], [now + 1])[1], at)
+                same([each[order] for each in found], at(now), case, 1e-9 if case.x64 else 2e-4)
+
+
 def linearize_is_jvp(p, cases):
     if not callable(p.jvp):
         return
@@ -706,7 +732,8 @@ LAWS = [
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
     jvp_does_not_change_the_primal,
-    jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
+    jvp_is_the_slope, slope_of_slope_is_symmetric, derivatives_along_a_curve_are_slopes_of_slopes,
+    linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
     compiled_is_the_meaning_at_sizes_where_loops_change, compiled_complex_numbers_are_the_meaning,
     compiled_narrow_numbers_are_the_meaning, the_text_as_python_is_the_meaning,
@@ -803,6 +830,17 @@ def wrong_loop(p, rule):
     return other
 
 
+def wrong_jet(p, rule):
+    return lambda n, *curves, **params: _doubled(rule(n, *curves, **params))
+
+
+def wrong_extend(p, rule):
+    def twice(derive, count, args, companions, **params):
+        return rule(derive, count, args, [[_doubled(x) for x in row] for row in companions],
+                    **params)
+    return twice
+
+
 # Where nothing can notice, and why.
 UNSEEN = {
     # its results are complex, so compiled programs call its meaning: tests/lax/test_linalg.py
@@ -812,15 +850,19 @@ UNSEEN = {
     "loop": {"jit", "custom_jvp_call", "custom_vjp_call", "eig"},
     # fma's derivative is made of products and sums; a rule of the user's runs before transposing
     "transpose": {"fma", "custom_jvp_call"},
+    "extend": {"custom_vjp_call"},  # has no forward mode to compare with: test_jet.py
 }
 WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_jvp,
-         "transpose": wrong_transpose, "batch": wrong_batch, "element": wrong_element,
+         "transpose": wrong_transpose, "jet": wrong_jet, "extend": wrong_extend,
+         "batch": wrong_batch, "element": wrong_element,
          "loop": wrong_loop, "library": wrong_loop}
 WATCHING = {  # the first that notices is enough: interpreting the text is quicker than compiling it
     "impl": [evaluation_is_the_meaning, the_text_as_python_is_the_meaning,
              compiled_is_the_meaning],
     "abstract_eval": [the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning],
     "jvp": [jvp_is_the_slope], "transpose": [vjp_agrees_with_jvp],
+    "jet": [derivatives_along_a_curve_are_slopes_of_slopes],
+    "extend": [derivatives_along_a_curve_are_slopes_of_slopes],
     "batch": [vmap_is_a_python_loop],
     "element": [the_text_as_python_is_the_meaning, compiled_is_the_meaning],
     "loop": [the_text_as_python_is_the_meaning, compiled_is_the_meaning,

@@ -78,6 +78,10 @@ class Primitive:
       rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
+      jet: ``(n, out, *args, **params)``: the n-th derivative of the result along a curve, an array
+        or `Zero`; of curves ``x[i]`` is the i-th.  By default it follows from `jvp`.
+      extend: ``(derive, count, args, companions, **params) -> outs``: for primitives with programs
+        inside: runs what is derived from them, with ``count(type)`` companions of each value.
       sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
         is sharded, from those of the operands; by default an axis of the same size keeps its own.
       may_produce_nan: whether it computes its floats, and does not move or choose them.
@@ -95,11 +99,12 @@ class Primitive:
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None,
+                 jet: Any = None, extend: Any = None,
                  sharding: Callable[..., Sequence] | None = None, may_produce_nan: bool = False):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
-        self.jvp, self.transpose, self.batch = (
+        self.jvp, self.transpose, self.batch, self.jet, self.extend = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
-            for slot in (jvp, transpose, batch))
+            for slot in (jvp, transpose, batch, jet, extend))
         self.element, self.loop, self.library, self.program = element, loop, library, program
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results, self.users_transpose = multiple_results, users_transpose

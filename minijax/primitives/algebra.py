@@ -5,6 +5,7 @@ In JAX: `jax/_src/lax/lax.py`.
 """
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, as_value
+from minijax.core import Array, Example, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
 from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
-from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.families import bilinear, binary, combination, elementwise, unary
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
                                       numpy_scalars, real_dtype, wide)
@@ -64,7 +65,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> Any:
 mul_p, _ = binary(
     "mul", "",
     impl=_product,
-    derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
+    **bilinear,
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
@@ -146,12 +147,21 @@ def _infinities(z: Any) -> Any:
     return in_parts(*(np.copysign(np.isinf(x), x).astype(x.dtype) for x in (z.real, z.imag)))
 
 
+def _derivative_of_quotient(n: int, z: Any, x: Any, y: Any) -> Any:
+    """By Leibniz's rule of ``x = z y``, solved for z."""
+    pairs = ((-math.comb(n, i), z[n - i], y[i]) for i in range(1, n + 1))
+    total = combination([(1, x[n]), *((factor, a * b) for factor, a, b in pairs
+                                      if Zero not in (type(a), type(b)))], z[0])
+    return total if isinstance(total, Zero) else total / y[0]
+
+
 div_p, div = binary(
     "div", "Elementwise quotient; of integers truncated towards zero, and -1 where y is 0.",
     impl=quotient,
     derivatives=(lambda t, z, x, y: div(t, y),
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
+    jet=_derivative_of_quotient,
     examples=points_and_integers((-2., 2.), (.5, 2.)),
     shows="-7, 2 -> -3")
 

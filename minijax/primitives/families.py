@@ -6,8 +6,10 @@ In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 
 import functools
 import importlib
+import math
+import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +52,32 @@ def sum_of(terms: Sequence[Array]) -> Array:
     return functools.reduce(add_any_p.bind, terms)
 
 
+def combination(terms: Iterable[tuple[int, Any]], like: Array) -> Any:
+    """The sum of factors times derivatives of `like`, each of which may be `Zero`."""
+    arrays = [x if factor == 1 else factor * x for factor, x in terms if not isinstance(x, Zero)]
+    return functools.reduce(operator.add, arrays) if arrays else Zero(like.aval.to_tangent_aval())
+
+
+@ForPrimitive
+def _product_rule(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
+    (x, y), (t, u) = primals, tangents
+    out = p.bind(x, y, **params)
+    terms = [broadcast_to(p.bind(*pair, **params), out.shape)
+             for pair in ((t, y), (x, u)) if Zero not in map(type, pair)]
+    return [out], [sum_of(terms) if terms else Zero(out.aval.to_tangent_aval())]
+
+
+@ForPrimitive
+def _general_leibniz_rule(p: Primitive, n: int, out: Any, x: Any, y: Any, **params: Any) -> Any:
+    pairs = ((math.comb(n, i), x[i], y[n - i]) for i in range(n + 1))
+    return combination([(factor, p.bind(a, b, **params)) for factor, a, b in pairs
+                        if Zero not in (type(a), type(b))], out[0])
+
+
+# The derivatives of what is linear in each of two arguments.
+bilinear: dict[str, Any] = {"jvp": _product_rule, "jet": _general_leibniz_rule}
+
+
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
 class FormulaPrimitive(Primitive):
@@ -68,8 +96,8 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
-                may_produce_nan: bool = True, examples: Examples,
-                primitive_class: type[Primitive] = Primitive) -> Primitive:
+                may_produce_nan: bool = True, primitive_class: type[Primitive] = Primitive,
+                **slots: Any) -> Primitive:
     """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
@@ -79,13 +107,14 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       element: the formula of one element; by default the operation of `compiler.scalars`, or the
         function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
+      slots: others of `Primitive`.
     """
     element = element or elementary(name)
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                           batch=batch_elementwise, element=pointwise(element), examples=examples,
-                           may_produce_nan=may_produce_nan)
+                           batch=batch_elementwise, element=pointwise(element),
+                           may_produce_nan=may_produce_nan, **slots)
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,
