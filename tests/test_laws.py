@@ -86,6 +86,7 @@ EXEMPT = {
     **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "
        "tests/primitives/test_bit_generators.py"
        for law in ("vmap_is_a_python_loop", "vmap_of_vmap_is_two_loops")},
+    ("sort", "complex_numbers_have_a_formula_or_are_refused"): "parts are more operands: pairs.py",
     **{(name, "a_new_nan_is_declared"): "JAX does not look for nans of its, either" for name in (
         "bitcast_convert_type", "gather", "select_and_scatter_add", "eig", "schur", "hessenberg",
         "tridiagonal")},
@@ -367,6 +368,15 @@ def compiled_narrow_numbers_are_the_meaning(p, cases):
     for narrow in NARROW:
         found = [in_narrow_numbers(case, narrow) for case in cases if not case.x64]
         compiled_is_the_meaning(p, list(filter(None, found))[::3])
+
+
+def complex_numbers_have_a_formula_or_are_refused(p, cases):
+    if p.complex_parts or p.complex_loop or p.program:
+        return
+    for case in filter(None, (*cases, *map(in_complex_numbers, cases))):
+        assert any(subjaxprs(case.example.params)) or not any(
+            numbers(x).dtype.kind == "c" for x in case.args), (
+            f"{case} takes complex numbers: it needs complex_parts, or complex_loop=LEFT_TO_NUMPY")
 
 
 def is_tame(case):
@@ -735,7 +745,8 @@ LAWS = [
     jvp_is_the_slope, slope_of_slope_is_symmetric, derivatives_along_a_curve_are_slopes_of_slopes,
     linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
-    compiled_is_the_meaning_at_sizes_where_loops_change, compiled_complex_numbers_are_the_meaning,
+    compiled_is_the_meaning_at_sizes_where_loops_change,
+    complex_numbers_have_a_formula_or_are_refused, compiled_complex_numbers_are_the_meaning,
     compiled_narrow_numbers_are_the_meaning, the_text_as_python_is_the_meaning,
     memory_holds_what_is_read]
 
@@ -929,6 +940,15 @@ def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
                        for law in WATCHING[slot]):
                 unnoticed.append(name)
     assert not set(unnoticed) - UNSEEN.get(slot, set())
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize("name", ["sinh", "concatenate", "reduce_max", "cholesky", "lu"])
+def test_complex_numbers_without_a_formula_break_a_law(name, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "complex_parts", None)
+    monkeypatch.setattr(p, "complex_loop", None)
+    assert broken(complex_numbers_have_a_formula_or_are_refused, p, lambda: cases(p))
 
 
 @pytest.mark.of_tests

@@ -14,13 +14,12 @@ import numpy as np
 from minijax import config, core, dtypes, numpy as jnp, tree_util
 from minijax.util import context, source_info
 from minijax.core import Array, ShapedArray, Zero
-from minijax.custom.checkpoint import checkpoint_p
-from minijax.transforms.compiled import jit_p
-from minijax.control_flow.cond import cond_p, without_checks
+from minijax.control_flow.cond import without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loops import CARRY, CONST, Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun,
+                                subjaxprs)
 from minijax.primitives.algebra import div_p
 from minijax.primitives.checks import Report, check_effect, check_p
 from minijax.primitives.comparison import select_n_p
@@ -209,7 +208,7 @@ class Checking(Environment):
         core.current_source.set(eqn.source_info)
         args = [self[atom] for atom in eqn.invars]
         may_fail = check_effect in eqn.effects or not self.enabled.isdisjoint(OPERATION_CHECKS)
-        rule = RULES.get(eqn.primitive) if may_fail else None
+        rule = may_fail and RULES.get(eqn.primitive, eqn.primitive.extend and _program_rule)
         outs = rule(self, eqn, args) if rule else eqn.primitive.bind_list(*args, **eqn.params)
         if may_fail and not rule:
             self.check_operation(eqn, args, outs)
@@ -298,21 +297,18 @@ def _index_axis_size(access: Access, index: Any) -> Array:
     return jnp.stack([index, np.int32(access.axis), np.int32(access.size)])
 
 
-def _program_rule(field: str) -> Callable:
-    """The rule of a primitive that runs one of the programs in a parameter."""
-    def rule(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-        value = eqn.params[field]
-        programs = value if isinstance(value, tuple) else (value,)
-        separate = [checked(program, env.enabled) for program in programs]
-        kinds = tuple(dict.fromkeys(kind for each in separate for kind in each.kinds))
-        sites: list[Site] = []
-        new = []
-        for program, each in zip(programs, separate, strict=True):
-            new.append(checked(program, env.enabled, len(sites), kinds).program)
-            sites += each.sites
-        params = eqn.params | {field: tuple(new) if isinstance(value, tuple) else new[0]}
-        return env.receive(kinds, sites, eqn.primitive.bind(*args, **params))
-    return rule
+def _program_rule(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
+    """The rule of a primitive that runs one of its programs."""
+    separate = [checked(program, env.enabled) for program in subjaxprs(eqn.params)]
+    kinds = tuple(dict.fromkeys(kind for each in separate for kind in each.kinds))
+    sites: list[Site] = []
+
+    def derive(program: ClosedJaxpr) -> ClosedJaxpr:
+        derived = checked(program, env.enabled, len(sites), kinds)
+        sites.extend(derived.sites)
+        return derived.program
+    return env.receive(kinds, sites, eqn.primitive.extend(
+        derive, lambda aval: 0, args, [()] * len(args), **eqn.params))
 
 
 def _custom_call(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
@@ -388,9 +384,8 @@ def _body_with_failures(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]
 
 
 RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]] = {
-    check_p: _check, jit_p: _program_rule("jaxpr"), checkpoint_p: _program_rule("jaxpr"),
-    cond_p: _program_rule("branches"), scan_p: _scan, while_p: _while,
-    custom_jvp_call_p: _custom_call, custom_vjp_call_p: _custom_call}
+    check_p: _check, scan_p: _scan, while_p: _while, custom_jvp_call_p: _custom_call,
+    custom_vjp_call_p: _custom_call}
 
 
 # ── Checks of every operation ────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_wi
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
-                                      pointwise, widened)
+                                      in_pairs, pointwise, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -154,6 +154,13 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
     return transpose
 
 
+@ForPrimitive
+def each_part(p: Primitive, c: Any, *args: Any, **params: Any) -> Any:
+    """Of complex numbers: the operation on the real parts, and on the imaginary parts."""
+    return c.Pair(*(p.bind(*(x.parts[k] if isinstance(x, c.Pair) else x for x in args), **params)
+                    for k in (0, 1)))
+
+
 # ── Rules of batches ─────────────────────────────────────────────────────────────────────────
 
 @ForPrimitive
@@ -229,6 +236,7 @@ def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable
         batch=batch,
         element=source,
         sharding=sharding,
+        complex_parts=each_part,
         examples=examples)
 
 
@@ -270,6 +278,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
                      batch=batch_along("axes", removed=True), element=element,
                      may_produce_nan=op in ("add", "mul"),
                      sharding=lambda names, axes: without(names, axes),
+                     complex_parts=each_part if op == "add" else in_pairs(name),
                      examples=reducible(accepts, axes_of))
 
 
@@ -439,5 +448,5 @@ add_any_p = Primitive(
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
-    element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True,
+    element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True, complex_parts=each_part,
     examples=points((-2., 2.), (-2., 2.)))

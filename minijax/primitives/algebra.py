@@ -16,12 +16,14 @@ from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
+from minijax.primitives.ad_util import (coefficient, constant, each_part, filled, repeated,
+                                        termwise, transposed)
 from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
-from minijax.primitives.families import bilinear, binary, combination, elementwise, unary
+from minijax.primitives.families import (bilinear, binary, combination, elementwise, of_one_shape,
+                                         unary)
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
-                                      numpy_scalars, real_dtype, wide)
+                                      in_pairs, numpy_scalars, real_dtype, wide)
 
 
 def is_complex(x: Any) -> bool:
@@ -32,21 +34,21 @@ def is_complex(x: Any) -> bool:
 
 neg_p, neg = unary(
     "neg", "Elementwise negation; integers wrap around.", accepts=NUMBER, shows="2.5 -> -2.5",
-    impl=np.negative, may_produce_nan=False,
+    impl=np.negative, may_produce_nan=False, complex_parts=each_part,
     derivative=lambda t, z, x: neg(t),
     transpose=transposed(lambda ct, x: neg(ct)),
     examples=points_and_integers((-2., 2.)))
 
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
-    impl=np.add,
+    impl=np.add, complex_parts=each_part,
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.", shows="1.5, 2.0 -> -0.5",
-    impl=np.subtract,
+    impl=np.subtract, complex_parts=each_part,
     jvp=termwise(neg),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
@@ -304,7 +306,7 @@ def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
 
 integer_pow_p = elementwise(
     "integer_pow",
-    impl=_integer_pow_impl,
+    impl=_integer_pow_impl, complex_parts=in_pairs("integer_pow"),
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
     element=infix(_integer_power),
@@ -357,14 +359,14 @@ def strong_zero(x: Array) -> Array:
 
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
-    result=real_dtype, may_produce_nan=False,
+    result=real_dtype, may_produce_nan=False, complex_parts=lambda c, z: z.re,
     derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
-    result=real_dtype, may_produce_nan=False,
+    result=real_dtype, may_produce_nan=False, complex_parts=lambda c, z: z.im,
     derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
@@ -372,6 +374,7 @@ imag_p, imag = unary(
 complex_p, complex = binary(
     "complex", "Complex numbers from their real and imaginary parts.", accepts=PARTS,
     impl=in_parts, result=dtypes.to_complex_dtype, may_produce_nan=False,
+    complex_parts=of_one_shape(lambda c, x, y: c.Pair(x, y)),
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
@@ -388,6 +391,7 @@ conj_p = elementwise(
     "conj",
     impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
     abstract_eval=_conj_type, may_produce_nan=False,
+    complex_parts=lambda c, z, input_dtype: z.conj() if isinstance(z, c.Pair) else c.as_pair(z),
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(
         lambda ct, x, input_dtype: conj(ct) if input_dtype.kind == "c" else real(ct)),

@@ -20,7 +20,7 @@ from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.slots import Reduction, all_weak, computed_in, real_dtype
+from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, real_dtype
 from minijax.primitives.summation import LONG
 
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
@@ -225,7 +225,7 @@ dot_general_p = Primitive(
     transpose=ad_util.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    sharding=_dot_sharding, may_produce_nan=True,
+    sharding=_dot_sharding, may_produce_nan=True, complex_parts=in_pairs("dot_general"),
     library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(
         "dot_general", abstract_eval=_dot_type, element=_dot_element).bind),
     examples=_dot_examples)

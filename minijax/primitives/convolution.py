@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
-from minijax.primitives import ad_util, convert, families
+from minijax.primitives import ad_util, convert, families, slots
 from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, inverse, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
@@ -388,6 +388,7 @@ conv_general_dilated_p = Primitive(
     **families.bilinear,
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
     batch=_conv_batch, sharding=_conv_sharding, may_produce_nan=True,
+    complex_loop=slots.LEFT_TO_NUMPY,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
         "conv_general_dilated", abstract_eval=_conv_type, element=_conv_element).bind),

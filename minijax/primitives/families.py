@@ -22,7 +22,8 @@ from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_t
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, by_formula, elementary,
-                                      elementwise_type, in_numpy, kind_name, pointwise, wide)
+                                      elementwise_type, in_numpy, in_pairs, kind_name, pointwise,
+                                      wide)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -107,14 +108,26 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       element: the formula of one element; by default the operation of `compiler.scalars`, or the
         function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
-      slots: others of `Primitive`.
+      slots: others of `Primitive`; `complex_parts` is by default, where it accepts complex numbers,
+        the function of `complex_pairs` of that name.
     """
     element = element or elementary(name)
+    if accepts and np.complexfloating in accepts[0]:
+        slots.setdefault("complex_parts", of_one_shape(in_pairs(name)))
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
                            batch=batch_elementwise, element=pointwise(element),
                            may_produce_nan=may_produce_nan, **slots)
+
+
+def of_one_shape(complex_parts: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of complex numbers whose operands are broadcast to one shape first."""
+    def broadcast(c: Any, *args: Any) -> Any:
+        shape = np.broadcast_shapes(*(x.shape for x in args))
+        return complex_parts(c, *(c.map_parts(x, lambda part: broadcast_to(part, shape))
+                                  for x in args))
+    return broadcast
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,

@@ -21,7 +21,7 @@ from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
 from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
-                                      numpy_scalars, real_dtype, wide)
+                                      in_pairs, numpy_scalars, real_dtype, wide)
 
 # ── Sign and absolute value ──────────────────────────────────────────────────────────────────
 
@@ -73,7 +73,7 @@ def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
 
 abs_p, abs = unary(
     "abs", "Elementwise absolute value.", accepts=FLOAT + COMPLEX + SIGNED, shows="-2.5 -> 2.5",
-    impl=_size, result=_real_dtype_of_size, may_produce_nan=False,
+    impl=_size, result=_real_dtype_of_size, may_produce_nan=False, complex_parts=in_pairs("size"),
     derivative=_abs_tangent,
     examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"])
 
