@@ -19,8 +19,8 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (coefficient, constant, each_part, filled, repeated,
                                         termwise, transposed)
 from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
-from minijax.primitives.families import (bilinear, binary, combination, elementwise, of_one_shape,
-                                         unary)
+from minijax.primitives.families import (binary, combination, elementwise, general_leibniz_rule,
+                                         of_one_shape, unary)
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
                                       in_pairs, numpy_scalars, real_dtype, wide)
@@ -67,7 +67,8 @@ def _product(x: np.ndarray, y: np.ndarray) -> Any:
 mul_p, _ = binary(
     "mul", "",
     impl=_product,
-    **bilinear,
+    derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
+    jet=general_leibniz_rule,
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 

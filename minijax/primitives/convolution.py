@@ -385,7 +385,10 @@ conv_general_dilated_p = Primitive(
     "conv_general_dilated",
     impl=_conv_impl,
     abstract_eval=_conv_type,
-    **families.bilinear,
+    jvp=families.per_argument(
+        lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
+        lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
+    jet=families.general_leibniz_rule,
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
     batch=_conv_batch, sharding=_conv_sharding, may_produce_nan=True,
     complex_loop=slots.LEFT_TO_NUMPY,

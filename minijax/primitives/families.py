@@ -60,23 +60,11 @@ def combination(terms: Iterable[tuple[int, Any]], like: Array) -> Any:
 
 
 @ForPrimitive
-def _product_rule(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
-    (x, y), (t, u) = primals, tangents
-    out = p.bind(x, y, **params)
-    terms = [broadcast_to(p.bind(*pair, **params), out.shape)
-             for pair in ((t, y), (x, u)) if Zero not in map(type, pair)]
-    return [out], [sum_of(terms) if terms else Zero(out.aval.to_tangent_aval())]
-
-
-@ForPrimitive
-def _general_leibniz_rule(p: Primitive, n: int, out: Any, x: Any, y: Any, **params: Any) -> Any:
+def general_leibniz_rule(p: Primitive, n: int, out: Any, x: Any, y: Any, **params: Any) -> Any:
+    """The n-th derivative of a product, or of what else is linear in each of two arguments."""
     pairs = ((math.comb(n, i), x[i], y[n - i]) for i in range(n + 1))
     return combination([(factor, p.bind(a, b, **params)) for factor, a, b in pairs
                         if Zero not in (type(a), type(b))], out[0])
-
-
-# The derivatives of what is linear in each of two arguments.
-bilinear: dict[str, Any] = {"jvp": _product_rule, "jet": _general_leibniz_rule}
 
 
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
