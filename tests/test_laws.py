@@ -4,12 +4,14 @@ A law takes a primitive and its examples and fails with an AssertionError.  Addi
 adds its tests; planting a wrong rule into any of its slots must make some law fail.
 """
 
+import ast
 import contextlib
 import copy
 import functools
 import importlib
 import os
 import pkgutil
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +20,7 @@ import pytest
 import minijax
 from minijax import (config, control_flow, core, custom, dtypes, lax, placement, primitives,
                      transforms)
+from minijax.compiler.scalars import OPS
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.core.jaxpr import subjaxprs
 from minijax.experimental.jet import jet
@@ -910,6 +913,42 @@ def broken(law, p, cases):
 def test_no_primitive_of_the_package_has_an_empty_slot():
     for p in every_block():
         check_slots(p)
+
+
+# Files with more than three primitives in one table, and why.
+WITH_A_TABLE = {
+    "experimental/checked.py": "how failures leave loops and functions with rules of the user's",
+    "numpy/operators.py": "the methods of NumPy's arrays"}
+
+
+def tables_of_primitives(source, names):
+    """The primitives in each literal of a module, and in each string of words, that has many."""
+    for node in ast.walk(ast.parse(source)):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+        words = [ast.unparse(x).strip("'").rpartition(".")[2] for x in items if x is not None]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value.split() if len(node.value.split()) < 1000 else ()
+        found = [word for word in words if word in names or word.endswith("_p")]
+        if len(found) > 3 and 4 * len(found) > len(words):
+            yield found
+
+
+def test_what_is_said_of_each_primitive_stands_in_its_block():
+    """And not in a table elsewhere, which who adds a primitive would have to know."""
+    names = {p.name for p in every_block()} - set(OPS) - {"name"}
+    package = Path(minijax.__file__).parent
+    tables = {path.relative_to(package).as_posix(): found for path in package.rglob("*.py")
+              for found in tables_of_primitives(path.read_text(), names)}
+    assert tables.keys() == WITH_A_TABLE.keys(), tables
+
+
+@pytest.mark.parametrize("source", [
+    "RULES = {'squeeze': f, 'transpose': g, 'rev': h, 'dot_general': k}",
+    "RULES = {squeeze_p: f, transpose_p: g, contract.dot_general_p: h, rev_p: k}",
+    "NAMES = frozenset('reduce_sum reduce_prod cumsum conv_general_dilated add mul'.split())",
+    "FIRST, SECOND = ('squeeze', 'transpose', 'rev', 'dot_general'), None"])
+def test_a_table_of_primitives_is_found(source):
+    assert list(tables_of_primitives(source, PRIMITIVES.keys()))
 
 
 def test_an_empty_slot_is_named():
