@@ -91,8 +91,7 @@ EXEMPT = {
        for law in ("vmap_is_a_python_loop", "vmap_of_vmap_is_two_loops")},
     ("sort", "complex_numbers_have_a_formula_or_are_refused"): "parts are more operands: pairs.py",
     **{(name, "a_new_nan_is_declared"): "JAX does not look for nans of its, either" for name in (
-        "bitcast_convert_type", "gather", "select_and_scatter_add", "eig", "schur", "hessenberg",
-        "tridiagonal")},
+        "bitcast_convert_type", "gather", "select_and_scatter_add")},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
        "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")

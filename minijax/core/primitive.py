@@ -102,6 +102,7 @@ class Primitive:
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None,
+                 # for Taylor mode, complex numbers in loops, many devices, checks of nans
                  jet: Any = None, extend: Any = None, complex_parts: Any = None,
                  complex_loop: Any = None, sharding: Any = None, may_produce_nan: bool = False):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval

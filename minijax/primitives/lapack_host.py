@@ -71,7 +71,7 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
         loop=lambda b, outs, operands, **params: b.host_call(
             functools.partial(impl, **params), operands, outs),
-        complex_loop=LEFT_TO_NUMPY, examples=examples)
+        complex_loop=LEFT_TO_NUMPY, may_produce_nan=True, examples=examples)
 
 
 def _lapack(routine: str, x: np.ndarray, **options: Any) -> Sequence[np.ndarray]:
