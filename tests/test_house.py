@@ -47,8 +47,6 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/cpu.py", "llvmlite"): "compiles and loads kernels",
     ("compiler/numba_compiler.py", "numba"): "the other compiler",
-    ("compiler/numba_helpers.py", "numba"): "a text that programs for Numba take from",
-    ("compiler/numba_helpers.py", "numba.extending"): "the same",
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",
@@ -121,7 +119,8 @@ def floor(module):
     return FLOORS.get(".".join(parts[:2]), FLOORS.get(parts[0], TOP))
 
 
-FILES = sorted(PACKAGE.rglob("*.py"))
+PROGRAM_TEXT = PACKAGE / "compiler" / "numba_helpers.py"  # which is copied, not imported
+FILES = sorted({*PACKAGE.rglob("*.py")} - {PROGRAM_TEXT})
 IMPORTS = {path: imports_of(path) for path in FILES}
 ALL = [found for path in FILES for found in IMPORTS[path]]
 OURS = dict.fromkeys(found for found in ALL if found.module.split(".")[0] == "minijax")

@@ -4,12 +4,14 @@ A law takes a primitive and its examples and fails with an AssertionError.  Addi
 adds its tests; planting a wrong rule into any of its slots must make some law fail.
 """
 
+import ast
 import contextlib
 import copy
 import functools
 import importlib
 import os
 import pkgutil
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -18,8 +20,10 @@ import pytest
 import minijax
 from minijax import (config, control_flow, core, custom, dtypes, lax, placement, primitives,
                      transforms)
+from minijax.compiler.scalars import OPS
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.core.jaxpr import subjaxprs
+from minijax.experimental.jet import jet
 from minijax.primitives.algebra import in_parts
 from minijax.primitives.ad_util import zeros
 from tests import sanitiser
@@ -55,7 +59,8 @@ WITHOUT_EXAMPLES = {
     "custom_lin": "it is only ever transposed",
     **dict.fromkeys(("debug_callback", "check", "dce_sink"), "they have no result")}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
-            "linearize_is_jvp", "vjp_agrees_with_jvp")
+            "derivatives_along_a_curve_are_slopes_of_slopes", "linearize_is_jvp",
+            "vjp_agrees_with_jvp")
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
 EXEMPT = {
     **{("custom_vjp_call", law): "it refuses forward mode" for law in (
@@ -84,6 +89,9 @@ EXEMPT = {
     **{("rng_bit_generator", law): "one key draws for a whole batch, as in JAX: "
        "tests/primitives/test_bit_generators.py"
        for law in ("vmap_is_a_python_loop", "vmap_of_vmap_is_two_loops")},
+    ("sort", "complex_numbers_have_a_formula_or_are_refused"): "parts are more operands: pairs.py",
+    **{(name, "a_new_nan_is_declared"): "JAX does not look for nans of its, either" for name in (
+        "bitcast_convert_type", "gather", "select_and_scatter_add")},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
        "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")
@@ -364,6 +372,15 @@ def compiled_narrow_numbers_are_the_meaning(p, cases):
         compiled_is_the_meaning(p, list(filter(None, found))[::3])
 
 
+def complex_numbers_have_a_formula_or_are_refused(p, cases):
+    if p.complex_parts or p.complex_loop or p.program:
+        return
+    for case in filter(None, (*cases, *map(in_complex_numbers, cases))):
+        assert any(subjaxprs(case.example.params)) or not any(
+            numbers(x).dtype.kind == "c" for x in case.args), (
+            f"{case} takes complex numbers: it needs complex_parts, or complex_loop=LEFT_TO_NUMPY")
+
+
 def is_tame(case):
     """Whether no number is infinite, nan, or so large or small that functions of it may be."""
     sizes = np.concatenate([np.abs(numbers(case.args[i])).ravel() for i in case.varying])
@@ -587,6 +604,30 @@ def slope_of_slope_is_symmetric(p, cases):
             same(along(one, two), along(two, one), case, 1e-8 if case.x64 else 1e-4)
 
 
+def derivatives_along_a_curve_are_slopes_of_slopes(p, cases):
+    """Where a block has a rule for them; others follow from the slope."""
+    if not (p.jet or p.extend):
+        return
+    for case in smooth(cases)[:4]:
+        with case.mode():
+            point = case.point()
+            one, two = ([direction(x, turn) for x in point] for turn in (1, 2))
+
+            def at(time, case=case, point=point, one=one, two=two):
+                along = [minijax.lax.convert_element_type(factor, v.dtype) * v
+                         for factor, line in ((time, one), (time * time / 2, two)) for v in line]
+                return case.of_varying(*(x + u + v for x, u, v in zip(
+                    point, along[:len(point)], along[len(point):], strict=True)))
+
+            _, found = jet(case.of_varying, point, [[u, v, zeros(u.aval)] for u, v in zip(
+                one, two, strict=True)])
+            now = np.float64(0) if case.x64 else np.float32(0)
+            for order in range(3):
+                at = functools.partial(lambda f, time, now=now: minijax.jvp(
+                    f, [time], [now + 1])[1], at)
+                same([each[order] for each in found], at(now), case, 1e-9 if case.x64 else 2e-4)
+
+
 def linearize_is_jvp(p, cases):
     if not callable(p.jvp):
         return
@@ -650,14 +691,64 @@ def transpose_of_transpose_is_the_operation(p, cases):
                 same(again(x)[0], alone(x), case)
 
 
+def a_new_nan_is_declared(p, cases):
+    """Also among infinities, zeros and the largest numbers."""
+    for case in cases:
+        if p.may_produce_nan or any(subjaxprs(case.example.params)) or any(map(is_key, case.args)):
+            continue
+        with case.mode(), np.errstate(all="ignore"):
+            for turn in range(len(EXTREMES)):
+                args = [extreme(numbers(x), turn * (1 + i)) for i, x in enumerate(case.args)]
+                for out in p.rule("impl")(*args, **case.example.params):
+                    if dtypes.issubdtype(np.asarray(out).dtype, np.inexact):
+                        assert not np.any(np.isnan(out)), (case, args, out)
+
+
+EXTREMES = (0., -np.inf, 1., np.inf, -1e300)  # of short floats the last is infinite, too
+
+
+def extreme(x, turn):
+    """An array of the same type, of extreme numbers in turn; of integers the same."""
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        return x
+    return np.resize(np.roll(EXTREMES, turn), x.shape).astype(x.dtype)
+
+
+def a_sharded_axis_is_one_of_the_operands(p, cases):
+    """Reversing an operand along an axis, alone or with an axis paired with it, reverses the
+    result along the axis that has its name.
+    """
+    if p.sharding is None:
+        return
+    for case in cases:
+        args, params = list(map(numbers, case.args)), case.example.params
+        if params.get("feature_group_count", 1) * params.get("batch_group_count", 1) > 1:
+            continue
+        [out] = p.impl(*args, **params)
+        names = p.sharding(*([((i, d),) for d in range(x.ndim)] for i, x in enumerate(args)),
+                           **params)
+        assert len(names) == out.ndim, case
+        for axis, [(i, d)] in ((k, name) for k, name in enumerate(names) if name):
+            assert out.shape[axis] == args[i].shape[d] or args[i].shape[d] == 1, case
+            turned = [*args[:i], np.flip(args[i], d), *args[i + 1:]]
+            ways = [turned, *([*turned[:j], np.flip(x, e), *turned[j + 1:]]
+                              for j, x in enumerate(args) if j != i for e in range(x.ndim))]
+            assert any(np.allclose(p.impl(*way, **params)[0].astype(complex),
+                                   np.flip(out, axis).astype(complex), 1e-2, 1e-2, equal_nan=True)
+                       for way in ways), (case, axis)
+
+
 LAWS = [
-    every_slot_is_filled, narrow_floats_are_rounded_once,
+    every_slot_is_filled, a_new_nan_is_declared, a_sharded_axis_is_one_of_the_operands,
+    narrow_floats_are_rounded_once,
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
     jvp_does_not_change_the_primal,
-    jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
+    jvp_is_the_slope, slope_of_slope_is_symmetric, derivatives_along_a_curve_are_slopes_of_slopes,
+    linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
-    compiled_is_the_meaning_at_sizes_where_loops_change, compiled_complex_numbers_are_the_meaning,
+    compiled_is_the_meaning_at_sizes_where_loops_change,
+    complex_numbers_have_a_formula_or_are_refused, compiled_complex_numbers_are_the_meaning,
     compiled_narrow_numbers_are_the_meaning, the_text_as_python_is_the_meaning,
     memory_holds_what_is_read]
 
@@ -752,6 +843,17 @@ def wrong_loop(p, rule):
     return other
 
 
+def wrong_jet(p, rule):
+    return lambda n, *curves, **params: _doubled(rule(n, *curves, **params))
+
+
+def wrong_extend(p, rule):
+    def twice(derive, count, args, companions, **params):
+        return rule(derive, count, args, [[_doubled(x) for x in row] for row in companions],
+                    **params)
+    return twice
+
+
 # Where nothing can notice, and why.
 UNSEEN = {
     # its results are complex, so compiled programs call its meaning: tests/lax/test_linalg.py
@@ -761,15 +863,19 @@ UNSEEN = {
     "loop": {"jit", "custom_jvp_call", "custom_vjp_call", "eig"},
     # fma's derivative is made of products and sums; a rule of the user's runs before transposing
     "transpose": {"fma", "custom_jvp_call"},
+    "extend": {"custom_vjp_call"},  # has no forward mode to compare with: test_jet.py
 }
 WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_jvp,
-         "transpose": wrong_transpose, "batch": wrong_batch, "element": wrong_element,
+         "transpose": wrong_transpose, "jet": wrong_jet, "extend": wrong_extend,
+         "batch": wrong_batch, "element": wrong_element,
          "loop": wrong_loop, "library": wrong_loop}
 WATCHING = {  # the first that notices is enough: interpreting the text is quicker than compiling it
     "impl": [evaluation_is_the_meaning, the_text_as_python_is_the_meaning,
              compiled_is_the_meaning],
     "abstract_eval": [the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning],
     "jvp": [jvp_is_the_slope], "transpose": [vjp_agrees_with_jvp],
+    "jet": [derivatives_along_a_curve_are_slopes_of_slopes],
+    "extend": [derivatives_along_a_curve_are_slopes_of_slopes],
     "batch": [vmap_is_a_python_loop],
     "element": [the_text_as_python_is_the_meaning, compiled_is_the_meaning],
     "loop": [the_text_as_python_is_the_meaning, compiled_is_the_meaning,
@@ -808,6 +914,42 @@ def test_no_primitive_of_the_package_has_an_empty_slot():
         check_slots(p)
 
 
+# Files with more than three primitives in one table, and why.
+WITH_A_TABLE = {
+    "experimental/checked.py": "how failures leave loops and functions with rules of the user's",
+    "numpy/operators.py": "the methods of NumPy's arrays"}
+
+
+def tables_of_primitives(source, names):
+    """The primitives in each literal of a module, and in each string of words, that has many."""
+    for node in ast.walk(ast.parse(source)):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+        words = [ast.unparse(x).strip("'").rpartition(".")[2] for x in items if x is not None]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value.split() if len(node.value.split()) < 1000 else ()
+        found = [word for word in words if word in names or word.endswith("_p")]
+        if len(found) > 3 and 4 * len(found) > len(words):
+            yield found
+
+
+def test_what_is_said_of_each_primitive_stands_in_its_block():
+    """And not in a table elsewhere, which who adds a primitive would have to know."""
+    names = {p.name for p in every_block()} - set(OPS) - {"name"}
+    package = Path(minijax.__file__).parent
+    tables = {path.relative_to(package).as_posix(): found for path in package.rglob("*.py")
+              for found in tables_of_primitives(path.read_text(), names)}
+    assert tables.keys() == WITH_A_TABLE.keys(), tables
+
+
+@pytest.mark.parametrize("source", [
+    "RULES = {'squeeze': f, 'transpose': g, 'rev': h, 'dot_general': k}",
+    "RULES = {squeeze_p: f, transpose_p: g, contract.dot_general_p: h, rev_p: k}",
+    "NAMES = frozenset('reduce_sum reduce_prod cumsum conv_general_dilated add mul'.split())",
+    "FIRST, SECOND = ('squeeze', 'transpose', 'rev', 'dot_general'), None"])
+def test_a_table_of_primitives_is_found(source):
+    assert list(tables_of_primitives(source, PRIMITIVES.keys()))
+
+
 def test_an_empty_slot_is_named():
     p = Primitive("half", impl=lambda x: [x / 2], abstract_eval=lambda x: [x])
     with pytest.raises(AssertionError, match="half has no jvp"):
@@ -836,6 +978,38 @@ def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
                        for law in WATCHING[slot]):
                 unnoticed.append(name)
     assert not set(unnoticed) - UNSEEN.get(slot, set())
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize("name", ["sinh", "concatenate", "reduce_max", "cholesky", "lu"])
+def test_complex_numbers_without_a_formula_break_a_law(name, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "complex_parts", None)
+    monkeypatch.setattr(p, "complex_loop", None)
+    assert broken(complex_numbers_have_a_formula_or_are_refused, p, lambda: cases(p))
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize("name", ["sub", "sin", "reduce_prod", "cumsum", "dot_general",
+                                  "scatter-add", "cholesky", "fourier", "igamma", "solve"])
+def test_a_nan_that_is_not_declared_breaks_a_law(name, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "may_produce_nan", False)
+    assert broken(a_new_nan_is_declared, p, lambda: cases(p))
+
+
+@pytest.mark.of_tests
+@pytest.mark.parametrize(("name", "rule"), [
+    ("reduce_max", lambda names, axes: names),
+    ("transpose", lambda names, permutation: [names[permutation.index(d)] for d in permutation]),
+    ("squeeze", lambda names, dimensions: names[len(dimensions):]),
+    ("broadcast_in_dim", lambda names, shape, broadcast_dimensions: [
+        *names, *[()] * (len(shape) - len(names))]),
+    ("dot_general", lambda x, y, **_: [*x[:-1], *y[1:]])])
+def test_a_sharding_of_another_axis_breaks_a_law(name, rule, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, "sharding", rule)
+    assert broken(a_sharded_axis_is_one_of_the_operands, p, lambda: cases(p))
 
 
 def dividing_by_how_many(axis, outs, dims):

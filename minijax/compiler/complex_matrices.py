@@ -1,13 +1,12 @@
 """Complex triangular solves and LU factorisation, as loops over real and imaginary parts.
 
-What pairs.py lowers `triangular_solve` and `lu` to. Chapter 22.
+The blocks of `triangular_solve` and `lu` name them. Chapter 22.
 In JAX: LAPACK's `trsm` and `getrf`, called through jaxlib.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minijax.primitives.lu import permutation_loop
 from minijax.primitives.slots import nest
 
 from .loops import INT64, Buffer
@@ -78,7 +77,7 @@ def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
 
     The pivot has the largest |re| + |im|, as in LAPACK.
     """
-    *factors, pivots, permutation = outputs
+    *factors, pivots = outputs
     a = Parts(*factors)
     for part, into in zip(operands, a, strict=True):
         b.materialize(part, into=into)
@@ -106,8 +105,3 @@ def lu(b: Any, outputs: Sequence, operands: Sequence) -> None:
             with b.loop(n, b.add(k, 1), vectorize="parallel") as j:
                 a.subtract(b, (*place, i, j), factor, a.load(b, (*place, k, j)))
     b.freeze(pivots)
-    permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=m)
-
-
-# On parts, one after the other.
-COMPLEX: dict[str, Callable[..., None]] = {"triangular_solve": triangular_solve, "lu": lu}

@@ -15,13 +15,12 @@ import numpy as np
 
 from minijax.core import Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
-from minijax.primitives import ad_util
+from minijax.primitives import ad_util, complex_pairs
 from minijax.primitives.algebra import in_parts as joined, is_complex
-from minijax.primitives.complex_pairs import EACH_PART, FORMULAS, RULES, Pair, map_parts
+from minijax.primitives.analytic import pow_p
+from minijax.primitives.complex_pairs import Pair
 from minijax.primitives.slots import real_dtype
 from minijax.core.tracing import stage
-
-from .complex_matrices import COMPLEX
 
 # -- values and their parts ------------------------------------------------------------------------
 
@@ -68,25 +67,13 @@ def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if primitive.program is not None:
         program = partial(primitive.program, **params)
         return stage(program if primitive.multiple_results else lambda *x: [program(*x)], physical)
-    formula = _formula(eqn)
-    return formula and stage(lambda *args: apart([formula(*together(args, types))]),
-                             parts_of(types))
-
-
-def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
-    """The formula of an equation on pairs."""
-    name, params = eqn.primitive.name, eqn.params
-    if not any(is_complex(x.aval) for x in (*eqn.invars, *eqn.outvars)):
+    formula = primitive.complex_parts
+    if not formula or not any(is_complex(x.aval) for x in (*eqn.invars, *eqn.outvars)):
         return None
-    if name in EACH_PART:
-        return lambda *args: Pair(*(_of_part(eqn, args, k) for k in range(2)))
-    if name in FORMULAS:
-        shape = eqn.outvars[0].aval.shape
-        if name == "pow" and (power := _whole_power(eqn.invars[1])):
-            return lambda x, _: FORMULAS["integer_pow"](x, y=power)
-        return lambda *args: FORMULAS[name](
-            *(map_parts(x, lambda v: ad_util.broadcast_to(v, shape)) for x in args), **params)
-    return partial(RULES[name], **params) if name in RULES else None
+    if primitive is pow_p and (power := _whole_power(eqn.invars[1])):
+        formula = lambda c, z, _: c.integer_pow(z, power)
+    return stage(lambda *args: apart([formula(complex_pairs, *together(args, types), **params)]),
+                 parts_of(types))
 
 
 def _whole_power(exponent: Atom) -> int | None:
@@ -94,14 +81,6 @@ def _whole_power(exponent: Atom) -> int | None:
     """
     value = exponent.value if isinstance(exponent, Literal) else None
     return next((power for power in (-1, 1, 2, 3) if value == power), None)
-
-
-def _of_part(eqn: JaxprEqn, args: Sequence[Any], k: int) -> Any:
-    """The equation applied to the real parts, or to the imaginary parts."""
-    params = dict(eqn.params)
-    if params.get("fill_value") is not None:
-        params["fill_value"] = parts(np.asarray(params["fill_value"], complex))[k].item()
-    return eqn.primitive.bind(*(x.parts[k] if isinstance(x, Pair) else x for x in args), **params)
 
 
 # How many operands are of a kind, in the order of the operands: of loops, and of sorts.
@@ -116,9 +95,10 @@ def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxp
     if any(map(is_complex, (*types, *outs))):
         if not any(subjaxprs(params)) and primitive.name != "sort":
             meaning = np.errstate(all="ignore")(partial(primitive.rule("impl"), **params))
-            of_parts = COMPLEX.get(primitive.name)
-            primitive, params = in_numpy_p, {"callback": partial(_of_whole, meaning, types),
-                                             "of_parts": of_parts and partial(of_parts, **params)}
+            loop = primitive.complex_loop
+            primitive, params = in_numpy_p, {
+                "callback": partial(_of_whole, meaning, types),
+                "of_parts": partial(loop, **params) if callable(loop) else None}
         rest = types
         for name in COUNTS:
             if name in params:

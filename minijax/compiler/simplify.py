@@ -14,7 +14,7 @@ from minijax.util import context
 from minijax import core
 from minijax.core import ShapedArray
 from minijax.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
-from minijax.core.dce import remove_dead_equations, without_dead_equations
+from minijax.core.dce import without_dead_equations
 
 from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .scan_hoisting import hoist_products
@@ -55,11 +55,10 @@ class _Simplifier:
         inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
         self.owned_sums.update(inputs)
         outs = self.enter(closed, inputs)
-        kept = fold_transposes(remove_dead_equations(closed.jaxpr.replace(
+        live = without_dead_equations(ClosedJaxpr(closed.jaxpr.replace(
             constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
-            eqns=self.eqns)))
-        consts = tuple(x for _, x in self.consts.values())
-        return without_dead_equations(ClosedJaxpr(kept, consts))
+            eqns=self.eqns), tuple(x for _, x in self.consts.values())))
+        return without_dead_equations(ClosedJaxpr(fold_transposes(live.jaxpr), live.consts))
 
     def enter(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> Sequence[Atom]:
         """Inline a program whose inputs are `args`; returns the atoms of its outputs."""

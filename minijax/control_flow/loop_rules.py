@@ -105,6 +105,16 @@ class Loop:
                         [*self.out_kinds, *partition_list(self.out_kinds, out_has)[True]])
         return with_zeros(outs, out_has)
 
+    def extend(self, derive: Callable[[ClosedJaxpr], ClosedJaxpr],
+               count: Callable[[ShapedArray], int], args: list, companions: list[list]) -> list:
+        """Outputs and their companions, which the loop carries along."""
+        companions = companions[len(self.tests):]  # a condition has none
+        kinds = [k for k, some in zip(self.kinds, companions, strict=True) for _ in some]
+        out_kinds = [k for k, aval in zip(self.out_kinds, self.body.out_avals, strict=True)
+                     for _ in range(count(aval))]
+        return self.run(derive(self.body), [*self.tests, *self.kinds, *kinds],
+                        [*args, *itertools.chain(*companions)], [*self.out_kinds, *out_kinds])
+
 
 def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
              ) -> tuple[ClosedJaxpr, Sequence[int], Sequence[int]]:
@@ -153,7 +163,7 @@ def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Examp
             return method(view(**params), *args)
         return of_params
     slots: Any = {slot: rule(getattr(view, slot)) for slot in (
-        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "rows",
+        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "extend", "rows",
         "in_place")}
     view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
                                       handles_keys=True)

@@ -182,4 +182,11 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
         vanishing = [Zero(x.aval) for x in partition_list(linear_args, out_has)[False]]
         return merge_lists(([None] * len(fixed), merge_lists((vanishing, outs), out_has)), linear)
 
-    return {"jvp": jvp, "batch": batch, "transpose": transpose}
+    @ForPrimitive
+    def extend(p: Primitive, derive: Callable[[ClosedJaxpr], ClosedJaxpr], count: Callable,
+               args: list, companions: list[list], /, **params: Any) -> list:
+        value = params[field]
+        derived = tuple(map(derive, value)) if isinstance(value, tuple) else derive(value)
+        return p.bind(*args, *itertools.chain(*companions[leading:]), **params | {field: derived})
+
+    return {"jvp": jvp, "batch": batch, "transpose": transpose, "extend": extend}

@@ -138,8 +138,8 @@ def _reducer(name: str, program: Callable[..., list[Array]], types: Callable[...
 
     return Primitive(
         name, impl=families.by_program(program), program=program, abstract_eval=types, jvp=jvp,
-        batch=batch, examples=examples, multiple_results=True, transpose=cannot(
-            "it is not linear; its derivative is a loop, which has a transpose."))
+        batch=batch, examples=examples, multiple_results=True, may_produce_nan=True,
+        transpose=cannot("it is not linear; its derivative is a loop, which has a transpose."))
 
 
 def _examples(inits: Sequence[float], join: Callable, **params: Any) -> list[Example]:

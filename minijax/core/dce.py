@@ -4,27 +4,23 @@ Stands on `jaxpr`.  Chapter 22, *Simplifying*.
 In JAX: `dce_jaxpr` of `jax/_src/interpreters/partial_eval.py`.
 """
 
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, effects_of, partition_list
+from minijax.core.jaxpr import ClosedJaxpr, Var, effects_of, partition_list
 
 
-def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
-    """Dead code elimination: no equations whose outputs are not read and that have no effect.
+def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program without equations and constants whose values no result and no effect needs.
 
     Programs inside stay as they are; `dce_jaxpr` of `custom/remat.py` enters them, too.
     """
+    jaxpr = closed.jaxpr
     needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
     kept = []
     for eqn in reversed(jaxpr.eqns):
         if not needed.isdisjoint(eqn.outvars) or any(e.observable for e in eqn.effects):
             needed.update(v for v in eqn.invars if isinstance(v, Var))
             kept.append(eqn)
-    return jaxpr.replace(eqns=kept[::-1], effects=effects_of(kept))
-
-
-def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Dead code elimination of a closed program: the constants that are not read go, too."""
-    jaxpr = remove_dead_equations(closed.jaxpr)
-    read = set(jaxpr.outvars).union(*(eqn.invars for eqn in jaxpr.eqns))
-    flags = [v in read for v in jaxpr.constvars]
-    return ClosedJaxpr(jaxpr.replace(constvars=partition_list(jaxpr.constvars, flags)[True]),
-                       tuple(partition_list(closed.consts, flags)[True]))
+    is_needed = [v in needed for v in jaxpr.constvars]
+    constvars, consts = (partition_list(x, is_needed)[True]
+                         for x in (jaxpr.constvars, closed.consts))
+    live = jaxpr.replace(constvars=constvars, eqns=kept[::-1], effects=effects_of(kept))
+    return ClosedJaxpr(live, tuple(consts))

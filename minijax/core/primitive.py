@@ -83,6 +83,16 @@ class Primitive:
       rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
+      jet: ``(n, out, *args, **params)``: the n-th derivative of the result along a curve, an array
+        or `Zero`; of curves ``x[i]`` is the i-th.  By default it follows from `jvp`.
+      extend: ``(derive, count, args, companions, **params) -> outs``: for primitives with programs
+        inside: runs what is derived from them, with ``count(type)`` companions of each value.
+      complex_parts: ``(c, *args, **params) -> result``: its formula in real arithmetic, where a
+        complex number is a `Pair`; `c` are the formulas of `primitives.complex_pairs`.
+      complex_loop: `loop` on the parts, or `cannot`: NumPy computes complex numbers.
+      sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
+        is sharded, from those of the operands; by default an axis of the same size keeps its own.
+      may_produce_nan: whether it computes its floats, and does not move or choose them.
     """
 
     def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
@@ -96,18 +106,21 @@ class Primitive:
                  users_transpose: bool = False, can_fuse_operands: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
-                 printed: Callable[..., Params] | None = None):
+                 printed: Callable[..., Params] | None = None,
+                 # for Taylor mode, complex numbers in loops, many devices, checks of nans
+                 jet: Any = None, extend: Any = None, complex_parts: Any = None,
+                 complex_loop: Any = None, sharding: Any = None, may_produce_nan: bool = False):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
-        self.jvp, self.transpose, self.batch = (
+        self.jvp, self.transpose, self.batch, self.jet, self.extend, self.complex_parts = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
-            for slot in (jvp, transpose, batch))
+            for slot in (jvp, transpose, batch, jet, extend, complex_parts))
         self.element, self.loop, self.library, self.program = element, loop, library, program
         self.split, self.effects, self.examples = split, effects, examples
-        self.multiple_results = multiple_results
+        self.multiple_results, self.users_transpose = multiple_results, users_transpose
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
-        self.users_transpose = users_transpose
         self.can_fuse_operands, self.rows = can_fuse_operands, rows
-        self.in_place, self.printed = in_place, printed
+        self.in_place, self.printed, self.complex_loop = in_place, printed, complex_loop
+        self.sharding, self.may_produce_nan = sharding, may_produce_nan
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -39,7 +39,7 @@ class Offloadable(NamedTuple):
 name_p = elementwise(
     "name",
     impl=lambda x, name: [x.copy()],
-    abstract_eval=lambda x, name: [x],
+    abstract_eval=lambda x, name: [x], may_produce_nan=False, complex_parts=ad_util.each_part,
     element=lambda s, x, name: x,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, name: ct),

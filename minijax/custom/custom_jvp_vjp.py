@@ -111,7 +111,8 @@ def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) 
     return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
 
 
-def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
+def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]], **slots: Any
+                          ) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
     return CustomPrimitive(
         name,
@@ -121,7 +122,8 @@ def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]])
         batch=_batch,
         split=cannot("its rule is applied before partial evaluation"),
         examples=examples,
-        printed=lambda *, jvp, **params: {**params, **jvp.names})
+        printed=lambda *, jvp, **params: {**params, **jvp.names},
+        **slots)
 
 
 def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
@@ -479,7 +481,13 @@ def _vjp_examples() -> list[core.Example]:
     return _example_of(f)
 
 
-custom_vjp_call_p = custom_call_primitive("custom_vjp_call", _vjp_examples)
+def _extend(derive: Callable, count: Callable, args: list, companions: list[list], *,
+            call_jaxpr: ClosedJaxpr, **_: Any) -> list:
+    """What is derived from the function itself: its rule is of no use there."""
+    return jaxpr_as_fun(derive(call_jaxpr))(*args, *(x for some in companions for x in some))
+
+
+custom_vjp_call_p = custom_call_primitive("custom_vjp_call", _vjp_examples, extend=_extend)
 
 
 class custom_vjp(CustomFunction):

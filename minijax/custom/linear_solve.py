@@ -114,7 +114,7 @@ def linear_primitive(name: str, **options: Any) -> ProgramPrimitive:
 
 
 linear_call_p = linear_primitive("linear_call", users_transpose=True)
-linear_solve_p = linear_primitive("custom_linear_solve")
+linear_solve_p = linear_primitive("custom_linear_solve", may_produce_nan=True)
 
 
 # ── As users call them ───────────────────────────────────────────────────────────────────────

@@ -14,13 +14,13 @@ import numpy as np
 from minijax import config, core, dtypes, numpy as jnp, tree_util
 from minijax.util import context, source_info
 from minijax.core import Array, ShapedArray, Zero
-from minijax.custom.checkpoint import checkpoint_p
-from minijax.transforms.compiled import jit_p
-from minijax.control_flow.cond import cond_p, without_checks
+from minijax.control_flow.cond import without_checks
 from minijax.custom.custom_jvp_vjp import custom_jvp_call_p, custom_vjp_call_p
 from minijax.control_flow.loop_rules import CARRY, CONST, Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
-from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun
+from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, cached_on_jaxpr, jaxpr_as_fun,
+                                subjaxprs)
+from minijax.primitives.algebra import div_p
 from minijax.primitives.checks import Report, check_effect, check_p
 from minijax.primitives.comparison import select_n_p
 from minijax.primitives.convert import converted
@@ -208,18 +208,18 @@ class Checking(Environment):
         core.current_source.set(eqn.source_info)
         args = [self[atom] for atom in eqn.invars]
         may_fail = check_effect in eqn.effects or not self.enabled.isdisjoint(OPERATION_CHECKS)
-        rule = RULES.get(eqn.primitive) if may_fail else None
+        rule = may_fail and RULES.get(eqn.primitive, eqn.primitive.extend and _program_rule)
         outs = rule(self, eqn, args) if rule else eqn.primitive.bind_list(*args, **eqn.params)
         if may_fail and not rule:
             self.check_operation(eqn, args, outs)
         self.update(zip(eqn.outvars, outs, strict=True))
 
     def check_operation(self, eqn: JaxprEqn, args: Sequence[Any], outs: Sequence[Any]) -> None:
-        name = eqn.primitive.name
+        primitive = eqn.primitive
         for error, flags_of in OPERATION_CHECKS.items():
-            if error in self.enabled and (flags := flags_of(name, args, outs)):
+            if error in self.enabled and (flags := flags_of(primitive, args, outs)):
                 failed = jnp.any(jnp.stack([jnp.any(x) for x in flags]))
-                static_args = (name,) if error is NaNError else ()
+                static_args = (primitive.name,) if error is NaNError else ()
                 self.record(error, failed, (), [Site(error, static_args, source=eqn.source_info)])
 
     def record(self, error: ErrorCategory, code: Any, args: Sequence[Any], sites: Sequence[Site]
@@ -297,21 +297,18 @@ def _index_axis_size(access: Access, index: Any) -> Array:
     return jnp.stack([index, np.int32(access.axis), np.int32(access.size)])
 
 
-def _program_rule(field: str) -> Callable:
-    """The rule of a primitive that runs one of the programs in a parameter."""
-    def rule(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
-        value = eqn.params[field]
-        programs = value if isinstance(value, tuple) else (value,)
-        separate = [checked(program, env.enabled) for program in programs]
-        kinds = tuple(dict.fromkeys(kind for each in separate for kind in each.kinds))
-        sites: list[Site] = []
-        new = []
-        for program, each in zip(programs, separate, strict=True):
-            new.append(checked(program, env.enabled, len(sites), kinds).program)
-            sites += each.sites
-        params = eqn.params | {field: tuple(new) if isinstance(value, tuple) else new[0]}
-        return env.receive(kinds, sites, eqn.primitive.bind(*args, **params))
-    return rule
+def _program_rule(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
+    """The rule of a primitive that runs one of its programs."""
+    separate = [checked(program, env.enabled) for program in subjaxprs(eqn.params)]
+    kinds = tuple(dict.fromkeys(kind for each in separate for kind in each.kinds))
+    sites: list[Site] = []
+
+    def derive(program: ClosedJaxpr) -> ClosedJaxpr:
+        derived = checked(program, env.enabled, len(sites), kinds)
+        sites.extend(derived.sites)
+        return derived.program
+    return env.receive(kinds, sites, eqn.primitive.extend(
+        derive, lambda aval: 0, args, [()] * len(args), **eqn.params))
 
 
 def _custom_call(env: Checking, eqn: JaxprEqn, args: Sequence[Any]) -> list:
@@ -387,33 +384,21 @@ def _body_with_failures(body: ClosedJaxpr, enabled: frozenset[ErrorCategory]
 
 
 RULES: dict[core.Primitive, Callable[[Checking, JaxprEqn, Sequence[Any]], list]] = {
-    check_p: _check, jit_p: _program_rule("jaxpr"), checkpoint_p: _program_rule("jaxpr"),
-    cond_p: _program_rule("branches"), scan_p: _scan, while_p: _while,
-    custom_jvp_call_p: _custom_call, custom_vjp_call_p: _custom_call}
+    check_p: _check, scan_p: _scan, while_p: _while, custom_jvp_call_p: _custom_call,
+    custom_vjp_call_p: _custom_call}
 
 
 # ── Checks of every operation ────────────────────────────────────────────────────────────────
 
-# Primitives that compute numbers; others move them, or select some.
-MAY_PRODUCE_NAN = frozenset("""
-    acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cholesky
-    conv_general_dilated cos cosh cummax cummin cumprod cumsum custom_linear_solve digamma div
-    dot_general eigh erf erf_inv erfc exp exp2 expm1 fft fma igamma igamma_grad_a igammac
-    integer_pow lgamma log log1p logistic lu mul pad polygamma pow psum qr reduce_prod reduce_sum
-    reduce_window_sum regularized_incomplete_beta rem rsqrt scatter scatter-add scatter-max
-    scatter-min scatter-mul scatter-sub sin sinh solve sqrt square sub svd tan tanh
-    triangular_solve zeta""".split())
+def _zero_divisors(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
+    return [args[1] == 0] if primitive is div_p else []
 
 
-def _zero_divisors(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
-    return [args[1] == 0] if name == "div" else []
-
-
-def _nans(name: str, args: Sequence[Any], outs: Sequence[Any]) -> list:
+def _nans(primitive: core.Primitive, args: Sequence[Any], outs: Sequence[Any]) -> list:
     return [jnp.isnan(x) for x in outs
-            if name in MAY_PRODUCE_NAN and dtypes.issubdtype(x.dtype, np.inexact)]
+            if primitive.may_produce_nan and dtypes.issubdtype(x.dtype, np.inexact)]
 
 
 # Of each error the function from an operation to flags, one of which is set where it failed.
-OPERATION_CHECKS: dict[ErrorCategory, Callable[[str, Sequence[Any], Sequence[Any]], list]] = {
+OPERATION_CHECKS: dict[ErrorCategory, Callable[..., list]] = {
     DivisionByZeroError: _zero_divisors, NaNError: _nans}

@@ -1,7 +1,7 @@
 """Taylor mode: the derivatives of a function along a curve, to any order.
 
 ``y = f(x)`` has the slope ``y' = Df(x) x'``, a function of two curves, so that the JVP rule of a
-primitive gives its derivatives of all orders.  The rules in `RULES` are faster.
+primitive gives its derivatives of all orders.  The rule in its slot `jet` is faster.
 Stands on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,16 +17,8 @@ from minijax.util import source_info
 from minijax.core import (Array, ArrayImpl, Level, Primitive, RuleTrace, ShapedArray, Trace, Tracer,
                           Zero)
 from minijax.transforms.arguments import flattened
-from minijax.custom.checkpoint import checkpoint_p
-from minijax.transforms.compiled import jit_p
-from minijax.control_flow.cond import cond_p
-from minijax.custom.custom_jvp_vjp import custom_vjp_call_p
-from minijax.control_flow.loop_rules import Loop, Scan, While, scan_p, while_p
 from minijax.control_flow.program_rules import split_list
 from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
-from minijax.primitives.algebra import div_p, mul_p
-from minijax.primitives.contract import dot_general_p
-from minijax.primitives.convolution import conv_general_dilated_p
 from minijax.primitives.ad_util import instantiate
 from minijax.core.tracing import check_arg, run_flat, stage
 
@@ -153,7 +144,7 @@ class JetTrace(RuleTrace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
-        rule = RULES.get(primitive, jvp_rule)
+        rule = series_rule if primitive.jet else program_rule if primitive.extend else jvp_rule
         return rule(self, primitive, args, params)
 
 
@@ -201,47 +192,13 @@ def jvp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
     return [output(i, x) for i, x in enumerate(outs)]
 
 
-def _sum(terms: Sequence[Any], zero: Zero) -> Any:
-    """The sum of factors times arrays; None is zero."""
-    arrays = [x if factor == 1 else factor * x for factor, x in terms if x is not None]
-    return functools.reduce(operator.add, arrays) if arrays else zero
-
-
-def bilinear_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                  params: dict[str, Any]) -> list[Array]:
-    """The rule of bilinear operations: Leibniz's rule."""
-    x, y = map(trace.split, args)
-
-    def times(a: Any, b: Any) -> Any:
-        return None if Zero in (type(a), type(b)) else primitive.bind(a, b, **params)
-
-    def derivative(n: int) -> Any:
-        terms = [(math.comb(n, i), times(x[i], y[n - i])) for i in range(n + 1)]
-        return _sum(terms, Zero(out.aval.to_tangent_aval()))
-    out = trace.below(times, x[0], y[0])
-    return [trace.join(Curve(out, lambda n: trace.below(derivative, n)))]
-
-
-def div_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
-             ) -> list[Array]:
-    """The rule of ``z = x / y``: Leibniz's rule of ``x = z y``, solved for z."""
-    x, y = map(trace.split, args)
-
-    def derivative(n: int) -> Any:
-        terms = [(-math.comb(n, i), None if isinstance(y[i], Zero) else z[n - i] * y[i])
-                 for i in range(1, n + 1) if not isinstance(z[n - i], Zero)]
-        first = (1, None if isinstance(x[n], Zero) else x[n])
-        total = _sum([first, *terms], Zero(z[0].aval.to_tangent_aval()))
-        return total if isinstance(total, Zero) else total / y[0]
-    out = trace.below(primitive.bind, x[0], y[0], **params)
-    z = Curve(out, lambda n: trace.below(derivative, n))
-    return [trace.join(z)]
-
-
-def custom_vjp_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-                      params: dict[str, Any]) -> list[Array]:
-    """A function with a VJP rule, which is of no use here: its program has the derivatives."""
-    return core.run_with(trace, jaxpr_as_fun(params["call_jaxpr"]), *args)
+def series_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+                params: dict[str, Any]) -> list[Array]:
+    """The rule of a primitive that has one for each derivative in turn."""
+    curves = list(map(trace.split, args))
+    out = Curve(trace.below(primitive.bind, *(c[0] for c in curves), **params),
+                lambda n: trace.below(primitive.jet, n, out, *curves, **params))
+    return [trace.join(out)]
 
 
 # ── Inner programs: derivatives follow all values ────────────────────────────────────────────
@@ -263,53 +220,16 @@ def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
                  closed.jaxpr.debug_info)
 
 
-def _operands_of(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[Array]:
-    curves = [trace.split(x) for x in args]
-    return [*(c[0] for c in curves), *(
-        instantiate(c[n + 1]) for c in curves[leading:] if has_derivatives(c[0].aval)
-        for n in range(trace.order))]
-
-
-def _curves_of(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
-    """Curves of the first outputs, whose derivatives come after them."""
-    values, derivatives = split_list(outs, count)
-    terms = iter(derivatives)
-    return [trace.join(_curve(x, [next(terms) for _ in range(trace.order)]))
-            if has_derivatives(x.aval) else x for x in values]
-
-
-def program_rule(field: str) -> Callable[..., list[Array]]:
-    """The rule of a primitive that runs one of the programs in a parameter."""
-    def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-             params: dict[str, Any]) -> list[Array]:
-        value = params[field]
-        programs = value if isinstance(value, tuple) else (value,)
-        new = tuple(jet_jaxpr(program, trace.order) for program in programs)
-        changed = new if isinstance(value, tuple) else new[0]
-        operands = _operands_of(trace, args, len(args) - len(programs[0].in_avals))
-        outs = trace.below(primitive.bind_list, *operands, **params | {field: changed})
-        return _curves_of(trace, outs, len(programs[0].out_avals))
-    return rule
-
-
-def loop_rule(view: type[Any]) -> Callable[..., list[Array]]:
-    """The rule of a loop, which has the derivatives in its carry."""
-    def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
-             params: dict[str, Any]) -> list[Array]:
-        loop: Loop = view(**params)
-        kinds, out_kinds = (
-            [*values, *(kind for kind, aval in zip(values, avals, strict=True)
-                        if has_derivatives(aval) for _ in range(trace.order))]
-            for values, avals in ((loop.kinds, loop.body.in_avals),
-                                  (loop.out_kinds, loop.body.out_avals)))
-        outs = trace.below(loop.run, jet_jaxpr(loop.body, trace.order), [*loop.tests, *kinds],
-                           _operands_of(trace, args, len(loop.tests)), out_kinds)
-        return _curves_of(trace, outs, len(loop.out_kinds))
-    return rule
-
-
-RULES: dict[Primitive, Callable[..., list[Array]]] = {
-    mul_p: bilinear_rule, dot_general_p: bilinear_rule, conv_general_dilated_p: bilinear_rule,
-    div_p: div_rule, jit_p: program_rule("jaxpr"), checkpoint_p: program_rule("jaxpr"),
-    cond_p: program_rule("branches"), scan_p: loop_rule(Scan), while_p: loop_rule(While),
-    custom_vjp_call_p: custom_vjp_rule}
+def program_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+                 params: dict[str, Any]) -> list[Array]:
+    """The rule of a primitive with programs inside, which compute derivatives, too."""
+    def count(aval: ShapedArray) -> int:
+        return trace.order if has_derivatives(aval) else 0
+    primitive, args, params = core.run_with(trace, primitive.staged, args, params)
+    curves = list(map(trace.split, args))
+    values = [c[0] for c in curves]
+    derivatives = [[instantiate(c[n + 1]) for n in range(count(c[0].aval))] for c in curves]
+    outs = iter(trace.below(primitive.extend, lambda closed: jet_jaxpr(closed, trace.order), count,
+                            values, derivatives, **params))
+    results = [next(outs) for _ in primitive.type_of([x.aval for x in values], params)]
+    return [trace.join(_curve(x, [next(outs) for _ in range(count(x.aval))])) for x in results]

@@ -229,7 +229,8 @@ def _primitive(name: str, count: int, formula: Callable[..., Array], jvp: Any, e
     return Primitive(
         name, impl=families.by_program(jit(program)), program=program, jvp=jvp,
         abstract_eval=elementwise_type(name, [FLOAT] * count), transpose=NOT_LINEAR,
-        batch=batch_elementwise, examples=lambda: examples()[::3])  # each is compiled
+        batch=batch_elementwise, may_produce_nan=True,
+        examples=lambda: examples()[::3])  # each is compiled
 
 
 def _of_two(name: str, meaning: str, shown: str, formula: Callable[..., Array], jvp: Any

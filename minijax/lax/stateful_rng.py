@@ -59,6 +59,7 @@ rng_uniform_p = Primitive(
     loop=lambda b, outs, operands, *, shape: b.host_call(
         functools.partial(_draw, shape=shape), operands, outs),
     effects=lambda **_: frozenset([state_effect]),
+    may_produce_nan=True,
     examples=list,  # no two evaluations agree; its tests look at the range and the spread
 )
 

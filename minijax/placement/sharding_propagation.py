@@ -6,7 +6,7 @@ In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.core import ArrayImpl
@@ -72,10 +72,12 @@ def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Shar
     first = next((s for s in shardings if s is not None), None)
     if not isinstance(first, NamedSharding):
         return [first] * len(eqn.outvars)
-    operands = [s.spec.names(x.aval.ndim) if s is not None else [()] * x.aval.ndim
-                for s, x in zip(shardings, eqn.invars, strict=True)]
-    rule = _RULES.get(eqn.primitive.name, _same_axes)
-    return [first.update(spec=_spec(rule(eqn, operands, out.aval.shape), first))
+    operands: list[AxisNames] = [
+        s.spec.names(x.aval.ndim) if s is not None else [()] * x.aval.ndim
+        for s, x in zip(shardings, eqn.invars, strict=True)]
+    rule = eqn.primitive.sharding
+    return [first.update(spec=_spec(rule(*operands, **eqn.params) if rule else
+                                    _same_axes(eqn, operands, out.aval.shape), first))
             for out in eqn.outvars]
 
 
@@ -93,7 +95,7 @@ def _row(sharding: Sharding | None) -> Sharding | None:
     return sharding
 
 
-def _spec(axis_names: AxisNames, like: NamedSharding) -> P:
+def _spec(axis_names: Sequence[Names], like: NamedSharding) -> P:
     """The spec of these names; a mesh axis partitions only the first array axis that has it."""
     used: set = set()
     parts: list[Any] = []
@@ -114,42 +116,3 @@ def _same_axes(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNa
             out = [names or (new if x.aval.shape[i] == shape[i] else ())
                    for i, (names, new) in enumerate(zip(out, operand, strict=True))]
     return out
-
-
-def _without(name: str) -> Callable[..., AxisNames]:
-    """The rule of a primitive that removes the axes in a parameter."""
-    return lambda eqn, operands, shape: [
-        names for i, names in enumerate(operands[0]) if i not in eqn.params[name]]
-
-
-def _names_at(names: dict[int, Names], ndim: int) -> AxisNames:
-    return [names.get(axis, ()) for axis in range(ndim)]
-
-
-def _broadcast(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
-    axes = eqn.params["broadcast_dimensions"]
-    return _names_at(dict(zip(axes, operands[0], strict=True)), len(shape))
-
-
-def _dot_general(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
-    contracted, batch = eqn.params["dimension_numbers"]
-    free = [[names for i, names in enumerate(operand) if i not in (*c, *b)]
-            for operand, c, b in zip(operands, contracted, batch, strict=True)]
-    return [operands[0][i] for i in batch[0]] + free[0] + free[1]
-
-
-def _convolution(eqn: JaxprEqn, operands: list[AxisNames], shape: tuple) -> AxisNames:
-    """Batch and feature axes keep their names; spatial axes are not partitioned."""
-    lhs, rhs, out = eqn.params["dimension_numbers"]
-    return _names_at({out[0]: operands[0][lhs[0]], out[1]: operands[1][rhs[0]]}, len(shape))
-
-
-_RULES: dict[str, Callable[..., AxisNames]] = {
-    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and",
-                     "reduce_or", "reduce_xor", "argmax", "argmin"), _without("axes")),
-    "squeeze": _without("dimensions"),
-    "transpose": lambda eqn, operands, shape: [operands[0][i] for i in eqn.params["permutation"]],
-    "broadcast_in_dim": _broadcast,
-    "dot_general": _dot_general,
-    "conv_general_dilated": _convolution,
-}

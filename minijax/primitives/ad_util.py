@@ -18,7 +18,7 @@ from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_wi
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
-                                      pointwise, widened)
+                                      in_pairs, pointwise, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -154,6 +154,13 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
     return transpose
 
 
+@ForPrimitive
+def each_part(p: Primitive, c: Any, *args: Any, **params: Any) -> Any:
+    """Of complex numbers: the operation on the real parts, and on the imaginary parts."""
+    return c.Pair(*(p.bind(*(x.parts[k] if isinstance(x, c.Pair) else x for x in args), **params)
+                    for k in (0, 1)))
+
+
 # ── Rules of batches ─────────────────────────────────────────────────────────────────────────
 
 @ForPrimitive
@@ -207,7 +214,8 @@ def batch_in_front(name: str = "") -> Any:
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
-                  examples: Examples) -> Primitive:
+                  sharding: Callable[..., Sequence] | None = None, examples: Examples
+                  ) -> Primitive:
     """A primitive that rearranges the elements of one array.
 
     Args:
@@ -215,7 +223,7 @@ def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable
       impl: its meaning, one NumPy array to one.
       shape: ``(aval, **params)`` to the shape of the result; checks the parameters.
       transpose: ``(cotangent, aval of the argument, **params)`` to the argument's cotangent.
-      batch: as in `Primitive`.
+      batch, sharding: as in `Primitive`.
       source: ``(s, index, operand, **params)``: the operand's element shown at an index.
       examples: arguments inside its domain.
     """
@@ -227,6 +235,8 @@ def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable
         transpose=transposed(lambda ct, x, **params: transpose(ct, x.aval, **params)),
         batch=batch,
         element=source,
+        sharding=sharding,
+        complex_parts=each_part,
         examples=examples)
 
 
@@ -266,6 +276,9 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
+                     may_produce_nan=op in ("add", "mul"),
+                     sharding=lambda names, axes: without(names, axes),
+                     complex_parts=each_part if op == "add" else in_pairs(name),
                      examples=reducible(accepts, axes_of))
 
 
@@ -299,6 +312,7 @@ transpose_p = rearrangement(
     batch=lambda axis, args, dims, permutation: (
         [transpose_p.bind(*args, permutation=(*dims, *batched_axes(permutation, *dims)))], [0]),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
+    sharding=lambda names, permutation: [names[d] for d in permutation],
     examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
                    (grid(0, 3, dtype=np.int32), (1, 0))))
 
@@ -367,6 +381,8 @@ broadcast_in_dim_p = rearrangement(
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
                       (axis.size, *shape))], [0]),
     source=_broadcast_element,
+    sharding=lambda names, shape, broadcast_dimensions: [
+        dict(zip(broadcast_dimensions, names, strict=True)).get(d, ()) for d in range(len(shape))],
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
         (grid(2, 1), (2, 4, 3), (0, 2)), (grid(), (2, 2), ()),
@@ -432,5 +448,5 @@ add_any_p = Primitive(
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
-    element=pointwise(lambda s, x, y: s.add(x, y)),
+    element=pointwise(lambda s, x, y: s.add(x, y)), may_produce_nan=True, complex_parts=each_part,
     examples=points((-2., 2.), (-2., 2.)))

@@ -5,6 +5,7 @@ In JAX: `jax/_src/lax/lax.py`.
 """
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -12,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, as_value
+from minijax.core import Array, Example, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.ad_util import coefficient, constant, filled, repeated, termwise, transposed
+from minijax.primitives.ad_util import (coefficient, constant, each_part, filled, repeated,
+                                        termwise, transposed)
 from minijax.primitives.examples import anything, each_with, integers, points, points_and_integers
-from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.families import (binary, combination, elementwise, general_leibniz_rule,
+                                         of_one_shape, unary)
 from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
-                                      numpy_scalars, real_dtype, wide)
+                                      in_pairs, numpy_scalars, real_dtype, wide)
 
 
 def is_complex(x: Any) -> bool:
@@ -31,21 +34,21 @@ def is_complex(x: Any) -> bool:
 
 neg_p, neg = unary(
     "neg", "Elementwise negation; integers wrap around.", accepts=NUMBER, shows="2.5 -> -2.5",
-    impl=np.negative,
+    impl=np.negative, may_produce_nan=False, complex_parts=each_part,
     derivative=lambda t, z, x: neg(t),
     transpose=transposed(lambda ct, x: neg(ct)),
     examples=points_and_integers((-2., 2.)))
 
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.", shows="1.5, 2.0 -> 3.5",
-    impl=np.add,
+    impl=np.add, complex_parts=each_part,
     jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.", shows="1.5, 2.0 -> -0.5",
-    impl=np.subtract,
+    impl=np.subtract, complex_parts=each_part,
     jvp=termwise(neg),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
@@ -65,6 +68,7 @@ mul_p, _ = binary(
     "mul", "",
     impl=_product,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
+    jet=general_leibniz_rule,
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
 
@@ -146,12 +150,21 @@ def _infinities(z: Any) -> Any:
     return in_parts(*(np.copysign(np.isinf(x), x).astype(x.dtype) for x in (z.real, z.imag)))
 
 
+def _derivative_of_quotient(n: int, z: Any, x: Any, y: Any) -> Any:
+    """By Leibniz's rule of ``x = z y``, solved for z."""
+    pairs = ((-math.comb(n, i), z[n - i], y[i]) for i in range(1, n + 1))
+    total = combination([(1, x[n]), *((factor, a * b) for factor, a, b in pairs
+                                      if Zero not in (type(a), type(b)))], z[0])
+    return total if isinstance(total, Zero) else total / y[0]
+
+
 div_p, div = binary(
     "div", "Elementwise quotient; of integers truncated towards zero, and -1 where y is 0.",
     impl=quotient,
     derivatives=(lambda t, z, x, y: div(t, y),
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
+    jet=_derivative_of_quotient,
     examples=points_and_integers((-2., 2.), (.5, 2.)),
     shows="-7, 2 -> -3")
 
@@ -205,7 +218,7 @@ def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primi
     return binary(op, meaning, accepts=ANYTHING, impl=impl,
                   derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),
                   element=lambda s, x, y: getattr(s, op)(x, y), examples=anything(2),
-                  shows=f"1.5, 2.0 -> {shown}")
+                  shows=f"1.5, 2.0 -> {shown}", may_produce_nan=False)
 
 
 max_p, max = _extremum("max", "Elementwise maximum; nan where either is nan.", np.maximum, "2.")
@@ -294,7 +307,7 @@ def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
 
 integer_pow_p = elementwise(
     "integer_pow",
-    impl=_integer_pow_impl,
+    impl=_integer_pow_impl, complex_parts=in_pairs("integer_pow"),
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
     element=infix(_integer_power),
@@ -347,21 +360,22 @@ def strong_zero(x: Array) -> Array:
 
 real_p, real = unary(
     "real", "The real parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 1.",
-    result=real_dtype,
+    result=real_dtype, may_produce_nan=False, complex_parts=lambda c, z: z.re,
     derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, strong_zero(ct))),
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
     "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX, shows="1 + 2j -> 2.",
-    result=real_dtype,
+    result=real_dtype, may_produce_nan=False, complex_parts=lambda c, z: z.im,
     derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(strong_zero(ct), neg(ct))),
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(
     "complex", "Complex numbers from their real and imaginary parts.", accepts=PARTS,
-    impl=in_parts, result=dtypes.to_complex_dtype,
+    impl=in_parts, result=dtypes.to_complex_dtype, may_produce_nan=False,
+    complex_parts=of_one_shape(lambda c, x, y: c.Pair(x, y)),
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
@@ -377,7 +391,8 @@ def _conj_type(x: ShapedArray, *, input_dtype: Any) -> list[ShapedArray]:
 conj_p = elementwise(
     "conj",
     impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
-    abstract_eval=_conj_type,
+    abstract_eval=_conj_type, may_produce_nan=False,
+    complex_parts=lambda c, z, input_dtype: z.conj() if isinstance(z, c.Pair) else c.as_pair(z),
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(
         lambda ct, x, input_dtype: conj(ct) if input_dtype.kind == "c" else real(ct)),

@@ -17,9 +17,10 @@ from minijax.primitives.comparison import eq, select
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import broadcast_to, coefficient, constant, filled
 from minijax.primitives.examples import points
-from minijax.primitives.families import FormulaPrimitive, binary, elementwise, unary
+from minijax.primitives.families import (FormulaPrimitive, binary, elementwise, of_one_shape,
+                                         unary)
 from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak, broadcast_shapes,
-                                      check_dtypes, in_numpy)
+                                      check_dtypes, in_numpy, in_pairs)
 
 
 def one(x: Array) -> Array:
@@ -131,7 +132,7 @@ def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
 pow_p = elementwise(
     "pow",
     impl=lambda x, y: in_numpy(_pow_impl)(x, y.astype(x.dtype)),
-    abstract_eval=_pow_type,
+    abstract_eval=_pow_type, complex_parts=of_one_shape(in_pairs("power")),
     derivatives=(_pow_in_x, _pow_in_y),
     element=lambda s, x, y: s.pow(x, s.convert(y, x.dtype)),
     examples=lambda: points((.5, 2.), (-2., 2.))() + [

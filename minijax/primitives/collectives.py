@@ -59,12 +59,13 @@ def find_axis(name: Any, operation: str | None = None) -> Axis:
 
 
 def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
-               jvp: Any = LINEAR) -> Primitive:
+               jvp: Any = LINEAR, may_produce_nan: bool = False) -> Primitive:
     """A primitive along a named axis, which only a `vmap` that names the axis can evaluate."""
     return Primitive(
         name, impl=_unbound, abstract_eval=lambda *avals, axis_name, **params: [
             type_of(*avals, **params)], jvp=jvp, transpose=transpose, batch=batch, loop=_unbound,
-        effects=lambda axis_name, **_: frozenset([NamedAxisEffect(axis_name)]), examples=list)
+        effects=lambda axis_name, **_: frozenset([NamedAxisEffect(axis_name)]), examples=list,
+        may_produce_nan=may_produce_nan)
 
 
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
@@ -201,7 +202,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
     p = collective(
         name, type_of=lambda x: x, batch=batch, jvp=LINEAR if is_sum else not_linear,
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
-        if is_sum else not_linear)
+        if is_sum else not_linear, may_produce_nan=is_sum)
 
     def over(leaf: Any, names: tuple, groups: Groups | None = None) -> Array:
         x = core.as_value(leaf)

@@ -15,9 +15,10 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import Outs, refuse
-from minijax.primitives.ad_util import batch_to_front, broadcast_at, broadcast_to, filled, linear
+from minijax.primitives.ad_util import (batch_to_front, broadcast_at, broadcast_to, each_part,
+                                        filled, linear)
 from minijax.primitives.examples import anything, bits, integers, table
-from minijax.primitives.families import binary, elementwise, per_argument, unary
+from minijax.primitives.families import binary, elementwise, of_one_shape, per_argument, unary
 from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
                                       by_formula, check_dtypes, check_same_dtypes, pointwise)
@@ -198,7 +199,7 @@ select_n_p = Primitive(
     jvp=linear(but=[0]),
     transpose=_select_transpose,
     batch=_batch_of_one_shape(0),
-    element=pointwise(_chosen),
+    element=pointwise(_chosen), complex_parts=each_part,
     examples=_select_examples)
 
 
@@ -278,6 +279,7 @@ clamp_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_batch_of_one_shape(0, 2),
     element=pointwise(_clamped),
+    complex_parts=of_one_shape(lambda c, low, z, high: c.min(c.max(z, low), high)),
     examples=_clamp_examples)
 
 

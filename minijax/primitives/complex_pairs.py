@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import mul, truediv
+from operator import mul, truediv as div  # noqa: F401  the formulas of `mul` and `div`
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,10 @@ class Pair:
     @property
     def parts(self) -> tuple[Any, Any]:
         return self.re, self.im
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.re.shape
 
     def __neg__(self) -> Pair:
         return Pair(-self.re, -self.im)
@@ -168,6 +172,10 @@ def sqrt(z: Pair) -> Pair:
     return Pair(w.re, where(z.im == 0, abs(w.im), w.im))
 
 
+def rsqrt(z: Pair) -> Pair:
+    return z.like(1) / sqrt(z)
+
+
 def integer_pow(z: Pair, y: int) -> Pair:
     positive = algebra.power_by_squaring(z, abs(y)) if y else z.like(1)
     return positive if y >= 0 else z.like(1) / positive
@@ -198,6 +206,14 @@ def exp(z: Pair) -> Pair:
     length = analytic.exp(where(large, z.re - k, z.re))
     rest = where(large, math.exp(k), filled(1, z.re))
     return map_parts(on_ellipse(length, length, z.im), lambda x: x * rest)
+
+
+def exp2(z: Pair) -> Pair:
+    return exp(map_parts(z, lambda x: x * math.log(2)))
+
+
+def logistic(z: Pair) -> Pair:
+    return z.like(1) / (z.like(1) + exp(-z))
 
 
 def expm1(z: Pair) -> Pair:
@@ -256,8 +272,16 @@ def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
             Pair(2 * analytic.atan2(less.re, more.re), -far))
 
 
+def asin(z: Pair) -> Pair:
+    return asin_and_acos(z)[0]
+
+
+def acos(z: Pair) -> Pair:
+    return asin_and_acos(z)[1]
+
+
 def acosh(z: Pair) -> Pair:
-    w = asin_and_acos(z)[1]
+    w = acos(z)
     return Pair(abs(w.im), copysign(w.re, z.im))
 
 
@@ -272,6 +296,17 @@ def circular(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
     return lambda z: f(z.times_i()).over_i()
 
 
+sin, tan, atan, asinh = map(circular, (sinh, tanh, atanh, asin))
+
+
+def cos(z: Pair) -> Pair:
+    return cosh(z.times_i())
+
+
+def atan2(z: Pair, w: Pair) -> Pair:
+    return log((w + z.times_i()) / root(z * z + w * w)).over_i()
+
+
 # ── Order, conversions, products of arrays ───────────────────────────────────────────────────
 
 def greater(z: Pair, w: Pair) -> Any:
@@ -279,12 +314,20 @@ def greater(z: Pair, w: Pair) -> Any:
     return (z.re > w.re) | (z.re == w.re) & (z.im > w.im)
 
 
-def larger(z: Pair, w: Pair) -> Pair:
+def max(z: Pair, w: Pair) -> Pair:
     return where(greater(z, w), z, w)
 
 
-def smaller(z: Pair, w: Pair) -> Pair:
+def min(z: Pair, w: Pair) -> Pair:
     return where(greater(w, z), z, w)
+
+
+def eq(z: Pair, w: Pair) -> Any:
+    return (z.re == w.re) & (z.im == w.im)
+
+
+def ne(z: Pair, w: Pair) -> Any:
+    return (z.re != w.re) | (z.im != w.im)
 
 
 def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
@@ -371,48 +414,6 @@ def reductions_by(formula: Formula, identity: float) -> tuple[Callable, Callable
     return reduced, running, scattered
 
 
-# ── The tables ───────────────────────────────────────────────────────────────────────────────
-
-# Primitives that act on each part alone.
-EACH_PART = set(
-    "neg add sub add_any reduce_sum cumsum select_n copy stop_gradient broadcast_in_dim reshape "
-    "transpose squeeze rev slice pad concatenate dynamic_slice dynamic_update_slice gather scatter "
-    "scatter-add scatter-sub".split())
-
-# Elementwise primitives, for operands of one shape.
-FORMULAS: dict[str, Callable[..., Any]] = {
-    **{f.__name__: f for f in (square, integer_pow, sign, sqrt, exp, expm1, log, log1p, sinh, cosh,
-                               tanh, acosh, atanh)},
-    "real": lambda z: z.re,
-    "imag": lambda z: z.im,
-    "complex": Pair,
-    "conj": lambda z, input_dtype: z.conj() if isinstance(z, Pair) else as_pair(z),
-    "convert_element_type": convert,
-    "mul": mul,
-    "div": truediv,
-    "pow": power,
-    "abs": size,
-    "rsqrt": lambda z: z.like(1) / sqrt(z),
-    "exp2": lambda z: exp(map_parts(z, lambda x: x * math.log(2))),
-    "logistic": lambda z: z.like(1) / (z.like(1) + exp(-z)),
-    "sin": circular(sinh),
-    "cos": lambda z: cosh(z.times_i()),
-    "tan": circular(tanh),
-    "asin": lambda z: asin_and_acos(z)[0],
-    "acos": lambda z: asin_and_acos(z)[1],
-    "atan": circular(atanh),
-    "asinh": circular(lambda z: asin_and_acos(z)[0]),
-    "atan2": lambda z, w: log((w + z.times_i()) / root(z * z + w * w)).over_i(),
-    "max": larger,
-    "min": smaller,
-    "clamp": lambda low, z, high: smaller(larger(z, low), high),
-    "eq": lambda z, w: (z.re == w.re) & (z.im == w.im),
-    "ne": lambda z, w: (z.re != w.re) | (z.im != w.im),
-}
-
-# Other primitives; those in no table are left to NumPy.
-RULES: dict[str, Callable[..., Any]] = {"dot_general": dot_general, "iota": iota}
-for _name, _rules in (("prod", reductions_by(mul, 1)), ("max", reductions_by(larger, -math.inf)),
-                      ("min", reductions_by(smaller, math.inf))):
-    RULES |= zip((f"reduce_{_name}", f"cum{_name}", f"scatter-{_name.replace('prod', 'mul')}"),
-                 _rules, strict=True)
+reduce_prod, cumprod, scatter_mul = reductions_by(mul, 1)
+reduce_max, cummax, scatter_max = reductions_by(max, -math.inf)
+reduce_min, cummin, scatter_min = reductions_by(min, math.inf)

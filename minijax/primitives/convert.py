@@ -61,7 +61,7 @@ def _convert_examples() -> list[Example]:
 convert_element_type_p = elementwise(
     "convert_element_type",
     impl=_convert_impl,
-    abstract_eval=_convert_type,
+    abstract_eval=_convert_type, may_produce_nan=False, complex_parts=slots.in_pairs("convert"),
     jvp=_convert_jvp,
     transpose=ad_util.transposed(_convert_transpose),
     element=lambda s, x, new_dtype, weak_type: s.convert(x, new_dtype),
@@ -265,7 +265,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 def _copying(name: str, **rules: Any) -> Primitive:
     return elementwise(name, impl=lambda x: [x.copy()], abstract_eval=lambda x: [x],
-                       element=lambda s, x: x, **rules)
+                       element=lambda s, x: x, may_produce_nan=False,
+                       complex_parts=ad_util.each_part, **rules)
 
 
 copy_p = _copying(

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
-from minijax.primitives import ad_util, convert, families
+from minijax.primitives import ad_util, convert, families, slots
 from minijax.primitives.axes import Axes, Index, Outs, Shape, as_dims, inverse, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
@@ -374,6 +374,13 @@ def _conv_examples() -> list[Example]:
                                                        dilation=(2,))]
 
 
+def _conv_sharding(x: Sequence, w: Sequence, *, dimension_numbers: ConvDimensionNumbers, **_: Any
+                   ) -> list:
+    """Batch and feature axes keep their names; spatial axes are not partitioned."""
+    lhs, rhs, out = dimension_numbers
+    return [{out[0]: x[lhs[0]], out[1]: w[rhs[0]]}.get(d, ()) for d in range(len(x))]
+
+
 conv_general_dilated_p = Primitive(
     "conv_general_dilated",
     impl=_conv_impl,
@@ -381,8 +388,10 @@ conv_general_dilated_p = Primitive(
     jvp=families.per_argument(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(t, w, **params),
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
+    jet=families.general_leibniz_rule,
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
-    batch=_conv_batch,
+    batch=_conv_batch, sharding=_conv_sharding, may_produce_nan=True,
+    complex_loop=slots.LEFT_TO_NUMPY,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(
         "conv_general_dilated", abstract_eval=_conv_type, element=_conv_element).bind),

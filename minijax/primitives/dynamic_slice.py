@@ -17,8 +17,8 @@ from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
 from minijax.primitives.comparison import lt_p, select_n_p
-from minijax.primitives.ad_util import (batch_to_front, broadcast_at, linear, repeated, transposed,
-                                        zeros)
+from minijax.primitives.ad_util import (batch_to_front, broadcast_at, each_part, linear, repeated,
+                                        transposed, zeros)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather_scatter import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
@@ -160,7 +160,7 @@ dynamic_slice_p = Primitive(
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
-    batch=_batch_dynamic_slice,
+    batch=_batch_dynamic_slice, complex_parts=each_part,
     element=lambda s, index, x, *starts, slice_sizes: x(
         _emit_inside(s, starts, x.shape, slice_sizes)(index)),
     examples=table(
@@ -268,7 +268,7 @@ dynamic_update_slice_p = Primitive(
             ct, zeros(update.aval.update(dtype=ct.dtype)), *starts),
         lambda ct, x, update, *starts: dynamic_slice_p.bind(
             ct, *starts, slice_sizes=update.aval.shape)),
-    batch=_batch_update,
+    batch=_batch_update, complex_parts=each_part,
     loop=_update_loop,
     can_fuse_operands=True,
     in_place=lambda k, /, **params: (0,),

@@ -6,8 +6,10 @@ In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 
 import functools
 import importlib
+import math
+import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +22,8 @@ from minijax.primitives.ad_util import add_any_p, batch_elementwise, broadcast_t
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.precision import check_accuracy
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, by_formula, elementary,
-                                      elementwise_type, in_numpy, kind_name, pointwise, wide)
+                                      elementwise_type, in_numpy, in_pairs, kind_name, pointwise,
+                                      wide)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -50,6 +53,20 @@ def sum_of(terms: Sequence[Array]) -> Array:
     return functools.reduce(add_any_p.bind, terms)
 
 
+def combination(terms: Iterable[tuple[int, Any]], like: Array) -> Any:
+    """The sum of factors times derivatives of `like`, each of which may be `Zero`."""
+    arrays = [x if factor == 1 else factor * x for factor, x in terms if not isinstance(x, Zero)]
+    return functools.reduce(operator.add, arrays) if arrays else Zero(like.aval.to_tangent_aval())
+
+
+@ForPrimitive
+def general_leibniz_rule(p: Primitive, n: int, out: Any, x: Any, y: Any, **params: Any) -> Any:
+    """The n-th derivative of a product, or of what else is linear in each of two arguments."""
+    pairs = ((math.comb(n, i), x[i], y[n - i]) for i in range(n + 1))
+    return combination([(factor, p.bind(a, b, **params)) for factor, a, b in pairs
+                        if Zero not in (type(a), type(b))], out[0])
+
+
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
 class FormulaPrimitive(Primitive):
@@ -68,7 +85,8 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                 abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
                 transpose: Any = NOT_LINEAR, element: Formula | None = None,
-                examples: Examples, primitive_class: type[Primitive] = Primitive) -> Primitive:
+                may_produce_nan: bool = True, primitive_class: type[Primitive] = Primitive,
+                **slots: Any) -> Primitive:
     """An elementwise primitive, whose operands broadcast to one shape.
 
     Args:
@@ -78,12 +96,26 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       element: the formula of one element; by default the operation of `compiler.scalars`, or the
         function of `compiler.elementary`, of that name.
       primitive_class: `FormulaPrimitive` for a long formula of which NumPy has no function.
+      slots: others of `Primitive`; `complex_parts` is by default, where it accepts complex numbers,
+        the function of `complex_pairs` of that name.
     """
     element = element or elementary(name)
+    if accepts and np.complexfloating in accepts[0]:
+        slots.setdefault("complex_parts", of_one_shape(in_pairs(name)))
     return primitive_class(name, impl=impl or by_formula(element),
                            abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                            jvp=jvp or per_argument(*derivatives), transpose=transpose,
-                           batch=batch_elementwise, element=pointwise(element), examples=examples)
+                           batch=batch_elementwise, element=pointwise(element),
+                           may_produce_nan=may_produce_nan, **slots)
+
+
+def of_one_shape(complex_parts: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of complex numbers whose operands are broadcast to one shape first."""
+    def broadcast(c: Any, *args: Any) -> Any:
+        shape = np.broadcast_shapes(*(x.shape for x in args))
+        return complex_parts(c, *(c.map_parts(x, lambda part: broadcast_to(part, shape))
+                                  for x in args))
+    return broadcast
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,

@@ -121,7 +121,7 @@ def _of_parts(name: str, like: Callable[..., list], **slots: Any) -> Primitive:
         return like(*avals, **params)
     return Primitive(name, abstract_eval=abstract_eval, jvp=DERIVED, transpose=DERIVED,
                      loop=families.kernel(name, anywhere=True), can_fuse_operands=True,
-                     multiple_results=True, **slots)
+                     multiple_results=True, may_produce_nan=True, **slots)
 
 
 def _half(x: ShapedArray) -> list[ShapedArray]:
@@ -226,7 +226,7 @@ fft_p = Primitive(
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_transposed),
     batch=ad_util.batch_in_front(),
-    program=_in_parts,
+    program=_in_parts, may_produce_nan=True,
     examples=_examples)
 
 

@@ -16,8 +16,8 @@ from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedAr
 from minijax.primitives.algebra import add, div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Outs, Shape, as_dims, canonical_shape, without
 from minijax.primitives import comparison, convert, families, slots
-from minijax.primitives.ad_util import (batch_to_front, filled, instantiate, linear, move_axis,
-                                        transposed, zeros)
+from minijax.primitives.ad_util import (batch_to_front, each_part, filled, instantiate, linear,
+                                        move_axis, transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.joining import stack
 from minijax.primitives.rounding import rem
@@ -133,6 +133,13 @@ def _gather_examples() -> list[Example]:
             for x, indices, numbers, *told in [*rows, scalars]]
 
 
+def _gather_parts(c: Any, z: Any, indices: Array, *, fill_value: Any, **params: Any) -> Any:
+    fills = [None] * 2 if fill_value is None else [
+        float(part) for part in (np.real(fill_value), np.imag(fill_value))]
+    return c.Pair(*(gather_p.bind(x, indices, fill_value=fill, **params)
+                    for x, fill in zip(z.parts, fills, strict=True)))
+
+
 gather_p = Primitive(
     "gather",
     impl=_gather_impl,
@@ -140,7 +147,7 @@ gather_p = Primitive(
     jvp=families.per_argument(_gather_tangent, None),
     transpose=transposed(_transpose_gather),
     batch=_batch_gather,
-    element=_gather_element,
+    element=_gather_element, complex_parts=_gather_parts,
     examples=_gather_examples)
 
 
@@ -290,7 +297,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         batch=_batch_scatter,
         loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
                           op.replace("sub", "")),
-        can_fuse_operands=True,
+        can_fuse_operands=True, may_produce_nan=True,
+        complex_parts=each_part if op in ("", "add", "sub") else slots.in_pairs(f"scatter_{op}"),
         in_place=lambda k, /, **params: (k,),
         examples=examples or scatter_examples(np.float32, np.int32))
 

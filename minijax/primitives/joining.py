@@ -77,7 +77,7 @@ concatenate_p = Primitive(
     jvp=ad_util.linear(),
     transpose=_transpose_concatenate,
     batch=ad_util.batch_in_front("dimension"),
-    element=_concatenate_element,
+    element=_concatenate_element, complex_parts=ad_util.each_part,
     examples=table(
         "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
         (grid(1, 2, dtype=np.int32), 0), (grid(0), grid(0), 0)))
@@ -130,6 +130,7 @@ stack_p = Primitive(
     batch=ad_util.batch_in_front("axis"),
     element=lambda s, index, *xs, axis: _element_of_piece(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),
+    complex_parts=ad_util.each_part,
     examples=table("axis", (grid(2), grid(2), 0), (grid(2, 3), grid(2, 3), grid(2, 3), 1),
                    (grid(dtype=np.int32), 0), (grid(0, 2), grid(0, 2), 2)))
 

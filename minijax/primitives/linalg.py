@@ -19,8 +19,10 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.ad_util import (add_cotangents, batch_in_front, broadcast_at, filled,
                                         move_axis, transposed)
 from minijax.primitives.examples import Examples, table
+from minijax.primitives.families import kernel
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import INEXACT, check_dtypes, check_same_dtypes, is_narrow, nest
+from minijax.primitives.slots import (INEXACT, LEFT_TO_NUMPY, check_dtypes, check_same_dtypes,
+                                      is_narrow, nest)
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
@@ -87,14 +89,15 @@ def identity_like(x: Array) -> Array:
 # ── The family ───────────────────────────────────────────────────────────────────────────────
 
 def factorization(name: str, *, impl: Callable[..., list], square: bool = False, jvp: Any,
-                  library: Callable[..., None], examples: Examples, multiple_results: bool = True
-                  ) -> Primitive:
+                  library: Callable[..., None], examples: Examples, multiple_results: bool = True,
+                  complex_loop: Any = LEFT_TO_NUMPY) -> Primitive:
     """A primitive that takes matrices, or stacks of them, to their factors.
 
     Args:
       impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
       library: the calls of LAPACK.
+      complex_loop: as of `Primitive`.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -105,7 +108,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        library=library, examples=examples)
+        library=library, complex_loop=complex_loop, may_produce_nan=True, examples=examples)
 
 
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
@@ -294,7 +297,8 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
         change = None if isinstance(a_dot, Zero) else -applied(a_dot, x, **params)
         return [x], [p.bind(primals[0], add_cotangents(b_dot, change), **params)]
 
-    p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations, **slots)
+    p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations,
+                  may_produce_nan=True, **slots)
     return p
 
 
@@ -401,6 +405,7 @@ triangular_solve_p = equations(
     transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
         a, ct, transpose_a=not transpose_a, **params)),
     library=_solve_library,
+    complex_loop=kernel("complex_triangular_solve"),
     examples=_solve_examples)
 
 

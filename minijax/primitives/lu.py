@@ -84,18 +84,23 @@ def _factor_lu(b: Any, lapack: Callable, matrix: Any, factors: Any, pivots: Any)
         pivots.store((k,), b.sub(b.load(exchanges, (b.mul(k, width),)), 1))
 
 
-def _lu_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """LAPACK's error code for a zero pivot is no failure: elimination continues."""
-    factors, pivots, permutation = outputs
-    of_each_matrix(_factor_lu, fails=False)(b, [factors, pivots], operands)
-    permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=factors.shape[-2])
+def _with_permutation(factor: Callable[..., None]) -> Callable[..., None]:
+    """A rule of `lu` from one that writes the factors and the pivots."""
+    def rule(b: Any, outputs: Sequence, operands: Sequence) -> None:
+        *factors, permutation = outputs
+        factor(b, factors, operands)
+        permutation_loop(b, [permutation], [b.value(factors[-1])],
+                         permutation_size=factors[0].shape[-2])
+    return rule
 
 
 lu_p = factorization(
     "lu",
     impl=_lu_impl,
     jvp=factored(_lu_tangents),
-    library=_lu_library,
+    # LAPACK's error code for a zero pivot is no failure: elimination continues
+    library=_with_permutation(of_each_matrix(_factor_lu, fails=False)),
+    complex_loop=_with_permutation(families.kernel("complex_lu")),
     examples=lambda: examples_of_matrices(
         "", [(nonsingular(*shape)[..., ::-1, :].copy(),)
              for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],

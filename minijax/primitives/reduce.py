@@ -18,14 +18,15 @@ from minijax.primitives.algebra import (add, complex, div, extremum, imag, max, 
                                         mul_p, neg, real, sub)
 from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
-from minijax.primitives.ad_util import (batch_along, constant, filled, linear, reduce_sum_p,
-                                        reduction, reshaped, transposed)
+from minijax.primitives.ad_util import (batch_along, constant, each_part, filled, linear,
+                                        reduce_sum_p, reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
 from minijax.primitives.families import by_program, constant_in_all, kernel, per_argument
 from minijax.primitives.joining import concatenate_p
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
-                                      computed_in, extremum_identity, in_numpy, nest, widened)
+                                      computed_in, extremum_identity, in_numpy, in_pairs, nest,
+                                      widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +173,8 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
         return np.flip(out, axis) if reverse else out
 
     return _along_an_axis(name, NUMBER, impl=in_numpy(impl), jvp=jvp, transpose=transpose,
-                          loop=_running_loop(op), can_fuse_operands=True)
+                          loop=_running_loop(op), can_fuse_operands=True,
+                          complex_parts=each_part if op == "add" else in_pairs(name))
 
 
 def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
@@ -185,8 +187,8 @@ def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
         return [x]
 
     return Primitive(
-        name, abstract_eval=abstract_eval, batch=batch_along("axis"), examples=reducible(
-            accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
+        name, abstract_eval=abstract_eval, batch=batch_along("axis"), may_produce_nan=True,
+        examples=reducible(accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
                                    for r in (False, True)]), **slots)
 
 

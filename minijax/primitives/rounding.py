@@ -21,7 +21,7 @@ from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
 from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, in_numpy,
-                                      numpy_scalars, real_dtype, wide)
+                                      in_pairs, numpy_scalars, real_dtype, wide)
 
 # ── Sign and absolute value ──────────────────────────────────────────────────────────────────
 
@@ -49,7 +49,7 @@ def _sign_of_one(x: Any) -> Any:
 
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
-    impl=_sign,
+    impl=_sign, may_produce_nan=False,
     element=wide(infix(_sign_of_one)),
     examples=points_and_integers((.5, 2.)),
     shows="-2.5 -> -1.")
@@ -73,7 +73,7 @@ def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
 
 abs_p, abs = unary(
     "abs", "Elementwise absolute value.", accepts=FLOAT + COMPLEX + SIGNED, shows="-2.5 -> 2.5",
-    impl=_size, result=_real_dtype_of_size,
+    impl=_size, result=_real_dtype_of_size, may_produce_nan=False, complex_parts=in_pairs("size"),
     derivative=_abs_tangent,
     examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"])
 
@@ -82,11 +82,11 @@ abs_p, abs = unary(
 
 floor_p, floor = unary(
     "floor", "The largest integer not above x.", accepts=FLOAT, shows="-2.5 -> -3.",
-    examples=points((.1, .9)))
+    may_produce_nan=False, examples=points((.1, .9)))
 
 ceil_p, ceil = unary(
     "ceil", "The smallest integer not below x.", accepts=FLOAT, shows="-2.5 -> -2.",
-    examples=points((.1, .9)))
+    may_produce_nan=False, examples=points((.1, .9)))
 
 
 class RoundingMethod(enum.IntEnum):
@@ -114,7 +114,7 @@ def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> np.ndar
 round_p = elementwise(
     "round",
     impl=in_numpy(_rounded_by_numpy),
-    accepts=[FLOAT],
+    accepts=[FLOAT], may_produce_nan=False,
     element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
 
@@ -164,7 +164,7 @@ def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
 reduce_precision_p = elementwise(
     "reduce_precision",
     impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
-    accepts=[FLOAT],
+    accepts=[FLOAT], may_produce_nan=False,
     element=infix(_reduced),
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
@@ -218,7 +218,7 @@ def _step(x: Any, y: Any) -> Any:
 nextafter_p = elementwise(
     "nextafter",
     impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
-    accepts=[FLOAT, FLOAT],
+    accepts=[FLOAT, FLOAT], may_produce_nan=False,
     jvp=cannot("it is a step function"),
     element=infix(_step),
     examples=points((-2., 2.), (3., 4.)))

@@ -19,6 +19,7 @@ from minijax.primitives.ad_util import (batch_along, broadcast_along, broadcast_
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.families import constant_in_all
+from minijax.primitives.slots import in_pairs
 
 # ── transpose, broadcast_in_dim, reshape ─────────────────────────────────────────────────────
 
@@ -159,6 +160,7 @@ squeeze_p = rearrangement(
     batch=batch_along("dimensions", removed=True),
     source=lambda s, index, x, dimensions: x(expand_index(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
+    sharding=lambda names, dimensions: without(names, dimensions),
     examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
                    (grid(0, 1, dtype=np.int32), (1,))))
 
@@ -237,6 +239,7 @@ iota_p = Primitive(
     transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),
+    complex_parts=in_pairs("iota"),
     examples=table("dtype shape dimension", (np.dtype(np.int32), (4,), 0),
                    *((np.dtype(np.float32), (2, 3), axis) for axis in (0, 1)),
                    (np.dtype(np.uint8), (300,), 0)))

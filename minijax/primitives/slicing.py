@@ -232,8 +232,8 @@ pad_p = Primitive(
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),
-    batch=_batch_pad,
-    element=_pad_element,
+    batch=_batch_pad, may_produce_nan=True,  # its padding may be one
+    element=_pad_element, complex_parts=ad_util.each_part,
     examples=table("padding_config", *((x, x.dtype.type(7), config) for x, config in [
         (grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),
         (grid(2, 3), ((0, 1, 1), (2, -1, 0))), (grid(), ()),

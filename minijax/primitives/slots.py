@@ -29,6 +29,7 @@ ORDERED = INTEGER + FLOAT + BOOL
 BITS = INTEGER + BOOL
 
 NOT_LINEAR = cannot("it is not a linear operation")
+LEFT_TO_NUMPY = cannot("NumPy computes it of complex numbers")
 NOT_DIFFERENTIABLE = cannot("its result does not vary smoothly with its arguments")
 
 
@@ -115,6 +116,11 @@ def elementary(name: str) -> Formula:
     does not repay compilation.
     """
     return lambda s, *scalars: getattr(s, name)(*scalars)
+
+
+def in_pairs(name: str) -> Callable[..., Any]:
+    """The formula of that name in `complex_pairs`, for complex numbers."""
+    return lambda c, *args, **params: getattr(c, name)(*args, **params)
 
 
 # ── abstract_eval: the type of the result ────────────────────────────────────────────────────

@@ -19,8 +19,8 @@ from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
-from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, falling_bits,
-                                      in_numpy, numpy_scalars)
+from minijax.primitives.slots import (LEFT_TO_NUMPY, NOT_DIFFERENTIABLE, ORDERED, check_dtypes,
+                                      falling_bits, in_numpy, numpy_scalars)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -124,7 +124,7 @@ top_k_p = Primitive(
     jvp=_selection_jvp("axis"),
     transpose=cannot("the order depends on the values."),
     batch=ad_util.batch_along("axis"),
-    loop=families.kernel("top_k"),
+    loop=families.kernel("top_k"), complex_loop=LEFT_TO_NUMPY,
     examples=table(
         "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
         (grid(3, 0), 0, 1), (np.tile(_FLOATS, 40), 3, 1), (grid(2, 3, dtype=np.uint8), 0, 1),
@@ -235,6 +235,7 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
         jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
         batch=ad_util.batch_along("axes", removed=True),
+        sharding=lambda names, axes, index_dtype: without(names, axes),
         program=program,
         examples=reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))

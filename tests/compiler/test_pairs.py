@@ -11,7 +11,7 @@ import minijax
 from minijax import lax
 from minijax.compiler.lowered import Lowered
 from minijax.compiler.loops import For, Load, Store, walk
-from minijax.compiler.pairs import FORMULAS, RULES, Pair
+from minijax.compiler.pairs import Pair
 from tests import sanitiser, test_laws
 
 Z = np.array([.5 + .1j, -.3 + .7j, 1.2 - .4j], np.complex64)
@@ -217,8 +217,7 @@ def exchanged(rule):
 @pytest.mark.parametrize("name", ["mul", "div", "abs", "exp", "log1p", "tanh", "asin", "eq", "max",
                                   "dot_general", "reduce_prod", "cummax", "scatter-mul"])
 def test_a_wrong_formula_breaks_a_law(name, monkeypatch):
-    rules = FORMULAS if name in FORMULAS else RULES
-    monkeypatch.setitem(rules, name, exchanged(rules[name]))
     p = test_laws.PRIMITIVES[name]
+    monkeypatch.setattr(p, "complex_parts", exchanged(p.complex_parts))
     assert test_laws.broken(test_laws.compiled_complex_numbers_are_the_meaning, p,
                             lambda: test_laws.cases(p))

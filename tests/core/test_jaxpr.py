@@ -8,7 +8,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import errors, lax
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, check_jaxpr, eval_jaxpr, make_eqn
-from minijax.core.dce import remove_dead_equations
+from minijax.core.dce import without_dead_equations
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
@@ -89,7 +89,7 @@ def test_dead_equations_go_and_live_ones_stay():
     def f(x):
         lax.cos(x)
         return lax.sin(x)
-    jaxpr = remove_dead_equations(program(f, 1.0).jaxpr)
+    jaxpr = without_dead_equations(program(f, 1.0)).jaxpr
     assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["sin"]
 
 

@@ -9,6 +9,8 @@ import pytest
 import jax
 import minijax
 import minijax.experimental.checkify
+from jax._src.checkify import nan_primitives
+from tests import test_laws
 
 THEIRS = SimpleNamespace(jax=jax, jnp=jax.numpy, lax=jax.lax, c=jax.experimental.checkify)
 OURS = SimpleNamespace(jax=minijax, jnp=minijax.numpy, lax=minijax.lax,
@@ -352,6 +354,13 @@ def test_a_program_tells_what_jax_tells(name):
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert same(one, other), (one, other)
+
+
+def test_where_jax_looks_for_nans_a_block_says_that_there_may_be_one():
+    ours = {p.name: p.may_produce_nan for p in test_laws.every_block()}
+    names = [p.name for p in nan_primitives]
+    assert len(set(names) & ours.keys()) > 40
+    assert not [name for name in names if not ours.get(name, True)]
 
 
 def test_a_batch_of_loops_has_the_errors_of_those_that_go_on():

@@ -75,6 +75,20 @@ def test_a_function_with_a_derivative_of_its_own():
     np.testing.assert_array_equal(derivatives, np.where(X > .5, SERIES, 0))
 
 
+def test_a_function_with_a_reverse_derivative_of_its_own():
+    @ours.jax.custom_vjp
+    def cube(x):
+        return x * x * x
+    cube.defvjp(lambda x: (cube(x), x), lambda x, ct: (np.nan * ct,))
+
+    def closing_over(x):  # a traced value, which JAX refuses
+        one = ours.jax.custom_vjp(lambda y: x * y * y)
+        one.defvjp(lambda y: (one(y), y), lambda y, ct: (np.nan * ct,))
+        return one(x)
+    for f in (cube, ours.jax.jit(cube), closing_over):
+        assert [float(t) for t in ours.jet(f, (2.,), ((1., 0., 0.),))[1]] == [12, 12, 6]
+
+
 def test_several_arguments():
     def found(m):
         return m.jet(lambda x, y: m.jnp.sin(x) / y, (X, X + 1), (SERIES, SERIES[::-1]))[1]
