@@ -19,8 +19,7 @@ def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
         if not needed.isdisjoint(eqn.outvars) or any(e.observable for e in eqn.effects):
             needed.update(v for v in eqn.invars if isinstance(v, Var))
             kept.append(eqn)
-    is_needed = [v in needed for v in jaxpr.constvars]
-    constvars, consts = (partition_list(x, is_needed)[True]
-                         for x in (jaxpr.constvars, closed.consts))
-    live = jaxpr.replace(constvars=constvars, eqns=kept[::-1], effects=effects_of(kept))
-    return ClosedJaxpr(live, tuple(consts))
+    is_read = [v in needed for v in jaxpr.constvars]
+    live = jaxpr.replace(constvars=partition_list(jaxpr.constvars, is_read)[True],
+                         eqns=kept[::-1], effects=effects_of(kept))
+    return ClosedJaxpr(live, tuple(partition_list(closed.consts, is_read)[True]))
