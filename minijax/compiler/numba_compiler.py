@@ -15,6 +15,7 @@ import numpy as np
 from minijax.core import ShapedArray
 from minijax.util import caches
 
+from . import cpu
 from .instructions import kind_of
 from .loops import Buffer, Kernel
 from .numba_text import Program, compute_type
@@ -40,7 +41,7 @@ def callable_of(kernel: Kernel, out_avals: Sequence[ShapedArray]) -> Callable[..
         outs = [np.empty(aval.shape, np.dtype(aval.dtype)) for aval in out_avals]
         args = [_as_stored(x, buffer) for x, buffer in zip(
             (*inputs, *outs), (*kernel.inputs, *kernel.outputs), strict=True)]
-        if program.shared:
+        if program.is_parallel:
             with _parallel:
                 run(*args, *constants)
         else:
@@ -68,12 +69,14 @@ def _compiled(text: str, name: str, types: tuple[tuple[str, int, bool], ...]) ->
     """The function of a program, compiled for arrays of these dtypes and ranks, which may be
     read-only.
     """
-    import numba
+    def work() -> Callable[..., int]:
+        import numba
 
-    namespace: dict[str, Any] = {"__name__": "minijax_program"}
-    exec(compile(text, "<minijax program>", "exec"), namespace)
-    function = namespace[name]
-    function.compile(tuple(
-        numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
-        for dtype, ndim, readonly in types))
-    return function
+        namespace: dict[str, Any] = {"__name__": "minijax_program"}
+        exec(compile(text, "<minijax program>", "exec"), namespace)
+        function = namespace[name]
+        function.compile(tuple(
+            numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
+            for dtype, ndim, readonly in types))
+        return function
+    return cpu.undisturbed(work)

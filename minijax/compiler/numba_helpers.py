@@ -111,9 +111,9 @@ def shift_right_unsigned(x, y, width):
 
 @njit
 def halves(x, y, half):
-    """The product of the lower halves plus that of the upper halves."""
-    low = (x << half >> half) * (y << half >> half)
-    return low + (x >> half) * (y >> half)
+    """The product of the lower halves plus that of the upper halves, whose width is `half`."""
+    rest = 64 - half
+    return (x << rest >> rest) * (y << rest >> rest) + (x >> half) * (y >> half)
 
 
 @njit

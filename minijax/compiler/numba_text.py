@@ -26,8 +26,9 @@ from .builder import Builder
 from .elementary import FORMULAS
 from .instructions import FLOAT16
 from .loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Constant, For, Index, Kernel,
-                    Let, Operand, Scalar, Statement, walk)
-from .outlining import Outlined, shared_loops
+                    Let, Operand, Scalar, Statement, Variable, accesses, walk)
+from .function_splitting import MAX_FUNCTION, split_body
+from .outlining import Outlined, outlined_loops
 from .scalars import kind_of
 from .text import _OPERATORS, KernelText, plain
 
@@ -108,15 +109,57 @@ class Program:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.functions: dict[tuple, tuple[str, str]] = {}  # elementary ones, routines: name, text
-        self.shared = shared_loops(kernel)
+        # Of elementary functions, routines and outlined loops: name and text.
+        self.functions: dict[Any, tuple[str, str]] = {}
+        self.outlined = outlined_loops(kernel)
+        self.private = {x for each in self.outlined.values() for x in each.private}
         lets = {(each.op, each.target.dtype) for each in walk(kernel.body)
                 if isinstance(each, Let) and each.op in FORMULAS}
         names = [op for op, _ in lets]
         self.plain_names = {op for op in names if names.count(op) == 1}
         self.printer = NumbaText(kernel, self)
-        self.body = self.printer.text()
-        self.entry = re.findall(r"^def (\w+)", self.body, re.M)[-1]
+        self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
+        self.body = self.kernel_functions()
+
+    @property
+    def is_parallel(self) -> bool:
+        return any(each.blocks for each in self.outlined.values())
+
+    def kernel_functions(self) -> str:
+        """The kernel's function; a long one calls its parts, whose only values are buffers."""
+        kernel, printer = self.kernel, self.printer
+        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
+        names = [*map(printer.named, arguments)]
+        first = printer.described(arguments) + printer.temps(
+            x for x in kernel.temps if x not in self.private)
+        bodies = split_body(kernel.body, MAX_FUNCTION)
+        if len(bodies) == 1:
+            return printer.function(self.entry, names, first, is_kernel=True)
+        parts, calls = [], []
+        for k, body in enumerate(bodies, 1):
+            part = NumbaText(replace(kernel, body=tuple(body)), self)
+            buffers = [part.named(x) for x in dict.fromkeys(accesses(walk(body)))
+                       if x not in self.private]
+            name = f"{self.entry}_part{k}"
+            calls.append(f"{name}({', '.join(buffers)})")
+            parts.append(part.function(name, buffers, is_kernel=True))
+        whole = NumbaText(replace(kernel, body=()), self)
+        return "\n\n".join([*parts, whole.function(self.entry, names, first + calls,
+                                                    is_kernel=True)])
+
+    def piece(self, loop: For) -> str:
+        """The name of the function of an outlined loop; equal loops share one."""
+        first = self.outlined[loop].first or loop
+        if first not in self.functions:
+            name = f"loop{1 + sum(isinstance(each, For) for each in self.functions)}"
+            self.functions[first] = name, ""
+            captures = self.outlined[first].captures
+            printer = NumbaText(replace(_kernel(name, (first,)), notes=self.kernel.notes), self)
+            parameters = [*map(printer.named, captures)]
+            text = printer.function(name, parameters)
+            del self.functions[first]  # after what it calls
+            self.functions[first] = name, text
+        return self.functions[first][0]
 
     def module(self) -> str:
         """Everything but `main`: what is compiled."""
@@ -183,7 +226,7 @@ class Program:
                 value = b.read(variable)
             results.append(value)
             body = tuple(b.scopes[0].statements)
-            printer = NumbaText(_kernel(called, body), self, parameters, results)
+            printer = NumbaText(_kernel(called, body), self, results)
             self.functions[key] = called, printer.function(called, map(printer.named, parameters))
         return self.functions[key][0]
 
@@ -198,7 +241,7 @@ class Program:
             if key not in self.functions:
                 parameters, sums, body = routines.block(call.external)
                 kernel = replace(_kernel(call.external, tuple(body)), temps=tuple(sums))
-                printer = NumbaText(kernel, self, parameters)
+                printer = NumbaText(kernel, self, flat=parameters)
                 names = [*map(printer.named, parameters)]
                 self.functions[key] = call.external, printer.function(
                     call.external, names, printer.temps(sums))
@@ -242,32 +285,21 @@ def _array(x: Buffer) -> str:
 class NumbaText(KernelText):
     """Prints one function of a program."""
 
-    def __init__(self, kernel: Kernel, program: Program, parameters: Sequence[Any] = (),
-                 results: Sequence[Operand] = ()) -> None:
+    def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
+                 flat: Sequence[Any] = ()) -> None:
         super().__init__(kernel)
         self.program, self.results = program, results
         self.counts.update(results)
         self.used_names |= {*_helpers(), *FORMULAS, "np", "njit", "prange", "intrinsic"}
         self.reassociable: set[Any] = set()
-        self.flat = set() if not parameters else {x for x in parameters if isinstance(x, Buffer)}
-
-    def text(self) -> str:
-        """The kernel's function."""
-        kernel = self.kernel
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        private = {x for outlined in self.program.shared.values() for x in outlined.private}
-        first = self.described(arguments) + self.temps(
-            [x for x in kernel.temps if x not in private])
-        name = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
-        options = ["parallel=True"] * bool(self.program.shared)
-        options += ["nogil=True", 'error_model="numpy"']
-        self.results = (Constant(np.int64(0), INT64),)
-        return self.function(name, map(self.named, arguments), first, options)
+        self.flat = {x for x in flat if isinstance(x, Buffer)}
 
     def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = (),
-                 options: Sequence[str] = ()) -> str:
+                 is_kernel: bool = False) -> str:
         """The text of a function with this body."""
-        self.write(f"@njit({', '.join(options)})" if options else "@njit")
+        parallel = is_kernel and any(self.program.outlined[each].blocks for each in walk(
+            self.kernel.body) if each in self.program.outlined)
+        self.write("@njit(" + "parallel=True, " * parallel + 'nogil=True, error_model="numpy")')
         self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
 
@@ -275,8 +307,6 @@ class NumbaText(KernelText):
         if statements is not self.kernel.body or not self.results:
             return super().body(statements)
         for statement in statements:
-            if not isinstance(statement, For):
-                self.note(self.note_lines.get(statement, ""))
             self.print(statement)
         result = self.operands(self.results)
         self.flush()
@@ -296,8 +326,8 @@ class NumbaText(KernelText):
         if isinstance(x, Address):
             position = self.operand(x.index[0]) if len(x.index) == 1 else self.position(x)
             return plain(f"{self.flattened(x.buffer)}[{position}:]")
-        if isinstance(x, Buffer):
-            return self.flattened(x)
+        if isinstance(x, Buffer | Variable):
+            return self.named(x)
         if not isinstance(x, Constant):
             return super().operand(x, typed)
         dtype, value = x.dtype, x.value
@@ -394,7 +424,8 @@ class NumbaText(KernelText):
 
     def print_call(self, call: Call) -> None:
         name = self.program.routine(call)
-        args = [self.operand(x) for x in call.args]
+        args = [self.flattened(x) if isinstance(x, Buffer) else self.operand(x)
+                for x in call.args]
         if name == "product":
             z = [x for x in call.args if isinstance(x, Buffer | Address)][2]
             dtype = (z.buffer if isinstance(z, Address) else z).dtype
@@ -406,10 +437,14 @@ class NumbaText(KernelText):
     def print_for(self, loop: For) -> None:
         if loop.vectorize == "reduce":
             self.reassociable |= {each.value for each in loop.body if isinstance(each, Assign)}
-        outlined = self.program.shared.get(loop)
-        if outlined is None:
+        outlined = self.program.outlined.get(loop)
+        if outlined is None or loop in self.kernel.body and not self.kernel.buffers:
             return super().print_for(loop)
-        self.print_shared(loop, outlined)
+        if outlined.blocks:
+            return self.print_shared(loop, outlined)
+        captures = ", ".join(map(self.operand, outlined.captures))
+        self.flush()
+        self.write(f"{self.program.piece(loop)}({captures})")
 
     def print_shared(self, loop: For, outlined: Outlined) -> None:
         """Blocks of iterations for threads, each with temps of its own."""
