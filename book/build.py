@@ -32,8 +32,10 @@ def chapters() -> list[Path]:
 def layout() -> Files:
     """Every file of the book's source, by its place in it."""
     from reference import pages
+    from side_by_side import page
 
-    files: Files = {"index.md": (BOOK / "index.md").read_text()}
+    files: Files = {"index.md": (BOOK / "index.md").read_text(),
+                    "mini_beside_the_core.md": page()}
     for chapter in chapters():
         files[f"chapters/{chapter.name}"] = with_links_to_modules(chapter.read_text())
     course = (NOTEBOOKS / "README.md").read_text()

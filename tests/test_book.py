@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import json
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -19,6 +20,7 @@ from minijax.core import Primitive
 
 ROOT = Path(__file__).parent.parent
 BOOK = ROOT / "book"
+MINI = str(ROOT / "notebooks" / "mini" / "after_11.py")
 
 
 def module_of_the_book(name):
@@ -31,6 +33,7 @@ def module_of_the_book(name):
 
 
 reference = module_of_the_book("reference")
+side_by_side = module_of_the_book("side_by_side")
 build = module_of_the_book("build")
 
 
@@ -135,6 +138,54 @@ def test_sections_become_lists_of_terms():
     text = reference.rst("One.\n\nArgs:\n  x: first,\n    more.\n  y: last.\n\nReturns:\n  A pair.")
     assert "``x``\n  first,\n  more.\n``y``\n  last." in text
     assert ".. rubric:: Returns\n\nA pair." in text
+
+
+# ---- mini beside the core
+
+
+CORE = "types trace conversion primitive jaxpr tracing jvp vmap partial_eval linearize transpose"
+
+
+def test_what_mini_and_the_core_define_under_one_name_stands_side_by_side(layout):
+    page, mini = layout["mini_beside_the_core.md"], runpy.run_path(MINI)
+    entries = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", page + "## ", re.M | re.S))
+    modules = [importlib.import_module(f"minijax.core.{name}") for name in CORE.split()]
+    public = [getattr(module, name) for module in modules
+              for name in reference.public_names(module) if name in mini]
+    public = [value for value in public if inspect.isfunction(value) or inspect.isclass(value)]
+    assert {"Trace", "JVPTrace", "Tracer", "Primitive", "Jaxpr", "linearize_flat",
+            "SplitTrace", "backward_pass", "vmap_flat"} <= {value.__name__ for value in public}
+    assert {value.__name__ for value in public} - entries.keys() == set()
+    for value in public:
+        name = value.__name__
+        ours, theirs = re.findall(rf"^(?:class|def) {name}\b.*?(?=^```)", entries[name],
+                                  re.M | re.S)
+        assert ours.strip() == side_by_side.mini()[name].strip()
+        assert theirs.splitlines()[0] in inspect.getsource(value)
+        assert "You write it in [chapter " in entries[name]
+
+
+def test_a_line_of_the_core_is_marked_where_mini_does_not_use_a_name_of_it(layout):
+    axis = layout["mini_beside_the_core.md"].partition("### Axis\n")[2].partition("### ")[0]
+    marked, text = re.search(r":emphasize-lines: (\S+)\n\n(.*?)```", axis, re.S).groups()
+    lines = [text.splitlines()[int(k) - 1].split(":")[0].strip() for k in marked.split(",")]
+    assert lines == ["level", "on_devices"]
+
+
+def test_a_method_of_the_core_alone_is_folded_and_none_is_lost(layout):
+    page = layout["mini_beside_the_core.md"]
+    for name in ("ancestry", "concerns", "process_primitive"):
+        assert f"def {name}(" in page.partition("### Trace\n")[2].partition("### ")[0]
+    assert "Methods of the core alone: `process_primitive`, `ancestry`, `is_open`" in page
+
+
+def test_links_to_headings_of_chapters_lead_to_one(layout):
+    links = re.findall(r"chapters/(\w+)\.ipynb#([\w-]+)", layout["mini_beside_the_core.md"])
+    assert links
+    for chapter, slug in links:
+        text = (ROOT / "notebooks" / f"{chapter}.md").read_text()
+        headings = re.findall(r"^##+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+        assert slug in {heading.lower().replace(" ", "-") for heading in headings}
 
 
 # ---- links

@@ -25,8 +25,8 @@ _GOES_ON_IN = {"11": "22", "24": "26"}  # the chapters between two only use a li
 # The library's sections in reading order; one that is not listed comes after them.
 SECTIONS = ("Types", "Primitives and traces", "Trees", "Forward derivatives", "Vectorising",
             "Programs", "Reverse derivatives", "Operations", "Programs as parameters",
-            "Loops as text", "Compiling", "Control flow", "Rules of your own", "Named axes",
-            "Simplifying", "Parts of arrays", "Threads", "Launches")
+            "The loop tree", "Loops as text", "Compiling", "Control flow", "Rules of your own",
+            "Named axes", "Simplifying", "Parts of arrays", "Threads", "Launches")
 _HEADER, _IMPORTS, _UNNAMED = -3, -2, -1  # what comes before the sections
 _SECTION_LINE = re.compile(r"# ── (?P<title>.+?) ─+\s*")
 _WIDTH = 100
@@ -218,6 +218,7 @@ class Library:
         names.clear()
         names.update(__name__=NAME, __file__=f"{NAME}.py")
         linecache.cache[f"{NAME}.py"] = (len(text), None, text.splitlines(keepends=True), NAME)
+        sys.modules[NAME] = self.module  # where what a cell runs, such as `dataclass`, looks
         try:
             exec(code, names)
         except BaseException:
@@ -225,7 +226,6 @@ class Library:
             names.update(before)
             raise
         self.text = text
-        sys.modules[NAME] = self.module
 
 
 library = Library()

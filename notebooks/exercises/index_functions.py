@@ -136,6 +136,7 @@ def grade_flip_p(flip: Any) -> None:
         names: dict[str, Any] = {"np": np}
         exec(mini.Text(program, {}).text, names)
         with wanting(inputs, np.flip(a, axis), (IndexError, "the last place is n - 1, and not n"),
+                     (NameError, "an index that is computed is a tuple, as that of `window`"),
                      what="the result of its text"):
             [result] = names["program"](a)
         agree(inputs, result, np.flip(a, axis), "which element of the operand is element i?",
@@ -152,7 +153,7 @@ SOURCE["{name}"] = lambda at, before, along: [
 
 def _flip_text(impl: str = "np.flip(x, along)", moved: str = "along + 1",
                back: str = "flip_p(ct, along=along)", name: str = "flip",
-               index: str = 'f"{before[k] - 1} - {i}"') -> str:
+               index: str = '("{} - {}", before[k] - 1, i)') -> str:
     return _FLIP.format(impl=impl, moved=moved, back=back, name=name, index=index)
 
 
@@ -160,7 +161,8 @@ exercise(
     "flip_p", chapter=CHAPTER, grade=grade_flip_p, given="%mini begin 23", solution=_flip_text(),
     wrong=[(_flip_text(impl="x[::-1]"), "does it"), (_flip_text(moved="along"), "moved by one"),
            (_flip_text(back="ct"), "comes from there"),
-           (_flip_text(index='f"{before[k]} - {i}"'), "the last place"),
+           (_flip_text(index='("{} - {}", before[k], i)'), "the last place"),
+           (_flip_text(index='f"{before[k] - 1} - {i}"'), "is a tuple"),
            (_flip_text(index="i"), "which element"),
            (_flip_text(name="flipped"), "for the compiler")],
     hints=["`window_p` and its line are the nearest model"])

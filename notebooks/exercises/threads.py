@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -198,7 +197,7 @@ exercise("may_share", chapter=CHAPTER, grade=grade_may_share, solution='"aceg"',
          "read. In `mini` an array is read only by loops that come after the one that writes it")
 
 
-# -- columns_text ----------------------------------------------------------------------------------
+# -- columns ---------------------------------------------------------------------------------------
 
 class _Enough(Exception):
     pass
@@ -217,21 +216,21 @@ class _Noting:
         return 0.5
 
 
-def grade_columns_text(text: Any) -> None:
+def grade_columns(columns: Any) -> None:
     mini = _library()
-    expect(isinstance(text, str), "the text of a function is wanted, a string, and yours is "
-           f"{text!r}")
-    expect("def program(v1):" in text, "the text begins with `def program(v1):`")
+    expect(isinstance(columns, tuple) and all(isinstance(x, mini.Statement) for x in columns),
+           f"a tuple of statements is wanted, and yours is {columns!r}")
+    kernel = mini.Kernel("program", ("x",), columns, ("out",))
     names: dict[str, Any] = {"np": np, "math": math}
-    exec(text, names)
     x = np.random.default_rng(0).normal(size=(3000, 400))
     inputs, expected = "a matrix of shape (3000, 400)", x.sum(0)
     try:
-        result = mini.compiled(SimpleNamespace(text=text, functions={}))(x)
+        text = mini.kernel_text(kernel)
+        exec(text, names)
+        [result] = mini.compiled(SimpleNamespace(text=text, functions={}))(x)
     except Exception as error:
         expect(False, f"for {inputs} the first sums are {shown(expected[:2])}, and yours "
                f"{trouble(error).removeprefix('your answer ')}")
-    result = result[0] if isinstance(result, tuple) else result
     expect(np.shape(result) == (400,), f"for {inputs} a vector of 400 is wanted, and yours is of "
            f"shape {np.shape(result)}")
     apart = np.flatnonzero(~np.isclose(result, expected))
@@ -239,8 +238,8 @@ def grade_columns_text(text: Any) -> None:
         k = int(apart[0])
         agree(f"{inputs} and column {k}", result[k], expected[k],
               "which columns have you not been to?", what="the sum")
-    expect("share(" in mini.in_parts(text),
-           f"for {inputs} a loop that threads share is wanted, and " + _why_not(mini, text))
+    expect(len(mini.in_parts(kernel)) > 1,
+           f"for {inputs} a loop that threads share is wanted, and " + _why_not(mini, kernel))
     noting = _Noting()
     with contextlib.suppress(_Enough):
         names["program"](noting)
@@ -250,46 +249,52 @@ def grade_columns_text(text: Any) -> None:
            f"and of yours {near:.0%} are\nwhich index runs in the innermost loop?")
 
 
-def _why_not(mini: Any, text: str) -> str:
-    """The reason why `in_parts` does not split a text."""
-    head, *statements, _ = re.split(r"\n(?=    \S)", text)
-    names = mini.words(head + "".join(x for x in statements if " for " not in x))
-    loops = [x for x in statements if re.match(r" *for v\d+ in range\(\d+\):", x)]
-    if not loops:
-        return "your text has none: the names are `v2`, `v3`, and the first loop is over a range"
-    index = re.findall(r"for (v\d+)", loops[0])[0]
-    if not mini.independent(loops[0], index, names):
-        return (f"in yours `independent` finds what all rounds write\nthe place of the sum must "
-                f"mention the first index, {index}, itself")
-    return "yours runs too few lines"
+def _why_not(mini: Any, kernel: Any) -> str:
+    """The reason why `in_parts` does not split a kernel."""
+    loops = [each for each in kernel.body if isinstance(each, mini.For)]
+    if not loops or (loops[0].start, loops[0].step) != (0, 1):
+        return "yours has none that begins at 0 and takes each number"
+    if not mini.independent(loops[0]):
+        return (f"in yours `independent` finds what all rounds write\none index of the sum must "
+                f"be the index of the first loop, {loops[0].index}, itself")
+    return "yours runs too few statements"
 
 
-_COLUMNS = '''
-columns_text = """
-def program(v1):
-    v2 = np.zeros(400)
-    for v3 in range({outer}):
-        for v4 in range({middle}):
-            {body}
-    return (v2, )
+_COLUMNS = """
+from mini import For, Let, Load, Store
+
+columns = (
+    Let("sums", "np.zeros({shape})", ()),
+    For("s", 0, {outer}, (
+        For("i", 0, {middle}, (
+            For("j", 0, {inner}, (
+                Let("k", "{column}", ("s", "j")),
+                Load("element", "x", {read}),
+                Load("before", "sums", {place}),
+                Let("after", "{{}} + {{}}", ("before", "element")),
+                Store("sums", {place}, "after"))),)),)),
+    Let("out", "{{}}.reshape(400)", ("sums",)))
 """
-'''
 
 
-def _columns(outer: int = 25, middle: int = 3000, body: str = "for v5 in range(16):\n    "
-             "            v2[v3 * 16 + v5] += v1[v4, v3 * 16 + v5]") -> str:
-    return _COLUMNS.format(outer=outer, middle=middle, body=body)
+def _columns(shape: str = "(25, 16)", outer: int = 25, middle: int = 3000, inner: int = 16,
+             column: str = "{} * 16 + {}", read: str = '("i", "k")', place: str = '("s", "j")'
+             ) -> str:
+    return _COLUMNS.format(shape=shape, outer=outer, middle=middle, inner=inner, column=column,
+                           read=read, place=place)
 
 
 exercise(
-    "columns_text", chapter=CHAPTER, grade=grade_columns_text, given=_MINI, solution=_columns(),
-    wrong=[(_columns(3000, 400, "v2[v4] += v1[v3, v4]"), "must mention"),
-           (_columns(400, 3000, "v2[v3] += v1[v4, v3]"), "in the innermost loop"),
-           (_columns(body="for v5 in range(16):\n                v6 = v3 * 16 + v5\n"
-                     "                v2[v6] += v1[v4, v6]"), "must mention"),
+    "columns", chapter=CHAPTER, grade=grade_columns, given=_MINI,
+    solution=_columns(),
+    wrong=[(_columns("400", 3000, 400, 1, "{}", '("s", "i")', '("i",)'), "must be the index"),
+           (_columns("400", 400, 3000, 1, "{}", '("i", "s")', '("s",)'), "in the innermost loop"),
+           (_columns("400", place='("k",)'), "must be the index"),
            (_columns(outer=24), "which columns"),
-           (_columns().replace("v3", "i"), "the names are"),
-           ("columns_text = 3", "a string")],
+           (_columns().replace('"s", 0, 25', '"s", 1, 26').replace("(25, 16)", "(26, 16)").replace(
+               "{} * 16 + {}", "({} - 1) * 16 + {}").replace('"{}.reshape', '"{}[1:].reshape'),
+            "begins at 0"),
+           ('columns = "for s in range(25): …"', "a tuple of statements")],
     hints=["a few columns for each round of the first loop"])
 
 

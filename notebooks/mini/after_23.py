@@ -10,7 +10,6 @@ are those of minijax and of JAX.
 
 import functools
 import math
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -842,19 +841,16 @@ class Page:
             lines = self.scopes.pop()
             self.emit(f"for {i} in range({n}):")
             self.scopes[-1] += ["    " + line for line in lines]
-        self.known = {text: name for text, name in self.known.items()
+        self.known = {what: name for what, name in self.known.items()
                       if self.depths[name] < len(self.scopes)}
 
-    def let(self, text):
-        """A name for an expression: it is written once, as far out as its words are known."""
-        if re.fullmatch(r"\w+", text):
-            return text
-        if text not in self.known:
-            words = re.findall(r"\bv\d+", text)
-            name = self.known[text] = self.fresh()
-            self.depths[name] = max((self.depths[word] for word in words), default=0)
-            self.scopes[self.depths[name]].append(f"{name} = {text}")
-        return self.known[text]
+    def let(self, op, *args):
+        """A name for an operation: it is written once, as far out as what it is given is known."""
+        if (op, args) not in self.known:
+            name = self.known[op, args] = self.fresh()
+            self.depths[name] = max((self.depths.get(x, 0) for x in args), default=0)
+            self.scopes[self.depths[name]].append(f"{name} = {op.format(*args)}")
+        return self.known[op, args]
 
 
 def place(name, at):
@@ -878,10 +874,11 @@ def recipe(page, eqn):
         return lambda at: ELEMENT[name](page, at, eqn, *parts, **eqn.params)
     if name in SOURCE:
         before = eqn.invars[0].aval.shape
-        return lambda at: parts[0]([page.let(i) for i in SOURCE[name](at, before, **eqn.params)])
+        return lambda at: parts[0]([page.let(*i) if isinstance(i, tuple) else i
+                                    for i in SOURCE[name](at, before, **eqn.params)])
     if name not in TEXT:
         raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
-    return lambda at: page.let(TEXT[name].format(*(part(at) for part in parts)))
+    return lambda at: page.let(TEXT[name], *(part(at) for part in parts))
 
 
 class Values(Page):
@@ -890,7 +887,11 @@ class Values(Page):
     def element(self, atom):
         """From a place to a name for that element."""
         value = self.values.get(atom) or self.constant(atom)
-        return value if callable(value) else lambda at: self.let(place(value, at))
+        return value if callable(value) else lambda at: self.load(value, at)
+
+    def load(self, array, at):
+        """A name for an element of an array."""
+        return self.let(place("{}", ["{}"] * len(at)), array, *at)
 
     def constant(self, literal):
         """A recipe for a number; the name of an array."""
@@ -1024,10 +1025,10 @@ SOURCE = {  # the place in the operand, from the place in the result and the ope
 def pad_element(page, at, eqn, part, start, shape):
     """The element of the operand that is nearest, which exists; or zero."""
     before = eqn.invars[0].aval.shape
-    inside = [f"{k} <= {i} < {k + n}" for i, k, n in zip(at, start, before)]
-    operand = part([page.let(f"min(max({i} - {k}, 0), {n - 1})")
+    inside = [f"{k} <= {{}} < {k + n}" for k, n in zip(start, before)]
+    operand = part([page.let("min(max({} - {}, 0), {})", i, k, n - 1)
                     for i, k, n in zip(at, start, before)])
-    return page.let(f"({operand} if {' and '.join(inside) or True} else 0)")
+    return page.let(f"({{}} if {' and '.join(inside) or True} else 0)", operand, *at)
 
 
 # ── Compiling ────────────────────────────────────────────────────────────────────────────────────
@@ -1559,6 +1560,6 @@ def pad(x, start, shape):
     return pad_p(x, start=tuple(start), shape=tuple(shape))
 
 
-SOURCE["window"] = lambda at, before, start, shape: [f"{i} + {k}" for i, k in zip(at, start)]
+SOURCE["window"] = lambda at, before, start, shape: [("{} + {}", i, k) for i, k in zip(at, start)]
 COST.update(window=0.0, pad=2.0)
 ELEMENT["pad"] = pad_element

@@ -4,13 +4,13 @@
 
 A `Primitive` is an operation, a row of rules. A `Trace` is a transformation at work: its tracers
 stand for values, and its rules run in its parent. A `Jaxpr` is what a function does, written down:
-for the way back, to be transformed again, and to become fused loops, which Numba compiles. Names
-are those of minijax and of JAX.
+for the way back, to be transformed again, and to be compiled. Then it becomes a `Kernel`, a tree of
+fused loops, which is printed as Python for Numba. Names are those of minijax and of JAX.
 """
 
 import functools
 import math
-import re
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -807,19 +807,151 @@ def checkpoint(f):
 checkpoint_p = running_one_of("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
 
 
+# ── The loop tree ────────────────────────────────────────────────────────────────────────────────
+
+class Statement:
+    """What a body is made of: a frozen record."""
+
+    def __init_subclass__(cls):
+        dataclass(frozen=True)(cls)
+
+
+class Let(Statement):
+    """A new name for the result of an operation."""
+
+    target: str
+    op: str
+    args: tuple
+
+
+class Assign(Statement):
+    """Another value for a name that has one."""
+
+    variable: str
+    op: str
+    args: tuple
+
+
+class Load(Statement):
+    """A new name for an element."""
+
+    target: str
+    buffer: str
+    index: tuple
+
+
+class Store(Statement):
+    """Another value for an element."""
+
+    buffer: str
+    index: tuple
+    value: str
+
+
+class For(Statement):
+    """A body for each number from start up to stop."""
+
+    index: str
+    start: int
+    stop: int
+    body: tuple
+    step: int = 1
+
+
+class If(Statement):
+    """One of two bodies."""
+
+    test: str
+    then: tuple
+    orelse: tuple = ()
+
+
+class While(Statement):
+    """The condition, and while its test says so, the body and the condition again."""
+
+    condition: tuple
+    test: str
+    body: tuple
+
+
+class Call(Statement):
+    """New names for the results of a function."""
+
+    targets: tuple
+    external: str
+    args: tuple
+
+
+class Kernel(Statement):
+    """A whole function: the names of what it takes and gives, and its body."""
+
+    name: str
+    inputs: tuple
+    body: tuple
+    outputs: tuple
+
+
+def lines(body):
+    """Statements as lines of Python."""
+    for each in body:
+        match each:
+            case Let(name, op, args) | Assign(name, op, args):
+                yield f"{name} = {op.format(*args)}"
+            case Load(name, buffer, index):
+                yield f"{name} = {place(buffer, index)}"
+            case Store(buffer, index, value):
+                yield f"{place(buffer, index)} = {value}"
+            case Call(names, function, args):
+                results = f"({''.join(f'{x}, ' for x in names)}) = " if names else ""
+                yield f"{results}{function}({', '.join(map(str, args))})"
+            case For(index, start, stop, body, step):
+                bounds = [start, stop, step] if step != 1 else [start, stop] if start else [stop]
+                head = f"for {index} in range({', '.join(map(str, bounds))}):"
+                yield from block(head, lines(body))
+            case If(test, then, orelse):
+                yield from block(f"if {test}:", lines(then))
+                yield from block("else:", lines(orelse)) if orelse else ()
+            case While(condition, test, body):
+                yield from block("while True:", [
+                    *lines(condition), f"if not {test}: break", *lines(body)])
+            case _:  # of a kind that a later chapter adds
+                yield each.text
+
+
+def block(head, inside):
+    """A line, and what is inside of it."""
+    return [head, *("    " + line for line in inside)]
+
+
+def kernel_text(kernel):
+    """A function as a text."""
+    results = [f"return ({''.join(f'{x}, ' for x in kernel.outputs)})"] if kernel.outputs else []
+    return "\n".join(block(f"def {kernel.name}({', '.join(kernel.inputs)}):",
+                           [*lines(kernel.body), *results]))
+
+
+def walk(body):
+    """All statements, those inside of others, too."""
+    for each in body:
+        yield each
+        for part in vars(each).values():
+            if isinstance(part, tuple):
+                yield from walk(x for x in part if isinstance(x, Statement))
+
+
 # ── Loops as text ────────────────────────────────────────────────────────────────────────────────
 
 class Page:
-    """The lines of a Python function, while they are written, in loops that are open."""
+    """The statements of a function, while they are written, in loops that are open."""
 
     def __init__(self, functions):
         self.functions, self.values, self.count = functions, {}, 0
         self.scopes, self.depths, self.known = [[]], {}, {}
 
-    def fresh(self):
-        """A name that is new."""
+    def fresh(self, inside=0):
+        """A name that is new, here or in the body that comes next."""
         self.count += 1
-        self.depths[f"v{self.count}"] = len(self.scopes) - 1
+        self.depths[f"v{self.count}"] = len(self.scopes) - 1 + inside
         return f"v{self.count}"
 
     def named(self, v, name):
@@ -827,39 +959,47 @@ class Page:
         self.values[v] = name
         return name
 
-    def emit(self, line, depth=0):
-        """Write a line, in so many loops."""
-        self.scopes[-1].append("    " * depth + line)
+    def emit(self, statement):
+        """Write a statement in the innermost body."""
+        self.scopes[-1].append(statement)
 
-    def loop(self, shape, statement):
-        """Loops over all places in an array of a shape, around one statement."""
-        at = []
-        for _ in shape:
-            self.scopes.append([])
-            at.append(self.fresh())
-        self.emit(statement(at))
-        for i, n in reversed(list(zip(at, shape))):
-            lines = self.scopes.pop()
-            self.emit(f"for {i} in range({n}):")
-            self.scopes[-1] += ["    " + line for line in lines]
-        self.known = {text: name for text, name in self.known.items()
+    def body(self, write, *args):
+        """What a function writes, as the body of a statement."""
+        self.scopes.append([])
+        write(*args)
+        statements = tuple(self.scopes.pop())
+        self.known = {what: name for what, name in self.known.items()
                       if self.depths[name] < len(self.scopes)}
+        return statements
 
-    def let(self, text):
-        """A name for an expression: it is written once, as far out as its words are known."""
-        if re.fullmatch(r"\w+", text):
-            return text
-        if text not in self.known:
-            words = re.findall(r"\bv\d+", text)
-            name = self.known[text] = self.fresh()
-            self.depths[name] = max((self.depths[word] for word in words), default=0)
-            self.scopes[self.depths[name]].append(f"{name} = {text}")
-        return self.known[text]
+    def loop(self, shape, write, *at):
+        """Loops over all places in an array of a shape, around what is written for a place."""
+        if not shape:
+            return write(at)
+        i, size = self.fresh(1), shape[0]
+        start, stop, step = size if isinstance(size, tuple) else (0, size, 1)
+        self.emit(For(i, start, stop, self.body(self.loop, shape[1:], write, *at, i), step))
+
+    def once(self, kind, what, parts):
+        """A name for what a statement gives: it is written once, as far out as its parts are."""
+        if (kind, what, parts) not in self.known:
+            name = self.known[kind, what, parts] = self.fresh()
+            depth = self.depths[name] = max(self.depths.get(x, 0) for x in (what, *parts))
+            self.scopes[depth].append(kind(name, what, parts))
+        return self.known[kind, what, parts]
+
+    def let(self, op, *args):
+        """A name for what an operation gives."""
+        return self.once(Let, op, args)
+
+    def load(self, buffer, index):
+        """A name for an element of an array."""
+        return self.once(Load, buffer, tuple(index))
 
 
-def place(name, at):
+def place(buffer, index):
     """The text of one element of an array."""
-    return f"{name}[{', '.join(at) or '()'}]"
+    return f"{buffer}[{', '.join(map(str, index)) or '()'}]"
 
 
 TEXT = {  # an element of the result, from elements in the same place
@@ -878,10 +1018,11 @@ def recipe(page, eqn):
         return lambda at: ELEMENT[name](page, at, eqn, *parts, **eqn.params)
     if name in SOURCE:
         before = eqn.invars[0].aval.shape
-        return lambda at: parts[0]([page.let(i) for i in SOURCE[name](at, before, **eqn.params)])
+        return lambda at: parts[0]([page.let(*i) if isinstance(i, tuple) else i
+                                    for i in SOURCE[name](at, before, **eqn.params)])
     if name not in TEXT:
         raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
-    return lambda at: page.let(TEXT[name].format(*(part(at) for part in parts)))
+    return lambda at: page.let(TEXT[name], *(part(at) for part in parts))
 
 
 class Values(Page):
@@ -890,7 +1031,7 @@ class Values(Page):
     def element(self, atom):
         """From a place to a name for that element."""
         value = self.values.get(atom) or self.constant(atom)
-        return value if callable(value) else lambda at: self.let(place(value, at))
+        return value if callable(value) else lambda at: self.load(value, at)
 
     def constant(self, literal):
         """A recipe for a number; the name of an array."""
@@ -906,11 +1047,11 @@ class Values(Page):
         return value if isinstance(value, str) else self.stored(atom, self.element(atom))
 
     def stored(self, v, element):
-        """A new array for a variable, and a loop that writes its elements."""
+        """A new array for a variable, and a loop that stores its elements."""
         name, kind = self.fresh(), {"bool": "bool_"}.get(str(v.aval.dtype), v.aval.dtype)
-        self.emit(f"{name} = np.empty({v.aval.shape}, np.{kind})")
+        self.emit(Let(name, f"np.empty({v.aval.shape}, np.{kind})", ()))
         if element:
-            self.loop(v.aval.shape, lambda at: f"{place(name, at)} = {element(at)}")
+            self.loop(v.aval.shape, lambda at: self.emit(Store(name, at, element(at))))
         return self.named(v, name)
 
 
@@ -952,12 +1093,56 @@ def worth_storing(jaxpr):
     return stored
 
 
+LANES = 8
+
+
+def reduced(page, at, eqn, part, axes):
+    """A name for a reduction at one place: a loop of its own, as far out as the place is known."""
+    shape, (start, step) = eqn.invars[0].aval.shape, REDUCE[eqn.primitive.name]
+    key = id(eqn), *at
+    if key not in page.known:
+        depth = max((page.depths.get(i, 0) for i in at), default=0)
+        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
+        *outer, n = [shape[k] for k in axes] or [1]
+        lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
+        whole = n - n % len(lanes)
+
+        def element(along):
+            along, kept = iter(along), iter(at)
+            return part([next(along if k in axes else kept) for k in range(len(shape))])
+
+        def take(some, along):
+            *front, k = along
+            elements = [element([*front, page.let("{} + {}", k, j) if j else k])
+                        for j in range(len(some))]
+            for lane, x in zip(some, elements):
+                page.emit(Assign(lane, step, (lane, x)))
+        for lane in lanes:
+            page.emit(Let(lane, start, ()))
+        page.loop([*outer, (0, whole, len(lanes))], functools.partial(take, lanes))
+        if whole < n:
+            page.loop([*outer, (whole, n, 1)], functools.partial(take, lanes[:1]))
+        while len(lanes) > 1:
+            lanes = [page.let(step, *pair) for pair in zip(lanes[::2], lanes[1::2])]
+        page.scopes, page.known[key] = open_loops, lanes[0]
+    return page.known[key]
+
+
+def is_loop(eqn):
+    """Whether an equation writes loops of its own; all others have recipes."""
+    name = eqn.primitive.name
+    if name in REDUCE and name in LOOPS:
+        return len(eqn.invars[0].aval.shape) - 1 not in eqn.params["axes"]
+    return name in LOOPS
+
+
 class Text(Values):
-    """A program as the text of a Python function: loops, in which operations are fused."""
+    """A program as a loop tree, in which operations are fused, and as the text of that."""
 
     def __init__(self, jaxpr, functions):
         super().__init__(functions)
-        names, stored = [self.named(v, self.fresh()) for v in jaxpr.invars], worth_storing(jaxpr)
+        names = tuple(self.named(v, self.fresh()) for v in jaxpr.invars)
+        stored = worth_storing(jaxpr)
         for eqn in jaxpr.eqns:
             out = eqn.outvars[0]
             if is_loop(eqn):
@@ -966,50 +1151,55 @@ class Text(Values):
                 self.values[out] = recipe(self, eqn)
                 if out in stored:
                     self.array(out)
-        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outvars)
-        self.text = "\n".join([f"def program({', '.join(names)}):",
-                               *("    " + line for line in self.scopes[0]),
-                               f"    return ({outs})"])
+        outs = tuple(map(self.array, jaxpr.outvars))
+        self.kernel = Kernel("program", names, tuple(self.scopes[0]), outs)
+        self.text = kernel_text(self.kernel)
 
 
-def sum_loop(text, eqn, axes):
+def add_to(page, buffer, index, x):
+    """Add a number to an element of an array."""
+    before, after = page.fresh(), page.fresh()
+    page.emit(Load(before, buffer, tuple(index)))
+    page.emit(Let(after, "{} + {}", (before, x)))
+    page.emit(Store(buffer, tuple(index), after))
+
+
+def sum_loop(page, eqn, axes):
     """Add each element to its place in the result."""
     [x], [v] = eqn.invars, eqn.outvars
-    part, total = text.element(x), text.stored(v, lambda at: "0")
-
-    def statement(at):
-        kept = [i for k, i in enumerate(at) if k not in axes]
-        return f"{place(total, kept)} += {part(at)}"
-    text.loop(x.aval.shape, statement)
+    part, total = page.element(x), page.stored(v, lambda at: "0")
+    page.loop(x.aval.shape, lambda at: add_to(
+        page, total, [i for k, i in enumerate(at) if k not in axes], part(at)))
 
 
-def dot_loop(text, eqn):
+def dot_loop(page, eqn):
     """Add each product of two elements to its place in the result."""
-    [x, y], [v] = map(text.array, eqn.invars), eqn.outvars
-    total = text.stored(v, lambda at: "0")
+    [x, y], [v] = map(page.array, eqn.invars), eqn.outvars
+    total = page.stored(v, lambda at: "0")
     *stack, n, m = v.aval.shape
 
-    def statement(at):
+    def take(at):
         *s, i, k, j = at
-        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
-    text.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], statement)
+        product = page.let("{} * {}", page.load(x, [*s, i, k]), page.load(y, [*s, k, j]))
+        add_to(page, total, [*s, i, j], product)
+    page.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], take)
 
 
 LOOPS.update(sum=sum_loop, dot=dot_loop)
 
 
-def reshape_loop(text, eqn, shape):
+def reshape_loop(page, eqn, shape):
     """The same memory, in another shape."""
-    text.named(eqn.outvars[0], f"{text.array(eqn.invars[0])}.reshape({shape})")
+    page.named(eqn.outvars[0], page.let(f"{{}}.reshape({shape})", page.array(eqn.invars[0])))
 
 
-def call_program(text, jaxpr, args, depth=0):
-    """The text of a call; the names of its results."""
-    name = f"f{len(text.functions)}"
-    text.functions[name] = None  # taken: what is made next has functions, too
-    text.functions[name] = compiled(Text(jaxpr, text.functions))
-    outs = [text.fresh() for _ in jaxpr.outvars]
-    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
+def call_program(page, jaxpr, args):
+    """The call of a program as a function of its own; the names of its results."""
+    name = f"f{len(page.functions)}"
+    page.functions[name] = None  # taken: what is made next has functions, too
+    page.functions[name] = compiled(Text(jaxpr, page.functions))
+    outs = tuple(page.fresh() for _ in jaxpr.outvars)
+    page.emit(Call(outs, name, tuple(args)))
     return outs
 
 
@@ -1029,54 +1219,13 @@ SOURCE = {  # the place in the operand, from the place in the result and the ope
 def pad_element(page, at, eqn, part, start, shape):
     """The element of the operand that is nearest, which exists; or zero."""
     before = eqn.invars[0].aval.shape
-    inside = [f"{k} <= {i} < {k + n}" for i, k, n in zip(at, start, before)]
-    operand = part([page.let(f"min(max({i} - {k}, 0), {n - 1})")
+    inside = [f"{k} <= {{}} < {k + n}" for k, n in zip(start, before)]
+    operand = part([page.let("min(max({} - {}, 0), {})", i, k, n - 1)
                     for i, k, n in zip(at, start, before)])
-    return page.let(f"({operand} if {' and '.join(inside) or True} else 0)")
+    return page.let(f"({{}} if {' and '.join(inside) or True} else 0)", operand, *at)
 
 
 REDUCE = {"sum": ("0", "{0} + {1}")}  # what a reduction starts from, and how it takes one more in
-LANES = 8
-
-
-def reduced(page, at, eqn, part, axes):
-    """A name for a reduction at one place: a loop of its own, as far out as the place is known."""
-    shape, (start, step) = eqn.invars[0].aval.shape, REDUCE[eqn.primitive.name]
-    key = f"{id(eqn)} at {at}"
-    if key not in page.known:
-        depth = max((page.depths[i] for i in at if i in page.depths), default=0)
-        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
-        *outer, n = [shape[k] for k in axes] or [1]
-        lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
-        whole = n - n % len(lanes)
-
-        def take(lane, along):
-            along, kept = iter(along), iter(at)
-            operand = part([next(along if k in axes else kept) for k in range(len(shape))])
-            return f"{lane} = {step.format(lane, operand)}"
-
-        def take_some(along):
-            *front, k = along
-            return "; ".join(take(lane, [*front, page.let(f"{k} + {j}" if j else k)])
-                             for j, lane in enumerate(lanes))
-        page.emit("; ".join(f"{lane} = {start}" for lane in lanes))
-        page.loop([*outer, f"0, {whole}, {len(lanes)}"], take_some)
-        if whole < n:
-            page.loop([*outer, f"{whole}, {n}"], lambda along: take(lanes[0], along))
-        while len(lanes) > 1:
-            lanes = [page.let(step.format(*pair)) for pair in zip(lanes[::2], lanes[1::2])]
-        page.scopes, page.known[key] = open_loops, lanes[0]
-    return page.known[key]
-
-
-def is_loop(eqn):
-    """Whether an equation writes loops of its own into the page; all others have recipes."""
-    name = eqn.primitive.name
-    if name in REDUCE and name in LOOPS:
-        return len(eqn.invars[0].aval.shape) - 1 not in eqn.params["axes"]
-    return name in LOOPS
-
-
 ELEMENT["sum"] = reduced
 
 
@@ -1290,54 +1439,57 @@ def fori_loop(start, stop, body, x):
     return scan(lambda x, k: (body(k, x), 0.0), x, np.arange(start, stop))[0]
 
 
-def assign(text, targets, program, args):
-    """Write a call in a loop, and put its results into these names."""
-    for target, result in zip(targets, call_program(text, program, args, 1)):
-        text.emit(f"{target} = {result}", 1)
+def assign(page, targets, program, args):
+    """Call a program, and give its results to these names."""
+    for target, result in zip(targets, call_program(page, program, args)):
+        page.emit(Assign(target, "{}", (result,)))
 
 
-def cond_loop(text, eqn, programs):
+def cond_loop(page, eqn, programs):
     """Two calls, of which one is made."""
-    which, *args = map(text.array, eqn.invars)
-    names = [text.named(v, text.fresh()) for v in eqn.outvars]
-    for line, program in zip((f"if {which}[()]:", "else:"), programs):
-        text.emit(line)
-        assign(text, names, program, args)
+    which, *args = map(page.array, eqn.invars)
+    names = [page.named(v, page.fresh()) for v in eqn.outvars]
+    branches = [page.body(assign, page, names, program, args) for program in programs]
+    page.emit(If(page.load(which, ()), *branches))
 
 
 LOOPS["cond"] = cond_loop
 
 
-def carried(text, variables, start):
+def carried(page, variables, start):
     """Names for what goes round, with copies of what it starts from."""
-    names = [text.named(v, text.fresh()) for v in variables]
+    names = [page.named(v, page.fresh()) for v in variables]
     for name, x in zip(names, start):
-        text.emit(f"{name} = {x}.copy()")
+        page.emit(Let(name, "{}.copy()", (x,)))
     return names
 
 
-def while_text(text, eqn, test, body):
+def while_text(page, eqn, test, body):
     """A loop of calls, until the test says no."""
-    names = carried(text, eqn.outvars, map(text.array, eqn.invars))
-    text.emit("while True:")
-    [goes_on] = call_program(text, test, names, 1)
-    text.emit(f"if not {goes_on}[()]: break", 1)
-    assign(text, names, body, names)
+    names = carried(page, eqn.outvars, map(page.array, eqn.invars))
+    condition = page.body(call_program, page, test, names)
+    goes_on = place(*condition[-1].targets, ())
+    page.emit(While(condition, goes_on, page.body(assign, page, names, body, names)))
 
 
 LOOPS["while"] = while_text
 
 
-def scan_text(text, eqn, body, length, reverse, consts, carries):
+def scan_text(page, eqn, body, length, reverse, consts, carries):
     """A loop of calls, one for each row."""
-    args, end = list(map(text.array, eqn.invars)), consts + carries
-    names = carried(text, eqn.outvars[:carries], args[consts:end])
-    ys = [text.stored(v, None) for v in eqn.outvars[carries:]]
-    k, bounds = text.fresh(), f"{length - 1}, -1, -1" if reverse else f"{length}"
-    text.emit(f"for {k} in range({bounds}):")
-    rows = [f"{x}[{k}:{k} + 1].reshape({v.aval.shape[1:]})"
-            for x, v in zip(args[end:], eqn.invars[end:])]
-    assign(text, names + [f"{y}[{k}:{k} + 1]" for y in ys], body, args[:consts] + names + rows)
+    args, end = list(map(page.array, eqn.invars)), consts + carries
+    names = carried(page, eqn.outvars[:carries], args[consts:end])
+    ys = [page.stored(v, None) for v in eqn.outvars[carries:]]
+
+    def turn(at):
+        rows = [page.let(f"{{0}}[{{1}}:{{1}} + 1].reshape({v.aval.shape[1:]})", x, *at)
+                for x, v in zip(args[end:], eqn.invars[end:])]
+        outs = call_program(page, body, args[:consts] + names + rows)
+        for name, out in zip(names, outs):
+            page.emit(Assign(name, "{}", (out,)))
+        for y, out in zip(ys, outs[carries:]):
+            page.emit(Store(y, (*at, "..."), out))
+    page.loop([(length - 1, -1, -1) if reverse else length], turn)
 
 
 LOOPS["scan"] = scan_text
@@ -1609,6 +1761,6 @@ def pad(x, start, shape):
     return pad_p(x, start=tuple(start), shape=tuple(shape))
 
 
-SOURCE["window"] = lambda at, before, start, shape: [f"{i} + {k}" for i, k in zip(at, start)]
+SOURCE["window"] = lambda at, before, start, shape: [("{} + {}", i, k) for i, k in zip(at, start)]
 COST.update(window=0.0, pad=2.0)
 ELEMENT["pad"] = pad_element

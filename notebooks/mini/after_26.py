@@ -4,15 +4,16 @@
 
 A `Primitive` is an operation, a row of rules. A `Trace` is a transformation at work: its tracers
 stand for values, and its rules run in its parent. A `Jaxpr` is what a function does, written down:
-for the way back, to be transformed again, and to become fused loops, which Numba compiles. Names
-are those of minijax and of JAX.
+for the way back, to be transformed again, and to be compiled. Then it becomes a `Kernel`, a tree of
+fused loops, which is printed as Python for Numba. Names are those of minijax and of JAX.
 """
 
 import functools
+import itertools
 import math
 import os
-import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -810,19 +811,182 @@ def checkpoint(f):
 checkpoint_p = running_one_of("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
 
 
+# ── The loop tree ────────────────────────────────────────────────────────────────────────────────
+
+class Statement:
+    """What a body is made of: a frozen record."""
+
+    def __init_subclass__(cls):
+        dataclass(frozen=True)(cls)
+
+
+class Let(Statement):
+    """A new name for the result of an operation."""
+
+    target: str
+    op: str
+    args: tuple
+
+
+class Assign(Statement):
+    """Another value for a name that has one."""
+
+    variable: str
+    op: str
+    args: tuple
+
+
+class Load(Statement):
+    """A new name for an element."""
+
+    target: str
+    buffer: str
+    index: tuple
+
+
+class Store(Statement):
+    """Another value for an element."""
+
+    buffer: str
+    index: tuple
+    value: str
+
+
+class For(Statement):
+    """A body for each number from start up to stop."""
+
+    index: str
+    start: int
+    stop: int
+    body: tuple
+    step: int = 1
+
+
+class If(Statement):
+    """One of two bodies."""
+
+    test: str
+    then: tuple
+    orelse: tuple = ()
+
+
+class While(Statement):
+    """The condition, and while its test says so, the body and the condition again."""
+
+    condition: tuple
+    test: str
+    body: tuple
+
+
+class Call(Statement):
+    """New names for the results of a function."""
+
+    targets: tuple
+    external: str
+    args: tuple
+
+
+class Kernel(Statement):
+    """A whole function: the names of what it takes and gives, and its body."""
+
+    name: str
+    inputs: tuple
+    body: tuple
+    outputs: tuple
+
+
+def lines(body):
+    """Statements as lines of Python."""
+    for each in body:
+        match each:
+            case Let(name, op, args) | Assign(name, op, args):
+                yield f"{name} = {op.format(*args)}"
+            case Load(name, buffer, index):
+                yield f"{name} = {place(buffer, index)}"
+            case Store(buffer, index, value):
+                yield f"{place(buffer, index)} = {value}"
+            case Call(names, function, args):
+                results = f"({''.join(f'{x}, ' for x in names)}) = " if names else ""
+                yield f"{results}{function}({', '.join(map(str, args))})"
+            case For(index, start, stop, body, step):
+                bounds = [start, stop, step] if step != 1 else [start, stop] if start else [stop]
+                head = f"for {index} in range({', '.join(map(str, bounds))}):"
+                yield from block(head, lines(body))
+            case If(test, then, orelse):
+                yield from block(f"if {test}:", lines(then))
+                yield from block("else:", lines(orelse)) if orelse else ()
+            case While(condition, test, body):
+                yield from block("while True:", [
+                    *lines(condition), f"if not {test}: break", *lines(body)])
+            case _:  # of a kind that a later chapter adds
+                yield each.text
+
+
+def block(head, inside):
+    """A line, and what is inside of it."""
+    return [head, *("    " + line for line in inside)]
+
+
+def kernel_text(kernel):
+    """A function as a text."""
+    results = [f"return ({''.join(f'{x}, ' for x in kernel.outputs)})"] if kernel.outputs else []
+    return "\n".join(block(f"def {kernel.name}({', '.join(kernel.inputs)}):",
+                           [*lines(kernel.body), *results]))
+
+
+def walk(body):
+    """All statements, those inside of others, too."""
+    for each in body:
+        yield each
+        for part in vars(each).values():
+            if isinstance(part, tuple):
+                yield from walk(x for x in part if isinstance(x, Statement))
+
+
+def assigned(body):
+    """The names from outside to which statements assign."""
+    own = {each.target for each in walk(body) if isinstance(each, Let)}
+    return dict.fromkeys(each.variable for each in walk(body)
+                         if isinstance(each, Assign) and each.variable not in own)
+
+
+def names(body):
+    """What statements mention, each once, in their order: names, and among them numbers."""
+    parts = [part for each in walk(body) for field in vars(each).values()
+             for part in (field if isinstance(field, tuple) else (field,))]
+    return dict.fromkeys(part for part in parts if not isinstance(part, Statement))
+
+
+def defined(body):
+    """The names that get a value in statements, each once, in their order."""
+    parts = []
+    for each in walk(body):
+        match each:
+            case Let(name) | Assign(name) | Load(name) | For(name):
+                parts.append(name)
+            case Call(results):
+                parts += results
+    return dict.fromkeys(parts)
+
+
+def module_text(kernels):
+    """Functions as one text."""
+    return "\n\n".join(map(kernel_text, kernels))
+
+
 # ── Loops as text ────────────────────────────────────────────────────────────────────────────────
 
 class Page:
-    """The lines of a Python function, while they are written, in loops that are open."""
+    """The statements of a function, while they are written, in loops that are open."""
 
     def __init__(self, functions):
         self.functions, self.values, self.count = functions, {}, 0
         self.scopes, self.depths, self.known = [[]], {}, {}
 
-    def fresh(self):
-        """A name that is new."""
+    def fresh(self, inside=0):
+        """A name that is new, here or in the body that comes next."""
         self.count += 1
-        self.depths[f"v{self.count}"] = len(self.scopes) - 1
+        self.depths[f"v{self.count}"] = len(self.scopes) - 1 + inside
         return f"v{self.count}"
 
     def named(self, v, name):
@@ -830,39 +994,47 @@ class Page:
         self.values[v] = name
         return name
 
-    def emit(self, line, depth=0):
-        """Write a line, in so many loops."""
-        self.scopes[-1].append("    " * depth + line)
+    def emit(self, statement):
+        """Write a statement in the innermost body."""
+        self.scopes[-1].append(statement)
 
-    def loop(self, shape, statement):
-        """Loops over all places in an array of a shape, around one statement."""
-        at = []
-        for _ in shape:
-            self.scopes.append([])
-            at.append(self.fresh())
-        self.emit(statement(at))
-        for i, n in reversed(list(zip(at, shape))):
-            lines = self.scopes.pop()
-            self.emit(f"for {i} in range({n}):")
-            self.scopes[-1] += ["    " + line for line in lines]
-        self.known = {text: name for text, name in self.known.items()
+    def body(self, write, *args):
+        """What a function writes, as the body of a statement."""
+        self.scopes.append([])
+        write(*args)
+        statements = tuple(self.scopes.pop())
+        self.known = {what: name for what, name in self.known.items()
                       if self.depths[name] < len(self.scopes)}
+        return statements
 
-    def let(self, text):
-        """A name for an expression: it is written once, as far out as its words are known."""
-        if re.fullmatch(r"\w+", text):
-            return text
-        if text not in self.known:
-            words = re.findall(r"\bv\d+", text)
-            name = self.known[text] = self.fresh()
-            self.depths[name] = max((self.depths[word] for word in words), default=0)
-            self.scopes[self.depths[name]].append(f"{name} = {text}")
-        return self.known[text]
+    def loop(self, shape, write, *at):
+        """Loops over all places in an array of a shape, around what is written for a place."""
+        if not shape:
+            return write(at)
+        i, size = self.fresh(1), shape[0]
+        start, stop, step = size if isinstance(size, tuple) else (0, size, 1)
+        self.emit(For(i, start, stop, self.body(self.loop, shape[1:], write, *at, i), step))
+
+    def once(self, kind, what, parts):
+        """A name for what a statement gives: it is written once, as far out as its parts are."""
+        if (kind, what, parts) not in self.known:
+            name = self.known[kind, what, parts] = self.fresh()
+            depth = self.depths[name] = max(self.depths.get(x, 0) for x in (what, *parts))
+            self.scopes[depth].append(kind(name, what, parts))
+        return self.known[kind, what, parts]
+
+    def let(self, op, *args):
+        """A name for what an operation gives."""
+        return self.once(Let, op, args)
+
+    def load(self, buffer, index):
+        """A name for an element of an array."""
+        return self.once(Load, buffer, tuple(index))
 
 
-def place(name, at):
+def place(buffer, index):
     """The text of one element of an array."""
-    return f"{name}[{', '.join(at) or '()'}]"
+    return f"{buffer}[{', '.join(map(str, index)) or '()'}]"
 
 
 TEXT = {  # an element of the result, from elements in the same place
@@ -881,10 +1053,11 @@ def recipe(page, eqn):
         return lambda at: ELEMENT[name](page, at, eqn, *parts, **eqn.params)
     if name in SOURCE:
         before = eqn.invars[0].aval.shape
-        return lambda at: parts[0]([page.let(i) for i in SOURCE[name](at, before, **eqn.params)])
+        return lambda at: parts[0]([page.let(*i) if isinstance(i, tuple) else i
+                                    for i in SOURCE[name](at, before, **eqn.params)])
     if name not in TEXT:
         raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
-    return lambda at: page.let(TEXT[name].format(*(part(at) for part in parts)))
+    return lambda at: page.let(TEXT[name], *(part(at) for part in parts))
 
 
 class Values(Page):
@@ -893,7 +1066,7 @@ class Values(Page):
     def element(self, atom):
         """From a place to a name for that element."""
         value = self.values.get(atom) or self.constant(atom)
-        return value if callable(value) else lambda at: self.let(place(value, at))
+        return value if callable(value) else lambda at: self.load(value, at)
 
     def constant(self, literal):
         """A recipe for a number; the name of an array."""
@@ -909,11 +1082,11 @@ class Values(Page):
         return value if isinstance(value, str) else self.stored(atom, self.element(atom))
 
     def stored(self, v, element):
-        """A new array for a variable, and a loop that writes its elements."""
+        """A new array for a variable, and a loop that stores its elements."""
         name, kind = self.fresh(), {"bool": "bool_"}.get(str(v.aval.dtype), v.aval.dtype)
-        self.emit(f"{name} = np.empty({v.aval.shape}, np.{kind})")
+        self.emit(Let(name, f"np.empty({v.aval.shape}, np.{kind})", ()))
         if element:
-            self.loop(v.aval.shape, lambda at: f"{place(name, at)} = {element(at)}")
+            self.loop(v.aval.shape, lambda at: self.emit(Store(name, at, element(at))))
         return self.named(v, name)
 
 
@@ -955,12 +1128,63 @@ def worth_storing(jaxpr):
     return stored
 
 
+LANES = 8
+
+
+def in_lanes(page, name, shape, part):
+    """A name for what a reduction makes of the elements at all places of a shape."""
+    start, step = REDUCE[name]
+    *outer, n = shape or [1]
+    lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
+    whole = n - n % len(lanes)
+
+    def take(some, at):
+        *front, k = at
+        elements = [part([*front, page.let("{} + {}", k, j) if j else k])
+                    for j in range(len(some))]
+        for lane, x in zip(some, elements):
+            page.emit(Assign(lane, step, (lane, x)))
+    for lane in lanes:
+        page.emit(Let(lane, start, ()))
+    page.loop([*outer, (0, whole, len(lanes))], functools.partial(take, lanes))
+    if whole < n:
+        page.loop([*outer, (whole, n, 1)], functools.partial(take, lanes[:1]))
+    while len(lanes) > 1:
+        lanes = [page.let(step, *pair) for pair in zip(lanes[::2], lanes[1::2])]
+    return lanes[0]
+
+
+def reduced(page, at, eqn, part, axes):
+    """A name for a reduction at one place: loops of its own, as far out as the place is known."""
+    [x], key = eqn.invars, (id(eqn), *at)
+    if key not in page.known:
+        depth = max((page.depths.get(i, 0) for i in at), default=0)
+        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
+
+        def element(along):
+            along, kept = iter(along), iter(at)
+            return part([next(along if k in axes else kept) for k in range(len(x.aval.shape))])
+        way = in_lanes if at else in_blocks
+        name = way(page, eqn.primitive.name, [x.aval.shape[k] for k in axes], element)
+        page.scopes, page.known[key] = open_loops, name
+    return page.known[key]
+
+
+def is_loop(eqn):
+    """Whether an equation writes loops of its own; all others have recipes."""
+    name = eqn.primitive.name
+    if name in REDUCE and name in LOOPS:
+        return len(eqn.invars[0].aval.shape) - 1 not in eqn.params["axes"]
+    return name in LOOPS
+
+
 class Text(Values):
-    """A program as the text of a Python function: loops, in which operations are fused."""
+    """A program as a loop tree, in which operations are fused, and as the text of that."""
 
     def __init__(self, jaxpr, functions):
         super().__init__(functions)
-        names, stored = [self.named(v, self.fresh()) for v in jaxpr.invars], worth_storing(jaxpr)
+        names = tuple(self.named(v, self.fresh()) for v in jaxpr.invars)
+        stored = worth_storing(jaxpr)
         for eqn in jaxpr.eqns:
             out = eqn.outvars[0]
             if is_loop(eqn):
@@ -969,50 +1193,55 @@ class Text(Values):
                 self.values[out] = recipe(self, eqn)
                 if out in stored:
                     self.array(out)
-        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outvars)
-        self.text = "\n".join([f"def program({', '.join(names)}):",
-                               *("    " + line for line in self.scopes[0]),
-                               f"    return ({outs})"])
+        outs = tuple(map(self.array, jaxpr.outvars))
+        self.kernel = Kernel("program", names, tuple(self.scopes[0]), outs)
+        self.text = kernel_text(self.kernel)
 
 
-def sum_loop(text, eqn, axes):
+def add_to(page, buffer, index, x):
+    """Add a number to an element of an array."""
+    before, after = page.fresh(), page.fresh()
+    page.emit(Load(before, buffer, tuple(index)))
+    page.emit(Let(after, "{} + {}", (before, x)))
+    page.emit(Store(buffer, tuple(index), after))
+
+
+def sum_loop(page, eqn, axes):
     """Add each element to its place in the result."""
     [x], [v] = eqn.invars, eqn.outvars
-    part, total = text.element(x), text.stored(v, lambda at: "0")
-
-    def statement(at):
-        kept = [i for k, i in enumerate(at) if k not in axes]
-        return f"{place(total, kept)} += {part(at)}"
-    text.loop(x.aval.shape, statement)
+    part, total = page.element(x), page.stored(v, lambda at: "0")
+    page.loop(x.aval.shape, lambda at: add_to(
+        page, total, [i for k, i in enumerate(at) if k not in axes], part(at)))
 
 
-def dot_loop(text, eqn):
+def dot_loop(page, eqn):
     """Add each product of two elements to its place in the result."""
-    [x, y], [v] = map(text.array, eqn.invars), eqn.outvars
-    total = text.stored(v, lambda at: "0")
+    [x, y], [v] = map(page.array, eqn.invars), eqn.outvars
+    total = page.stored(v, lambda at: "0")
     *stack, n, m = v.aval.shape
 
-    def statement(at):
+    def take(at):
         *s, i, k, j = at
-        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
-    text.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], statement)
+        product = page.let("{} * {}", page.load(x, [*s, i, k]), page.load(y, [*s, k, j]))
+        add_to(page, total, [*s, i, j], product)
+    page.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], take)
 
 
 LOOPS.update(sum=sum_loop, dot=dot_loop)
 
 
-def reshape_loop(text, eqn, shape):
+def reshape_loop(page, eqn, shape):
     """The same memory, in another shape."""
-    text.named(eqn.outvars[0], f"{text.array(eqn.invars[0])}.reshape({shape})")
+    page.named(eqn.outvars[0], page.let(f"{{}}.reshape({shape})", page.array(eqn.invars[0])))
 
 
-def call_program(text, jaxpr, args, depth=0):
-    """The text of a call; the names of its results."""
-    name = f"f{len(text.functions)}"
-    text.functions[name] = None  # taken: what is made next has functions, too
-    text.functions[name] = compiled(Text(jaxpr, text.functions))
-    outs = [text.fresh() for _ in jaxpr.outvars]
-    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
+def call_program(page, jaxpr, args):
+    """The call of a program as a function of its own; the names of its results."""
+    name = f"f{len(page.functions)}"
+    page.functions[name] = None  # taken: what is made next has functions, too
+    page.functions[name] = compiled(Text(jaxpr, page.functions))
+    outs = tuple(page.fresh() for _ in jaxpr.outvars)
+    page.emit(Call(outs, name, tuple(args)))
     return outs
 
 
@@ -1032,63 +1261,13 @@ SOURCE = {  # the place in the operand, from the place in the result and the ope
 def pad_element(page, at, eqn, part, start, shape):
     """The element of the operand that is nearest, which exists; or zero."""
     before = eqn.invars[0].aval.shape
-    inside = [f"{k} <= {i} < {k + n}" for i, k, n in zip(at, start, before)]
-    operand = part([page.let(f"min(max({i} - {k}, 0), {n - 1})")
+    inside = [f"{k} <= {{}} < {k + n}" for k, n in zip(start, before)]
+    operand = part([page.let("min(max({} - {}, 0), {})", i, k, n - 1)
                     for i, k, n in zip(at, start, before)])
-    return page.let(f"({operand} if {' and '.join(inside) or True} else 0)")
+    return page.let(f"({{}} if {' and '.join(inside) or True} else 0)", operand, *at)
 
 
 REDUCE = {"sum": ("0", "{0} + {1}")}  # what a reduction starts from, and how it takes one more in
-LANES = 8
-
-
-def in_lanes(page, name, shape, part):
-    """A name for what a reduction makes of the elements at all places of a shape."""
-    start, step = REDUCE[name]
-    *outer, n = shape or [1]
-    lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
-    whole = n - n % len(lanes)
-
-    def take(lane, at):
-        return f"{lane} = {step.format(lane, part(at))}"
-
-    def take_some(at):
-        *front, k = at
-        return "; ".join(take(lane, [*front, page.let(f"{k} + {j}" if j else k)])
-                         for j, lane in enumerate(lanes))
-    page.emit("; ".join(f"{lane} = {start}" for lane in lanes))
-    page.loop([*outer, f"0, {whole}, {len(lanes)}"], take_some)
-    if whole < n:
-        page.loop([*outer, f"{whole}, {n}"], lambda at: take(lanes[0], at))
-    while len(lanes) > 1:
-        lanes = [page.let(step.format(*pair)) for pair in zip(lanes[::2], lanes[1::2])]
-    return lanes[0]
-
-
-def reduced(page, at, eqn, part, axes):
-    """A name for a reduction at one place: loops of its own, as far out as the place is known."""
-    [x], key = eqn.invars, f"{id(eqn)} at {at}"
-    if key not in page.known:
-        depth = max((page.depths[i] for i in at if i in page.depths), default=0)
-        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
-
-        def element(along):
-            along, kept = iter(along), iter(at)
-            return part([next(along if k in axes else kept) for k in range(len(x.aval.shape))])
-        way = in_lanes if at else in_blocks
-        name = way(page, eqn.primitive.name, [x.aval.shape[k] for k in axes], element)
-        page.scopes, page.known[key] = open_loops, name
-    return page.known[key]
-
-
-def is_loop(eqn):
-    """Whether an equation writes loops of its own into the page; all others have recipes."""
-    name = eqn.primitive.name
-    if name in REDUCE and name in LOOPS:
-        return len(eqn.invars[0].aval.shape) - 1 not in eqn.params["axes"]
-    return name in LOOPS
-
-
 ELEMENT["sum"] = reduced
 BLOCK = 1 << 15
 
@@ -1100,15 +1279,16 @@ def in_blocks(page, name, shape, part):
     n, *inner = shape
     size = max(BLOCK // math.prod(inner), 1)
     blocks, parts = -(-n // size), page.fresh()
-    page.emit(f"{parts} = np.empty({blocks})")
+    page.emit(Let(parts, f"np.empty({blocks})", ()))
 
     def block(k, rows):
-        return f"{parts}[{k}] = " + in_lanes(page, name, [rows, *inner], lambda at: part(
-            [page.let(f"{k} * {size} + {at[0]}"), *at[1:]]))
+        total = in_lanes(page, name, [rows, *inner], lambda at: part(
+            [page.let(f"{{}} * {size} + {{}}", k, at[0]), *at[1:]]))
+        page.emit(Store(parts, (k,), total))
     page.loop([n // size], lambda at: block(*at, size))
     if n % size:
-        page.emit(block(blocks - 1, n % size))
-    return in_lanes(page, name, [blocks], lambda at: page.let(f"{parts}[{at[0]}]"))
+        block(blocks - 1, n % size)
+    return in_lanes(page, name, [blocks], lambda at: page.load(parts, at))
 
 
 # ── Compiling ────────────────────────────────────────────────────────────────────────────────────
@@ -1135,11 +1315,11 @@ def compiled(text, threads=False):
     """The function of a text, as machine code; with threads, they share its long loops."""
     import numba
 
-    source = in_parts(text.text) if threads else text.text
+    kernels = in_parts(text.kernel) if threads else []
     names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "share": share,
              "MASK": MASK, **text.functions}
-    exec(source, names)
-    for name in re.findall(r"def (part\d+)", source) or ["program"]:
+    exec(module_text(kernels) or text.text, names)
+    for name in [kernel.name for kernel in kernels[:-1]] or ["program"]:
         names[name] = numba.njit(names[name], error_model="numpy", nogil=True)
     return names["program"]
 
@@ -1338,54 +1518,57 @@ def fori_loop(start, stop, body, x):
     return scan(lambda x, k: (body(k, x), 0.0), x, np.arange(start, stop))[0]
 
 
-def assign(text, targets, program, args):
-    """Write a call in a loop, and put its results into these names."""
-    for target, result in zip(targets, call_program(text, program, args, 1)):
-        text.emit(f"{target} = {result}", 1)
+def assign(page, targets, program, args):
+    """Call a program, and give its results to these names."""
+    for target, result in zip(targets, call_program(page, program, args)):
+        page.emit(Assign(target, "{}", (result,)))
 
 
-def cond_loop(text, eqn, programs):
+def cond_loop(page, eqn, programs):
     """Two calls, of which one is made."""
-    which, *args = map(text.array, eqn.invars)
-    names = [text.named(v, text.fresh()) for v in eqn.outvars]
-    for line, program in zip((f"if {which}[()]:", "else:"), programs):
-        text.emit(line)
-        assign(text, names, program, args)
+    which, *args = map(page.array, eqn.invars)
+    names = [page.named(v, page.fresh()) for v in eqn.outvars]
+    branches = [page.body(assign, page, names, program, args) for program in programs]
+    page.emit(If(page.load(which, ()), *branches))
 
 
 LOOPS["cond"] = cond_loop
 
 
-def carried(text, variables, start):
+def carried(page, variables, start):
     """Names for what goes round, with copies of what it starts from."""
-    names = [text.named(v, text.fresh()) for v in variables]
+    names = [page.named(v, page.fresh()) for v in variables]
     for name, x in zip(names, start):
-        text.emit(f"{name} = {x}.copy()")
+        page.emit(Let(name, "{}.copy()", (x,)))
     return names
 
 
-def while_text(text, eqn, test, body):
+def while_text(page, eqn, test, body):
     """A loop of calls, until the test says no."""
-    names = carried(text, eqn.outvars, map(text.array, eqn.invars))
-    text.emit("while True:")
-    [goes_on] = call_program(text, test, names, 1)
-    text.emit(f"if not {goes_on}[()]: break", 1)
-    assign(text, names, body, names)
+    names = carried(page, eqn.outvars, map(page.array, eqn.invars))
+    condition = page.body(call_program, page, test, names)
+    goes_on = place(*condition[-1].targets, ())
+    page.emit(While(condition, goes_on, page.body(assign, page, names, body, names)))
 
 
 LOOPS["while"] = while_text
 
 
-def scan_text(text, eqn, body, length, reverse, consts, carries):
+def scan_text(page, eqn, body, length, reverse, consts, carries):
     """A loop of calls, one for each row."""
-    args, end = list(map(text.array, eqn.invars)), consts + carries
-    names = carried(text, eqn.outvars[:carries], args[consts:end])
-    ys = [text.stored(v, None) for v in eqn.outvars[carries:]]
-    k, bounds = text.fresh(), f"{length - 1}, -1, -1" if reverse else f"{length}"
-    text.emit(f"for {k} in range({bounds}):")
-    rows = [f"{x}[{k}:{k} + 1].reshape({v.aval.shape[1:]})"
-            for x, v in zip(args[end:], eqn.invars[end:])]
-    assign(text, names + [f"{y}[{k}:{k} + 1]" for y in ys], body, args[:consts] + names + rows)
+    args, end = list(map(page.array, eqn.invars)), consts + carries
+    names = carried(page, eqn.outvars[:carries], args[consts:end])
+    ys = [page.stored(v, None) for v in eqn.outvars[carries:]]
+
+    def turn(at):
+        rows = [page.let(f"{{0}}[{{1}}:{{1}} + 1].reshape({v.aval.shape[1:]})", x, *at)
+                for x, v in zip(args[end:], eqn.invars[end:])]
+        outs = call_program(page, body, args[:consts] + names + rows)
+        for name, out in zip(names, outs):
+            page.emit(Assign(name, "{}", (out,)))
+        for y, out in zip(ys, outs[carries:]):
+            page.emit(Store(y, (*at, "..."), out))
+    page.loop([(length - 1, -1, -1) if reverse else length], turn)
 
 
 LOOPS["scan"] = scan_text
@@ -1657,7 +1840,7 @@ def pad(x, start, shape):
     return pad_p(x, start=tuple(start), shape=tuple(shape))
 
 
-SOURCE["window"] = lambda at, before, start, shape: [f"{i} + {k}" for i, k in zip(at, start)]
+SOURCE["window"] = lambda at, before, start, shape: [("{} + {}", i, k) for i, k in zip(at, start)]
 COST.update(window=0.0, pad=2.0)
 ELEMENT["pad"] = pad_element
 
@@ -1681,88 +1864,80 @@ def share(part, count, size, *arrays):
         helper.result()
 
 
-def words(text):
-    """The names in a text, each once, in their order."""
-    return dict.fromkeys(re.findall(r"\bv\d+", text))
-
-
-def independent(loop, index, known):
-    """Whether the rounds of a loop write nothing in common; `known` are the names from outside."""
-    written = re.findall(r"\b(v\d+)(\[[^]]*\])? \+?= ", loop)
-    return all(name not in known or index in words(place) for name, place in written)
+def independent(loop):
+    """Whether the rounds of a loop write nothing in common; what is called might do anything."""
+    return not assigned(loop.body) and not any(
+        isinstance(each, Call) or isinstance(each, Store) and loop.index not in each.index
+        for each in walk(loop.body))
 
 
 WORTH, MOST = 1 << 18, 64
 
 
-def work(loop):
-    """How many lines a loop runs: each as often as the loops around it have rounds."""
-    total, rounds = 0, [1]
-    for line in loop.splitlines():
-        del rounds[(len(line) - len(line.lstrip())) // 4:]
-        total += rounds[-1]
-        for bounds in re.findall(r"in range\((.*)\):", line):
-            rounds.append(rounds[-1] * len(range(*map(int, bounds.split(", ")))))
-    return total
+def cost_of(body):
+    """How many statements run: each as often as the loops around it have rounds."""
+    return math.fsum(1 + len(range(each.start, each.stop, each.step)) * cost_of(each.body)
+                     if isinstance(each, For) else 1 for each in body)
 
 
-def to_share(loop, known):
-    """The index, the rounds and the size of a block, of a loop for threads; for others, None."""
-    head, total = re.match(r" *for (v\d+) in range\((\d+)\):", loop), work(loop)
-    if not head or total < WORTH or not independent(loop, head[1], known):
+def is_plain(statement):
+    """Whether a statement is a loop that takes each number from 0 on."""
+    return isinstance(statement, For) and (statement.start, statement.step) == (0, 1)
+
+
+def to_share(statement):
+    """The rounds and the size of a block, of a loop for threads; for others, None."""
+    cost = cost_of([statement])
+    if cost < WORTH or not is_plain(statement) or not independent(statement):
         return None
-    return head[1], int(head[2]), -(-int(head[2]) // min(MOST, 2 * total // WORTH))
+    return statement.stop, -(-statement.stop // min(MOST, int(2 * cost // WORTH)))
 
 
-def in_parts(text):
+def in_parts(kernel):
     """A program as functions: each loop that threads share, and what lies between them."""
-    head, *statements, end = re.split(r"\n(?=    \S)", text)
-    pieces, known = [], words(head)
-    for statement in statements:
-        loop = to_share(statement, known)
-        if loop or not pieces or pieces[-1][1]:
-            pieces.append([statement, loop])
+    if not any(map(to_share, kernel.body)):
+        return [kernel]
+    groups = [tuple(group) for _, group in itertools.groupby(
+        kernel.body, lambda each: to_share(each) and id(each))]
+    parts, calls, known = [], [], {*kernel.inputs}
+    for k, body in enumerate(groups):
+        name, taken = f"part{k}", tuple(v for v in names(body) if v in known)
+        if blocks := to_share(body[0]):
+            parts.append(Kernel(name, ("start", "stop", *taken), from_start_to_stop(*body), ()))
+            calls.append(Call((), "share", (name, *blocks, *taken)))
         else:
-            pieces[-1][0] += "\n" + statement
-        known |= words(statement)
-    if not any(loop for _, loop in pieces):
-        return text
-    functions, calls, known = [], [], words(head)
-    for k, (piece, loop) in enumerate(pieces):
-        taken = ", ".join(v for v in words(piece) if v in known)
-        if loop:
-            index, count, size = loop
-            functions.append(f"def part{k}(start, stop, {taken}):\n{from_start_to_stop(piece)}")
-            calls.append(f"    share(part{k}, {count}, {size}, {taken})")
-        else:
-            later = words(end + "".join(after for after, _ in pieces[k + 1:]))
-            made = "".join(f"{v}, " for v in words(piece) if v not in known and v in later)
-            functions.append(f"def part{k}({taken}):\n{piece}\n    return ({made})")
-            calls.append(f"    {made and made + '= '}part{k}({taken})")
-        known |= words(piece)
-    return "\n".join([*functions, head, *calls, end])
+            later = {*kernel.outputs}.union(*map(names, groups[k + 1:]))
+            made = tuple(v for v in defined(body) if v in later)
+            parts.append(Kernel(name, taken, body, made))
+            calls.append(Call(made, name, taken))
+        known.update(defined(body))
+    return [*parts, replace(kernel, body=tuple(calls))]
 
 
 TILE = 16
 
 
+def goes_to_neighbours(loop):
+    """Whether from round to round a loop goes to the neighbour in some array: its index is last."""
+    return any(isinstance(each, Load | Store) and each.index[-1:] == (loop.index,)
+               for each in walk(loop.body))
+
+
 def tiled(loop):
-    """A loop from start to stop; if the one inside goes down a column, both in squares."""
-    nest = re.fullmatch(
-        r" *for (v\d+) in .*:\n {8}for (v\d+) in range\((\d+)\):((\n {12}.*)+)", loop)
-    if not nest or f", {nest[1]}]" not in nest[4]:
+    """A loop in which there is just another one; if it goes down a column, both in squares."""
+    [inner, *others] = loop.body
+    if others or not isinstance(inner, For) or not goes_to_neighbours(loop):
         return loop
-    i, j, n, body = nest[1], nest[2], nest[3], nest[4].replace("\n", "\n" + " " * 8)
-    return (f"    for t in range(start, stop, {TILE}):\n"
-            f"        for u in range(0, {n}, {TILE}):\n"
-            f"            for {i} in range(t, min(t + {TILE}, stop)):\n"
-            f"                for {j} in range(u, min(u + {TILE}, {n})):{body}")
+    small = replace(inner, start="u", stop=f"min(u + {TILE}, {inner.stop})")
+    rows = replace(loop, start="t", stop=f"min(t + {TILE}, {loop.stop})", body=(small,))
+    return replace(loop, index="t", step=TILE, body=(
+        replace(inner, index="u", step=TILE, body=(rows,)),))
 
 
 def from_start_to_stop(loop):
-    """A loop over some of its rounds; what is masked is not negative."""
-    return "    start, stop = start & MASK, stop & MASK\n" + tiled(re.sub(
-        r"range\(\d+\)", "range(start, stop)", loop, count=1))
+    """The statements of a part: a loop over some of its rounds; what is masked is not negative."""
+    masks = (Assign(name, f"{name} & MASK", ()) for name in ("start", "stop"))
+    return (*masks, tiled(replace(loop, start="start", stop="stop")))
 
 
 MASK = (1 << 32) - 1
