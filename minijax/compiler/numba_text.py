@@ -49,6 +49,7 @@ EXPRESSIONS = {
     "copysign": "np.copysign({0}, {1})"}
 # Types of which an array is passed as its bits, with the helpers that convert an element.
 NARROW = {FLOAT16: "float16", BFLOAT16: "bfloat16"}
+NOT_OUTLINED = Outlined(())
 MOST_WRITTEN = 64  # elements of a constant that is written as a list; others are packed
 
 
@@ -292,6 +293,9 @@ class NumbaText(KernelText):
         self.counts.update(results)
         self.used_names |= {*_helpers(), *FORMULAS, "np", "njit", "prange", "intrinsic"}
         self.reassociable: set[Any] = set()
+        self.counters = {each.index for each in walk(kernel.body)
+                         if isinstance(each, For) and isinstance(each.start, Constant)
+                         and not self.program.outlined.get(each, NOT_OUTLINED).blocks}
         self.flat = {x for x in flat if isinstance(x, Buffer)}
 
     def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = (),
@@ -349,9 +353,13 @@ class NumbaText(KernelText):
         return text
 
     def place(self, buffer: Buffer, index: Index) -> str:
-        if buffer in self.flat:
-            return f"{self.named(buffer)}[{self.operands(index)}]"
-        return super().place(buffer, index)
+        """An element. Numba looks whether an index is negative, and then uses no vectors, unless
+        it counts a loop from a number, or its type is unsigned.
+        """
+        texts = [text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
+                 for x, text in ((x, self.operand(x)) for x in index)]
+        flat = "" if len(index) == len(buffer.shape) or buffer in self.flat else ".flat"
+        return f"{self.named(buffer)}{flat}[{', '.join(texts) or '()'}]"
 
     def print_let(self, let: Let) -> None:
         self.shorten(let.args)
@@ -442,8 +450,8 @@ class NumbaText(KernelText):
             return super().print_for(loop)
         if outlined.blocks:
             return self.print_shared(loop, outlined)
+        self.flush()  # Numba takes no conditional expressions among many arguments
         captures = ", ".join(map(self.operand, outlined.captures))
-        self.flush()
         self.write(f"{self.program.piece(loop)}({captures})")
 
     def print_shared(self, loop: For, outlined: Outlined) -> None:
