@@ -51,8 +51,8 @@ class Lowered:
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python),
-        "launches" (the same for a GPU), "numba" (a program for Numba), or what a processor
-        runs, "llvm", "asm" or "ptx".
+        "launches" (the same for a GPU), "numba" and "numba.cuda" (programs for Numba),
+        or what a processor runs, "llvm", "asm" or "ptx".
         """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
@@ -64,6 +64,10 @@ class Lowered:
             from .numba_text import numba_text
 
             return numba_text(self.kernel)
+        if stage == "numba.cuda":
+            from .targets.numba_cuda import numba_cuda_text
+
+            return numba_cuda_text(self.launches)
         if stage == "ptx":
             from .targets import ptx
 
@@ -72,7 +76,7 @@ class Lowered:
             text = llvm.assembly(self.kernel)
             return cpu.undisturbed(lambda: cpu.compile(text, stage))
         raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
-                         "launches, numba, llvm, asm, ptx")
+                         "launches, numba, numba.cuda, llvm, asm, ptx")
 
     @property
     def costs(self) -> Counter[str]:

@@ -108,8 +108,8 @@ def _words(text: str) -> set[str]:
 class Program:
     """A module: imports, helpers, elementary functions, the kernel, and `main`."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, dialect: Any = None) -> None:
+        self.kernel, self.dialect = kernel, dialect or NumbaText
         # Of elementary functions, routines and outlined loops: name and text.
         self.functions: dict[Any, tuple[str, str]] = {}
         self.outlined = outlined_loops(kernel)
@@ -118,7 +118,7 @@ class Program:
                 if isinstance(each, Let) and each.op in FORMULAS}
         names = [op for op, _ in lets]
         self.plain_names = {op for op in names if names.count(op) == 1}
-        self.printer = NumbaText(kernel, self)
+        self.printer = self.dialect(kernel, self)
         self.entry = self.printer.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
         self.body = self.kernel_functions()
 
@@ -170,9 +170,14 @@ class Program:
         needed: list[str] = []
         for name in reversed(helpers):
             if name in words:
-                needed.insert(0, helpers[name])
-                words |= _words(helpers[name])
+                text = self.helper(helpers[name])
+                needed.insert(0, text)
+                words |= _words(text)
         return "\n\n\n".join(["\n".join(self.imports(words)), *needed, *parts])
+
+    def helper(self, text: str) -> str:
+        """The text of a helper in this dialect."""
+        return text
 
     def imports(self, words: set[str]) -> Iterable[str]:
         yield "import numpy as np"
@@ -191,12 +196,17 @@ class Program:
                 'It needs NumPy and Numba alone. `main` takes and returns NumPy arrays.\n"""')
         return "\n".join([head, "", self.module(), "", *self.main()])
 
-    def main(self) -> Iterable[str]:
-        kernel, name = self.kernel, self.printer.named
-        constants = [f"{name(x).upper()} = {_array(x)}" for x in kernel.constants]
+    def constants(self) -> Iterable[str]:
+        name = self.printer.named
+        constants = [f"{name(x).upper()} = {_array(x)}" for x in self.kernel.constants]
         if any("base64" in x for x in constants):
             yield "\nimport base64\nimport zlib\n"
         yield from ["", *constants] if constants else []
+
+    def main(self) -> Iterable[str]:
+        """The text of `main`."""
+        kernel, name = self.kernel, self.printer.named
+        yield from self.constants()
         yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x in kernel.inputs:
             yield f"    {name(x)} = {_passed(x, name(x))}"
@@ -227,7 +237,7 @@ class Program:
                 value = b.read(variable)
             results.append(value)
             body = tuple(b.scopes[0].statements)
-            printer = NumbaText(_kernel(called, body), self, results)
+            printer = self.dialect(_kernel(called, body), self, results)
             self.functions[key] = called, printer.function(called, map(printer.named, parameters))
         return self.functions[key][0]
 
@@ -286,6 +296,8 @@ def _array(x: Buffer) -> str:
 class NumbaText(KernelText):
     """Prints one function of a program."""
 
+    decorator = '@njit(nogil=True, error_model="numpy")'
+
     def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
                  flat: Sequence[Any] = ()) -> None:
         super().__init__(kernel)
@@ -303,7 +315,7 @@ class NumbaText(KernelText):
         """The text of a function with this body."""
         parallel = is_kernel and any(self.program.outlined[each].blocks for each in walk(
             self.kernel.body) if each in self.program.outlined)
-        self.write("@njit(" + "parallel=True, " * parallel + 'nogil=True, error_model="numpy")')
+        self.write(self.decorator.replace("(", "(parallel=True, " if parallel else "(", 1))
         self.inner(f"def {name}({', '.join(parameters)}):", self.kernel.body, first)
         return "\n".join(self.lines) + "\n"
 
@@ -347,10 +359,11 @@ class NumbaText(KernelText):
 
     def position(self, x: Address) -> str:
         """The position of an element in row-major order."""
-        text = "0"
+        text = ""
         for i, n in zip(x.index, x.buffer.shape, strict=True):
-            text = f"({text}) * {n} + ({self.operand(i)})"
-        return text
+            part = "" if isinstance(i, Constant) and not i.value else f"({self.operand(i)})"
+            text = " + ".join(filter(None, [f"({text}) * {n}" * bool(text), part]))
+        return plain(text or "0")
 
     def place(self, buffer: Buffer, index: Index) -> str:
         """An element. Numba looks whether an index is negative, and then uses no vectors, unless

@@ -1,0 +1,168 @@
+"""The launches of a GPU as a program for Numba's CUDA target: a module that stands alone.
+
+Stands on numba_text.py, of which it is a dialect: kernels with blocks, threads, shared memory,
+barriers and shuffles, and a `main` that launches them. Chapter 27. JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load,
+                     Operand, Scalar, Shuffle, accesses, defined, used, walk)
+from ..numba_text import NotInNumba, NumbaText, Program, _passed, _stored
+from ..scalars import kind_of
+from ..text import KernelText
+
+# What CUDA's library has for what NumPy has on the CPU: a name for float64, with an f for float32.
+LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "copysign": "copysign",
+           "rem": "fmod", "abs": "fabs", "round_even": "rint"}
+
+
+def numba_cuda_text(kernel: Kernel) -> str:
+    """The launches as a program for Numba's CUDA target, with a `main` on NumPy arrays.
+
+    Raises:
+      NotInNumba: where the host calls a library or Python between launches.
+
+    >>> from minijax import jit
+    >>> import numpy as np
+    >>> text = jit(lambda x: x * 2.0).lower(np.ones(256, np.float32)).as_text("numba.cuda")
+    >>> print(text[text.index("@cuda.jit"):text.index("def main")])
+    @cuda.jit
+    def launch1(a, b):
+        block, thread = cuda.blockIdx.x, cuda.threadIdx.x
+        # ...
+        ...
+    <BLANKLINE>
+    >>> print(text[text.index("    launch1["):])
+        launch1[...](a, b)
+        return b.copy_to_host().reshape((256,))
+    <BLANKLINE>
+    """
+    return CudaProgram(kernel).text()
+
+
+class CudaProgram(Program):
+    """A module: imports, helpers, a kernel for each launch, and `main`, the host's part."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.launches: dict[Launch, tuple[str, list[Any]]] = {}
+        super().__init__(kernel, CudaText)
+
+    def kernel_functions(self) -> str:
+        self.outlined = {}
+        texts = []
+        for launch in (each for each in walk(self.kernel.body) if isinstance(each, Launch)):
+            printer = CudaText(replace(self.kernel, body=launch.body), self)
+            every = list(walk(launch.body))
+            inner = {defined(each) for each in every} | {launch.block, launch.thread}
+            scalars = dict.fromkeys(x for each in every for x in used(each)
+                                    if isinstance(x, Scalar) and x not in inner)
+            own = dict.fromkeys(accesses(every))
+            arguments = [*(x for x in own if x.role not in ("shared", "local")), *scalars]
+            name = f"launch{len(self.launches) + 1}"
+            self.launches[launch] = name, arguments
+            texts.append(printer.launch(name, launch, arguments, own))
+        return "\n\n".join(texts)
+
+    def imports(self, words: set[str]) -> Iterable[str]:
+        yield from (line.replace("from numba import njit", "from numba import cuda").replace(
+            "numba.extending", "numba.cuda.extending") for line in super().imports(words))
+        if "libdevice" in words:
+            yield "from numba.cuda import libdevice"
+
+    def helper(self, text: str) -> str:
+        text = text.replace("@njit", "@cuda.jit(device=True)")
+        text = re.sub(r"np\.copysign\(1\.0, x\)", "libdevice.copysign(1.0, np.float64(x))", text)
+        return text.replace("return np.rint(x)", "return libdevice.rint(x)")
+
+    def main(self) -> Iterable[str]:
+        kernel, name = self.kernel, self.printer.named
+        yield from self.constants()
+        yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
+        for x in kernel.inputs:
+            yield f"    {name(x)} = cuda.to_device({_passed(x, name(x))}.reshape(-1))"
+        for x in (*kernel.outputs, *kernel.temps):
+            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{_stored(x)})"
+        for x in kernel.constants:
+            yield f"    {name(x)} = cuda.to_device({name(x).upper()}.reshape(-1))"
+        host = HostText(replace(kernel, notes={}), self)
+        host.names |= self.printer.names
+        host.indent = 1
+        host.body(kernel.body)
+        yield from host.lines
+        results = [f"{name(x)}.copy_to_host()" + f"[:{x.size}]" * (not x.size)
+                   + f".reshape({x.shape})" for x in kernel.outputs]
+        yield f"    return {', '.join(results) or '()'}\n"
+
+
+class CudaText(NumbaText):
+    """Prints one launch; arrays are flat."""
+
+    decorator = "@cuda.jit(device=True)"
+
+    def launch(self, name: str, launch: Launch, arguments: Sequence[Any], own: Iterable[Buffer]
+               ) -> str:
+        """The text of a kernel."""
+        block, thread = (self.unused(word) for word in ("block", "thread"))
+        self.names |= {launch.block: block, launch.thread: thread}
+        parameters = [*map(self.named, arguments)]
+        first = [f"{block}, {thread} = cuda.blockIdx.x, cuda.threadIdx.x"]
+        first += [f"{self.named(x)} = cuda.{x.role}.array({max(x.size, 1)}, "
+                  f"{self.element(x.dtype)})"
+                  for x in own if x.role in ("shared", "local")]
+        self.write("@cuda.jit")
+        self.inner(f"def {name}({', '.join(parameters)}):", launch.body, first)
+        return "\n".join(self.lines) + "\n"
+
+    def place(self, buffer: Buffer, index: Index) -> str:
+        return f"{self.named(buffer)}[{self.position(Address(buffer, index))}]"
+
+    def position(self, x: Address) -> str:
+        if len(x.index) == 1:
+            return self.operand(x.index[0])
+        return super().position(x)
+
+    def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
+        if kind_of(last.dtype) == "f" and op in LIBRARY:
+            name = LIBRARY[op] + "f" * (last.dtype.itemsize == 4)
+            return f"libdevice.{name}({', '.join(texts)})"
+        if kind_of(last.dtype) == "f" and op == "sqrt":
+            return f"libdevice.{'f' if last.dtype.itemsize == 4 else 'd'}sqrt_rn({texts[0]})"
+        return super().expression(op, last, texts, target)
+
+    def print_barrier(self, barrier: Barrier) -> None:
+        self.flush()
+        self.write("cuda.syncthreads()")
+
+    def print_shuffle(self, shuffle: Shuffle) -> None:
+        self.define(shuffle.target, f"cuda.shfl_xor_sync({shuffle.mask:#x}, "
+                    f"{self.operand(shuffle.value)}, {shuffle.lane_mask})")
+        self.name(shuffle.target)
+
+    def print_call(self, call: Call) -> None:
+        raise NotInNumba(f"{self.program.kernel.name} calls {call.external} between its launches, "
+                         "which a Numba program cannot do. Compute that outside of the function.")
+
+    def print_for(self, loop: For) -> None:
+        KernelText.print_for(self, loop)
+
+
+class HostText(CudaText):
+    """Prints the host's part: launches, and the loops and branches around them."""
+
+    def print_launch(self, launch: Launch) -> None:
+        self.flush()
+        name, arguments = self.program.launches[launch]  # type: ignore[attr-defined]
+        self.write(f"{name}[{launch.blocks}, {launch.threads}]"
+                   f"({', '.join(map(self.operand, arguments))})")
+
+    def print_load(self, load: Load) -> None:
+        position = self.position(Address(load.buffer, load.index)) if load.index else "0"
+        self.write(f"{self.named(load.target)} = {self.named(load.buffer)}[{position}]")
