@@ -334,3 +334,66 @@ exercise(
             "uses `np.` 0 times"),
            ("spread_text = 3", "a string")],
     hints=["`math.inf` is above every number"])
+
+
+# -- in_pairs --------------------------------------------------------------------------------------
+
+def _in_pairs(a: np.ndarray, kind: type) -> np.ndarray:
+    """Half the sum of squares of what is positive, of even positions plus of odd ones."""
+    terms = np.float32(0.5) * np.maximum(a, np.float32(0)) ** 2
+    sums = [np.add.accumulate(terms[:, k::2], axis=1, dtype=kind)[:, -1] for k in (0, 1)]
+    return (sums[0] + sums[1]).astype(np.float32)
+
+
+def grade_in_pairs(in_pairs: Callable) -> None:
+    a = np.random.default_rng(1).normal(size=(200, 300)).astype(np.float32)
+    expected, result = _in_pairs(a, np.float32), np.full(200, np.nan, np.float32)
+    inputs = "200 rows of random numbers, the first two sums of which are looked at,"
+    with wanting(inputs, expected[:2]):
+        in_pairs(a, result)
+    expect(not np.isnan(result).any(), f"some of the 200 elements of `e` have no number: "
+           f"{int(np.isnan(result).sum())}")
+    agree(inputs, result[:2], expected[:2], "at each position, the term is that of `energy`",
+          what="the result")
+    agree("200 rows of random numbers", result, expected, "each row begins with two zeros",
+          what="the result")
+    same = int((result == expected).sum())
+    hint = "`plus` allows any order, and the order of the loop is asked for"
+    if np.array_equal(result, _in_pairs(a, np.float64)):
+        hint = "the sums have 64 bits: what type has the number from which they start?"
+    elif np.array_equal(result, np.add.accumulate(
+            np.float32(0.5) * np.maximum(a, np.float32(0)) ** 2, axis=1)[:, -1]):
+        hint = "this is one sum in the order of the loop: keep two"
+    expect(same == 200, f"{same} of the 200 sums are right to the last bit\n{hint}")
+
+
+_PAIRS = """
+@njit(nogil=True, error_model="numpy")
+def in_pairs(a, e):
+    for i in range(200):
+        even, odd = {zeros}
+        for j in range(0, {stop}, 2):
+            b, c = maximum(a[i, j], float32(0.0)), maximum(a[i, j + 1], float32(0.0))
+            even = {even}
+            odd = {odd}
+        e[i] = even + odd
+"""
+_EVEN, _ODD = "even + float32(0.5) * (b * b)", "odd + float32(0.5) * (c * c)"
+
+
+def _pairs_text(zeros: str = "float32(0.0), float32(0.0)", stop: str = "300", even: str = _EVEN,
+                odd: str = _ODD) -> str:
+    return _PAIRS.format(zeros=zeros, stop=stop, even=even, odd=odd)
+
+
+exercise(
+    "in_pairs", chapter=CHAPTER, grade=grade_in_pairs, solution=_pairs_text(),
+    given="from numba import njit\nfrom numpy import float32\n"
+          "from minijax.compiler.numba_helpers import maximum, plus\n",
+    wrong=[(_pairs_text(zeros="0.0, 0.0"), "have 64 bits"),
+           (_pairs_text(even="plus(even, float32(0.5) * (b * b))",
+                        odd="plus(odd, float32(0.5) * (c * c))"), "any order"),
+           (_pairs_text(even=_EVEN + " + float32(0.5) * (c * c)", odd="odd"), "keep two"),
+           (_pairs_text(even="even + b * b"), "that of `energy`"),
+           (_pairs_text(stop="298"), "that of `energy`"),
+           ("def in_pairs(a, e):\n    e[0] = 0.0", "have no number")])
