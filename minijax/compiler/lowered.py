@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config
-from minijax.core import physical_aval
+from minijax.core import ShapedArray, physical_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.util.lazily import cached_property
 
@@ -63,11 +63,11 @@ class Lowered:
         if stage == "numba":
             from .numba_text import numba_text
 
-            return numba_text(self.kernel)
+            return numba_text(self.kernel, *self.avals)
         if stage == "numba.cuda":
             from .targets.numba_cuda import numba_cuda_text
 
-            return numba_cuda_text(self.launches)
+            return numba_cuda_text(self.launches, *self.avals)
         if stage == "ptx":
             from .targets import ptx
 
@@ -77,6 +77,12 @@ class Lowered:
             return cpu.undisturbed(lambda: cpu.compile(text, stage))
         raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
                          "launches, numba, numba.cuda, llvm, asm, ptx")
+
+    @property
+    def avals(self) -> tuple[list[ShapedArray], list[ShapedArray]]:
+        """The types of the arrays that it takes and returns: keys as their words."""
+        return tuple(list(map(physical_aval, x)) for x in (  # type: ignore[return-value]
+            self.jaxpr.in_avals, self.jaxpr.out_avals))
 
     @property
     def costs(self) -> Counter[str]:
@@ -90,7 +96,7 @@ class Lowered:
 
     def compile(self) -> Callable[..., list[np.ndarray]]:
         """A callable of machine code, from the disk cache if possible."""
-        out_avals = list(map(physical_aval, self.jaxpr.out_avals))
+        in_avals, out_avals = self.avals
         if config.compiler.value == "numba":
             from . import numba_compiler  # which most programs never need
 
@@ -100,7 +106,7 @@ class Lowered:
 
         def describe_loop(loop: int) -> str:
             return interrupt_message(loop, pool.iterations(), code.loops, program())
-        return executable.callable_of(code, len(self.jaxpr.in_avals), out_avals, describe_loop)
+        return executable.callable_of(code, len(in_avals), out_avals, describe_loop)
 
     def compile_for(self, processor: Any) -> Callable[..., list]:
         """A callable of launches on a GPU, from buffers in its memory."""

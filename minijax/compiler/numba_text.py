@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import ShapedArray
 from minijax.dtypes import BFLOAT16
 from minijax.primitives.infix import infix
 
@@ -57,8 +58,11 @@ class NotInNumba(NotImplementedError):
     """A program calls what has no meaning in a Numba program."""
 
 
-def numba_text(kernel: Kernel) -> str:
-    """The kernel as a Numba program, with a `main` that calls it on NumPy arrays.
+Avals = Sequence[ShapedArray]
+
+
+def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
+    """The kernel as a Numba program, with a `main` that calls it on NumPy arrays of these types.
 
     Raises:
       NotInNumba: for host callbacks, LAPACK, and floats and integers of less than a byte.
@@ -78,7 +82,7 @@ def numba_text(kernel: Kernel) -> str:
     <BLANKLINE>
     <BLANKLINE>
     """
-    return Program(kernel).text()
+    return Program(kernel).text(in_avals, out_avals)
 
 
 def compute_type(dtype: np.dtype) -> str:
@@ -189,12 +193,12 @@ class Program:
         if used:
             yield f"from numpy import {', '.join(used)}"
 
-    def text(self) -> str:
-        """The program."""
+    def text(self, in_avals: Avals, out_avals: Avals) -> str:
+        """The program, with a `main` for arrays of these types."""
         kernel = self.kernel
         head = (f'"""{kernel.name}, as the loops that minijax compiles: a program for Numba.\n\n'
                 'It needs NumPy and Numba alone. `main` takes and returns NumPy arrays.\n"""')
-        return "\n".join([head, "", self.module(), "", *self.main()])
+        return "\n".join([head, "", self.module(), "", *self.main(in_avals, out_avals)])
 
     def constants(self) -> Iterable[str]:
         name = self.printer.named
@@ -203,20 +207,20 @@ class Program:
             yield "\nimport base64\nimport zlib\n"
         yield from ["", *constants] if constants else []
 
-    def main(self) -> Iterable[str]:
+    def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
         """The text of `main`."""
         kernel, name = self.kernel, self.printer.named
         yield from self.constants()
         yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
-        for x in kernel.inputs:
-            yield f"    {name(x)} = {_passed(x, name(x))}"
+        for x, aval in zip(kernel.inputs, in_avals, strict=True):
+            yield f"    {name(x)} = {_passed(x, aval, name(x))}"
         for x in kernel.outputs:
             yield f"    {name(x)} = np.empty({x.shape}, np.{_stored(x)})"
         arguments = [*map(name, (*kernel.inputs, *kernel.outputs)),
                      *(name(x).upper() for x in kernel.constants)]
         yield f"    {self.entry}({', '.join(arguments)})"
-        results = [f"{name(x)}.view(np.float16)" if x.dtype == FLOAT16 else name(x)
-                   for x in kernel.outputs]
+        results = [name(x) + _returned(x, aval)
+                   for x, aval in zip(kernel.outputs, out_avals, strict=True)]
         yield f"    return {', '.join(results) or '()'}\n"
 
     def elementary(self, name: str, dtype: np.dtype) -> str:
@@ -273,12 +277,22 @@ def _stored(x: Buffer) -> str:
     return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
 
 
-def _passed(x: Buffer, name: str) -> str:
-    """What `main` passes for an argument: an array of its dtype and shape, or of its bits."""
+def _passed(x: Buffer, aval: ShapedArray, name: str) -> str:
+    """What `main` passes for an argument: an array of its dtype, or of its bits or parts."""
+    if aval.dtype.kind == "c":
+        return (f"np.asarray({name}, np.{aval.dtype}, order='C').reshape(-1).view(np.{x.dtype})"
+                f".reshape({x.shape})")
     if x.dtype == BFLOAT16:
         return f"np.asarray({name}, order='C').view(np.uint16)"
     array = f"np.asarray({name}, np.{'bool_' if x.dtype == BOOL else x.dtype}, order='C')"
     return f"{array}.view(np.uint16)" if x.dtype == FLOAT16 else array
+
+
+def _returned(x: Buffer, aval: ShapedArray) -> str:
+    """What makes a result of the array of a buffer."""
+    if aval.dtype.kind == "c":
+        return f".reshape(-1).view(np.{aval.dtype}).reshape({aval.shape})"
+    return ".view(np.float16)" if x.dtype == FLOAT16 else ""
 
 
 def _array(x: Buffer) -> str:

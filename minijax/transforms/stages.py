@@ -177,7 +177,8 @@ class Lowered(Stage):
 
         Args:
           dialect: ``"jaxpr"``, ``"simplified"``, ``"source"`` (the loops, as Python that runs; so
-            is None) or ``"launches"`` (as a GPU would run them).
+            is None), ``"launches"`` (as a GPU would run them), ``"numba"`` or ``"numba.cuda"`` (a
+            program for Numba that runs alone, with a ``main`` on NumPy arrays).
           debug_info: accepted for JAX's sake.
         """
         return self._lowered.as_text(dialect or "source")

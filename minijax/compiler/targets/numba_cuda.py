@@ -15,7 +15,7 @@ import numpy as np
 
 from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load,
                      Operand, Scalar, Shuffle, accesses, defined, used, walk)
-from ..numba_text import NotInNumba, NumbaText, Program, _passed, _stored
+from ..numba_text import Avals, NotInNumba, NumbaText, Program, _passed, _returned, _stored
 from ..scalars import kind_of
 from ..text import KernelText
 
@@ -24,8 +24,8 @@ LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "copysign": "copy
            "rem": "fmod", "abs": "fabs", "round_even": "rint"}
 
 
-def numba_cuda_text(kernel: Kernel) -> str:
-    """The launches as a program for Numba's CUDA target, with a `main` on NumPy arrays.
+def numba_cuda_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
+    """The launches as a program for Numba's CUDA target, with a `main` on arrays of these types.
 
     Raises:
       NotInNumba: where the host calls a library or Python between launches.
@@ -45,7 +45,7 @@ def numba_cuda_text(kernel: Kernel) -> str:
         return b.copy_to_host().reshape((256,))
     <BLANKLINE>
     """
-    return CudaProgram(kernel).text()
+    return CudaProgram(kernel).text(in_avals, out_avals)
 
 
 class CudaProgram(Program):
@@ -82,12 +82,12 @@ class CudaProgram(Program):
         text = re.sub(r"np\.copysign\(1\.0, x\)", "libdevice.copysign(1.0, np.float64(x))", text)
         return text.replace("return np.rint(x)", "return libdevice.rint(x)")
 
-    def main(self) -> Iterable[str]:
+    def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
         kernel, name = self.kernel, self.printer.named
         yield from self.constants()
         yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
-        for x in kernel.inputs:
-            yield f"    {name(x)} = cuda.to_device({_passed(x, name(x))}.reshape(-1))"
+        for x, aval in zip(kernel.inputs, in_avals, strict=True):
+            yield f"    {name(x)} = cuda.to_device({_passed(x, aval, name(x))}.reshape(-1))"
         for x in (*kernel.outputs, *kernel.temps):
             yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{_stored(x)})"
         for x in kernel.constants:
@@ -98,7 +98,8 @@ class CudaProgram(Program):
         host.body(kernel.body)
         yield from host.lines
         results = [f"{name(x)}.copy_to_host()" + f"[:{x.size}]" * (not x.size)
-                   + f".reshape({x.shape})" for x in kernel.outputs]
+                   + f".reshape({x.shape}){_returned(x, aval)}"
+                   for x, aval in zip(kernel.outputs, out_avals, strict=True)]
         yield f"    return {', '.join(results) or '()'}\n"
 
 
