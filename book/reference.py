@@ -61,10 +61,13 @@ def _exists(name: str) -> bool:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """The names that a module offers: of its `__all__`, or what the package itself made."""
+    """The names that a module offers: of its `__all__`, or what the package itself made.
+
+    Modules among them have pages of their own.
+    """
     declared = getattr(module, "__all__", None)
-    return sorted(declared if declared is not None else
-                  [n for n in dir(module) if _offers(module, n)])
+    names = [n for n in dir(module) if _offers(module, n)] if declared is None else declared
+    return sorted(n for n in names if not inspect.ismodule(getattr(module, n)))
 
 
 def _offers(module: ModuleType, name: str) -> bool:

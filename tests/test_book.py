@@ -86,6 +86,14 @@ def test_every_module_that_users_reach_is_listed():
             if name not in listed and not any(p.startswith(name + ".") for p in listed)} == set()
 
 
+def test_a_module_has_one_entry():
+    """That of its page: where another module has it among its names, it is left out."""
+    declared = {f"{module.__name__}.{name}" for module in reference.modules()
+                for name in reference.public_names(module)}
+    assert not declared & {module.__name__ for module in reference.modules()}
+    assert "minijax.numpy.sin" in declared
+
+
 def test_every_error_class_has_a_page_that_says_what_happened(layout):
     classes = reference.error_classes()
     assert errors.ConcretizationTypeError in classes and errors.TracerLeakError in classes
