@@ -4,11 +4,9 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
 
 import minijax
-from minijax import core, numpy as jnp
-from minijax.transforms import compiled
+from minijax import numpy as jnp
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "minijax"
@@ -18,13 +16,6 @@ MODULES = {str(path): path.relative_to(PACKAGE).with_suffix("").as_posix().repla
 # The walk comes by each of these modules, if the call does.
 TOLD = ("transforms.", "core.jvp", "core.partial_eval", "core.linearize", "core.transpose",
         "control_flow.", "custom.", "placement.")
-
-
-@pytest.fixture(autouse=True)
-def unwatched(monkeypatch):
-    """Evaluation as it is while no flag of a check has been on."""
-    monkeypatch.setattr(core.base_trace, "__class__", core.EvalTrace)
-    monkeypatch.setattr(compiled, "sharding_propagation", None)  # and while no array is spread
 
 
 def steps():

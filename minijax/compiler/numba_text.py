@@ -70,7 +70,7 @@ def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
     >>> from minijax import jit
     >>> import numpy as np
     >>> text = jit(lambda x: x * 2.0).lower(np.ones(3, np.float32)).as_text("numba")
-    >>> print(text[text.index("@njit"):text.index("def main")])
+    >>> print(text[text.index("@njit"):text.index("def main")].rstrip())
     @njit(nogil=True, error_model="numpy")
     def _lambda_(a, b):
         # a: float32[3]
@@ -78,9 +78,6 @@ def numba_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
         # ...
         for i in range(3):
             b[i] = a[i] * float32(2.0)
-        return 0
-    <BLANKLINE>
-    <BLANKLINE>
     """
     return Program(kernel).text(in_avals, out_avals)
 
