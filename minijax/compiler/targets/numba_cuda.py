@@ -15,7 +15,8 @@ import numpy as np
 
 from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load,
                      Operand, Scalar, Shuffle, accesses, defined, used, walk)
-from ..numba_text import Avals, NotInNumba, NumbaText, Program, _passed, _returned, _stored
+from ..numba_text import (Avals, NotInNumba, NumbaText, Program, _passed, _returned, _stored,
+                          compute_type)
 from ..scalars import kind_of
 from ..text import KernelText
 
@@ -141,8 +142,9 @@ class CudaText(NumbaText):
         self.write("cuda.syncthreads()")
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
-        self.define(shuffle.target, f"cuda.shfl_xor_sync({shuffle.mask:#x}, "
-                    f"{self.operand(shuffle.value)}, {shuffle.lane_mask})")
+        value = f"int32({self.operand(shuffle.value)})"  # Numba shuffles no unsigned numbers
+        self.define(shuffle.target, f"{compute_type(shuffle.target.dtype)}(cuda.shfl_xor_sync("
+                    f"{shuffle.mask:#x}, {value}, {shuffle.lane_mask}))")
         self.name(shuffle.target)
 
     def print_call(self, call: Call) -> None:
