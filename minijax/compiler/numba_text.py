@@ -50,6 +50,9 @@ EXPRESSIONS = {
     "copysign": "np.copysign({0}, {1})"}
 # Types of which an array is passed as its bits, with the helpers that convert an element.
 NARROW = {FLOAT16: "float16", BFLOAT16: "bfloat16"}
+# Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
+RESERVED = {"np", "njit", "prange", "intrinsic", "cuda", "libdevice", "base64", "zlib", "main",
+            "min", "max", "abs"}
 NOT_OUTLINED = Outlined(())
 MOST_WRITTEN = 64  # elements of a constant that is written as a list; others are packed
 
@@ -314,7 +317,7 @@ class NumbaText(KernelText):
         super().__init__(kernel)
         self.program, self.results = program, results
         self.counts.update(results)
-        self.used_names |= {*_helpers(), *FORMULAS, "np", "njit", "prange", "intrinsic"}
+        self.used_names |= {*_helpers(), *FORMULAS, *RESERVED}
         self.reassociable: set[Any] = set()
         self.counters = {each.index for each in walk(kernel.body)
                          if isinstance(each, For) and isinstance(each.start, Constant)

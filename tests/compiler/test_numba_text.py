@@ -231,6 +231,17 @@ def test_printed_programs_run_without_minijax(tmp_path):
     subprocess.run([sys.executable, "-c", ALONE, *paths], check=True, cwd=tmp_path, timeout=300)
 
 
+@pytest.mark.parametrize("name", ["main", "max", "np", "exp", "float32"])
+def test_a_kernel_may_have_a_name_that_the_module_uses(name):
+    def f(x):
+        return jnp.exp(x).max(), jnp.maximum(x.astype(jnp.int32), 0)
+    f.__name__ = name
+    names = {"__name__": "program"}
+    exec(jit(f).lower(X).as_text("numba"), names)
+    for got, expected in zip(names["main"](X), jit(f)(X), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_names_comments_and_lines_are_those_of_the_readable_text():
     def scaled(x):
         y = x * 2.0

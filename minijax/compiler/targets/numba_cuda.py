@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load,
-                     Operand, Scalar, Shuffle, accesses, defined, used, walk)
+from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load, Operand,
+                     Shuffle, accesses, walk)
 from ..numba_text import (Avals, NotInNumba, NumbaText, Program, _passed, _returned, _stored,
                           compute_type)
 from ..scalars import kind_of
 from ..text import KernelText
+from .ptx import parameters
 
 # What CUDA's library has for what NumPy has on the CPU: a name for float64, with an f for float32.
 LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "copysign": "copysign",
@@ -59,12 +60,9 @@ class CudaProgram(Program):
         texts = []
         for launch in (each for each in walk(self.kernel.body) if isinstance(each, Launch)):
             printer = CudaText(replace(self.kernel, body=launch.body), self)
-            every = list(walk(launch.body))
-            inner = {defined(each) for each in every} | {launch.block, launch.thread}
-            scalars = dict.fromkeys(x for each in every for x in used(each)
-                                    if isinstance(x, Scalar) and x not in inner)
-            own = dict.fromkeys(accesses(every))
-            arguments = [*(x for x in own if x.role not in ("shared", "local")), *scalars]
+            own = dict.fromkeys(accesses(walk(launch.body)))
+            arguments = [*(x for x in own if x.role not in ("shared", "local")),
+                         *parameters(self.kernel, launch)[2]]
             name = f"launch{len(self.launches) + 1}"
             self.launches[launch] = name, arguments
             texts.append(printer.launch(name, launch, arguments, own))
