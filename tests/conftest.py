@@ -50,9 +50,12 @@ def pytest_collection():
 
 # What takes longest begins first, so that two workers end together.
 LONGEST = [f"tests/{name}.py" for name in (
+    # The first ones search the heap for references, which grows with each file.
+    "sharp_bits/test_leaks", "sharp_bits/test_no_false_alarms", "sharp_bits/test_traps",
+    "notebook/test_live", "sharp_bits/test_nans", "notebook/test_gallery",
     "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
     "generated/test_generated", "libraries/test_libraries", "tutorials/test_tutorials",
-    "compiler/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
+    "compiler/test_llvm", "random/test_families", "notebook/test_checks",
     "test_corners", "test_rims", "test_book")]
 
 TURNS = 6  # at one commit in so many, each test of tests runs: `make test` says which, in TURN

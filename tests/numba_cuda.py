@@ -14,7 +14,7 @@ from typing import Any
 
 from minijax import config
 from minijax.compiler.lowered import Lowered
-from minijax.compiler.numba_text import NotInNumba, _stored
+from minijax.compiler.numba_text import NotInNumba, stored_type
 from minijax.compiler.targets import ptx
 from minijax.compiler.targets.numba_cuda import CudaProgram
 from minijax.core import tracing
@@ -98,7 +98,7 @@ def main(python: str, names: list[str]) -> int:
                     except (NotInNumba, NotImplementedError) as error:
                         refused[f"{name}: {str(error)[:60]}"] += 1
                         continue
-                    kinds = [(each, [(_stored(x) if hasattr(x, "role") else str(x.dtype),
+                    kinds = [(each, [(stored_type(x) if hasattr(x, "role") else str(x.dtype),
                                       hasattr(x, "role")) for x in arguments])
                              for each, arguments in program.launches.values()]
                     text = program.module()

@@ -6,6 +6,7 @@ JAX has no counterpart.
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from minijax.core import ShapedArray
 from minijax.util import caches
 
-from . import cpu
+from . import cache, cpu
 from .instructions import kind_of
 from .loops import Buffer, Kernel
 from .numba_text import Program, compute_type
@@ -75,8 +76,30 @@ def _compiled(text: str, name: str, types: tuple[tuple[str, int, bool], ...]) ->
         namespace: dict[str, Any] = {"__name__": "minijax_program"}
         exec(compile(text, "<minijax program>", "exec"), namespace)
         function = namespace[name]
-        function.compile(tuple(
-            numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
-            for dtype, ndim, readonly in types))
+        signature = tuple(numba.types.Array(numba.from_dtype(np.dtype(dtype)), ndim, "C", readonly)
+                          for dtype, ndim, readonly in types)
+        processor = function.targetctx.codegen().magic_tuple()
+        key = cache.cache_key("\0".join(map(str, (
+            text, name, types, numba.__version__, numba.config.OPT, processor))))
+        if not _load(function, key):
+            function.compile(signature)
+            cache.write(key, pickle.dumps(function.overloads[signature]._reduce()))
         return function
     return cpu.undisturbed(work)
+
+
+def _load(function: Any, key: str) -> bool:
+    """Add the machine code under a key of the disk cache to a Numba function; False without it.
+
+    Numba's own cache goes by a file and its time; this one by the text itself.
+    """
+    entry = cache.read(key)
+    if entry is None:
+        return False
+    from numba.core.compiler import CompileResult
+    try:
+        function.targetctx.refresh()
+        function.add_overload(CompileResult._rebuild(function.targetctx, *pickle.loads(entry)))
+    except Exception:  # a broken pickle raises whatever its bytes spell
+        return False
+    return True

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import base64
+import operator
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -31,7 +32,7 @@ from .loops import (BOOL, INT64, OPS, Address, Assign, Buffer, Call, Constant, F
 from .function_splitting import MAX_FUNCTION, split_body
 from .outlining import Outlined, outlined_loops
 from .scalars import kind_of
-from .text import _OPERATORS, KernelText, plain
+from .text import OPERATORS, KernelText, plain
 
 # The helper of an operation on a kind of numbers; {w} is their width in bits, {h} half of it.
 HELPERS = {
@@ -53,6 +54,10 @@ NARROW = {FLOAT16: "float16", BFLOAT16: "bfloat16"}
 # Other names of a module, and of Python that it reads: a kernel may be called `main` or `max`.
 RESERVED = {"np", "njit", "prange", "intrinsic", "cuda", "libdevice", "base64", "zlib", "main",
             "min", "max", "abs"}
+# The most that a result can be, by what its operands can be, none of which is negative.
+BOUNDS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "mul": operator.mul, "min": min, "max": max,
+    "div": lambda x, y: x, "rem": lambda x, y: y}
 NOT_OUTLINED = Outlined(())
 MOST_WRITTEN = 64  # elements of a constant that is written as a list; others are packed
 
@@ -213,13 +218,13 @@ class Program:
         yield from self.constants()
         yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
-            yield f"    {name(x)} = {_passed(x, aval, name(x))}"
+            yield f"    {name(x)} = {argument_text(x, aval, name(x))}"
         for x in kernel.outputs:
-            yield f"    {name(x)} = np.empty({x.shape}, np.{_stored(x)})"
+            yield f"    {name(x)} = np.empty({x.shape}, np.{stored_type(x)})"
         arguments = [*map(name, (*kernel.inputs, *kernel.outputs)),
                      *(name(x).upper() for x in kernel.constants)]
         yield f"    {self.entry}({', '.join(arguments)})"
-        results = [name(x) + _returned(x, aval)
+        results = [name(x) + result_text(x, aval)
                    for x, aval in zip(kernel.outputs, out_avals, strict=True)]
         yield f"    return {', '.join(results) or '()'}\n"
 
@@ -272,12 +277,12 @@ def _kernel(name: str, body: tuple[Statement, ...]) -> Kernel:
     return Kernel(name, (), (), (), (), 0, {}, body)
 
 
-def _stored(x: Buffer) -> str:
+def stored_type(x: Buffer) -> str:
     """The name of the dtype of a buffer's array."""
     return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
 
 
-def _passed(x: Buffer, aval: ShapedArray, name: str) -> str:
+def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
     """What `main` passes for an argument: an array of its dtype, or of its bits or parts."""
     if aval.dtype.kind == "c":
         return (f"np.asarray({name}, np.{aval.dtype}, order='C').reshape(-1).view(np.{x.dtype})"
@@ -288,7 +293,7 @@ def _passed(x: Buffer, aval: ShapedArray, name: str) -> str:
     return f"{array}.view(np.uint16)" if x.dtype == FLOAT16 else array
 
 
-def _returned(x: Buffer, aval: ShapedArray) -> str:
+def result_text(x: Buffer, aval: ShapedArray) -> str:
     """What makes a result of the array of a buffer."""
     if aval.dtype.kind == "c":
         return f".reshape(-1).view(np.{aval.dtype}).reshape({aval.shape})"
@@ -301,10 +306,10 @@ def _array(x: Buffer) -> str:
     if kind_of(x.dtype) == "n":
         values = values.view(compute_type(x.dtype))
     if values.size <= MOST_WRITTEN and np.isfinite(values).all():
-        return f"np.array({values.tolist()}, np.{_stored(x)})"
+        return f"np.array({values.tolist()}, np.{stored_type(x)})"
     packed = base64.b64encode(zlib.compress(values.tobytes())).decode()
     return (f"np.frombuffer(zlib.decompress(base64.b64decode(\n    {packed!r})), "
-            f"np.{_stored(x)}).reshape({x.shape})")
+            f"np.{stored_type(x)}).reshape({x.shape})")
 
 
 class NumbaText(KernelText):
@@ -323,6 +328,11 @@ class NumbaText(KernelText):
                          if isinstance(each, For) and isinstance(each.start, Constant)
                          and not self.program.outlined.get(each, NOT_OUTLINED).blocks}
         self.flat = {x for x in flat if isinstance(x, Buffer)}
+        # Integers that are not negative, and the most that they can be.
+        self.bounds: dict[Any, int] = {
+            each.index: int(each.stop.value) for each in walk(kernel.body)
+            if isinstance(each, For) and isinstance(each.stop, Constant)
+            and isinstance(each.start, Constant) and each.start.value >= 0}
 
     def function(self, name: str, parameters: Iterable[str], first: Sequence[str] = (),
                  is_kernel: bool = False) -> str:
@@ -391,15 +401,32 @@ class NumbaText(KernelText):
     def print_let(self, let: Let) -> None:
         self.shorten(let.args)
         texts = [self.operand(x) for x in let.args]
+        bound = self.bound(let)
         if let.op in ("add", "mul") and let.target in self.reassociable and (
                 kind_of(let.target.dtype) == "f"):
             text = f"{'plus' if let.op == 'add' else 'times'}({', '.join(texts)})"
         elif let.op in FORMULAS:
             name = self.program.elementary(let.op, let.target.dtype)
             text = f"{name}({', '.join(texts)})"
+        elif let.op in ("div", "rem") and bound is not None:
+            text = f"({texts[0]}) {'//' if let.op == 'div' else '%'} {texts[1]}"
         else:
             text = self.expression(let.op, let.args[-1], texts, let.target.dtype)
         self.define(let.target, plain(text))
+
+    def bound(self, let: Let) -> int | None:
+        """The most that an index can be; None for other numbers, and for what may be negative."""
+        if let.target.dtype != INT64 or let.op not in BOUNDS:
+            return None
+        x, y = (int(x.value) if isinstance(x, Constant) else self.bounds.get(x, -1)
+                for x in let.args)
+        if min(x, y) < 0 or let.op in ("div", "rem") and not isinstance(let.args[1], Constant):
+            return None
+        most = BOUNDS[let.op](x, y)
+        if y == 0 and let.op in ("div", "rem") or most >= 1 << 63:
+            return None
+        self.bounds[let.target] = most
+        return most
 
     def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
         """The expression of an operation; what Numba computes in 64 bits is cut off again."""
@@ -426,7 +453,7 @@ class NumbaText(KernelText):
         elif form := EXPRESSIONS.get(f"{op} {kind}") or EXPRESSIONS.get(op):
             text = form.format(*texts, t=dtype)
         else:
-            symbol = _OPERATORS.get(op) or _OPERATORS[f"{op} {kind}"]
+            symbol = OPERATORS.get(op) or OPERATORS[f"{op} {kind}"]
             *left, right = (f"({x})" for x in texts)
             text = " ".join([*left, symbol, right])
         is_cut = target == dtype and kind in "iu" and dtype != INT64
@@ -485,15 +512,22 @@ class NumbaText(KernelText):
         """Blocks of iterations for threads, each with temps of its own."""
         self.flush()
         self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
-        block, index = self.unused("block"), self.unused(*"ijklmn")
-        self.names[loop.index] = index
-        self.write(f"for {block} in prange({outlined.blocks}):")
-        self.indent += 1
-        for line in self.temps(outlined.private):
-            self.write(line)
-        start, stop = (int(x.value) for x in (loop.start, loop.stop))  # type: ignore[union-attr]
-        first = f"{start} + {block} * {outlined.step}" if start else f"{block} * {outlined.step}"
-        self.inner(f"for {index} in range({first}, min({first} + {outlined.step}, {stop})):",
-                   loop.body)
-        self.indent -= 1
+        start, stop, step = (int(x) for x in (
+            loop.start.value, loop.stop.value, outlined.step))  # type: ignore[union-attr]
+        index = self.names[loop.index] = self.unused(*"ijklmn")
+        temps = self.temps(outlined.private)
+        if step == 1:
+            bounds = f"{start}, {stop}" if start else stop
+            self.inner(f"for {index} in prange({bounds}):", loop.body, temps)
+        else:
+            block = self.unused("block")
+            self.write(f"for {block} in prange({outlined.blocks}):")
+            self.indent += 1
+            for line in temps:
+                self.write(line)
+            first = f"{start} + {block} * {step}" if start else f"{block} * {step}"
+            last = f"{first} + {step}" if (stop - start) % step == 0 else (
+                f"min({first} + {step}, {stop})")
+            self.inner(f"for {index} in range({first}, {last}):", loop.body)
+            self.indent -= 1
         self.used_names.discard(index)

@@ -26,7 +26,7 @@ from .scalars import kind_of
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
 
 # What Python has operators for, some of it for one kind of numbers; all other operations are calls.
-_OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not": "~",
+OPERATORS = {"mul": "*", "div f": "/", "add": "+", "sub": "-", "neg": "-", "not": "~",
               "shl": "<<", "shr_logical u": ">>", "shr_arithmetic i": ">>", "and": "&", "xor": "^",
               "or": "|", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
@@ -226,7 +226,7 @@ class KernelText:
         """An operator, or a call."""
         self.shorten(let.args)
         dtype = let.target.dtype
-        symbol = _OPERATORS.get(let.op) or _OPERATORS.get(f"{let.op} {kind_of(dtype)}")
+        symbol = OPERATORS.get(let.op) or OPERATORS.get(f"{let.op} {kind_of(dtype)}")
         untyped = not symbol and all(isinstance(x, Constant) for x in let.args[-2:])
         texts = [self.operand(x, typed=untyped) for x in let.args]
         if symbol:

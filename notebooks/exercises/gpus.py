@@ -226,6 +226,53 @@ exercise("butterfly", chapter=CHAPTER, grade=grade_butterfly,
                 ("def butterfly(values):\n    return sum(values)", "32 numbers are wanted")])
 
 
+# -- turns -----------------------------------------------------------------------------------------
+
+def _turns(words: list[int]) -> int:
+    banks = [word % 32 for word in set(words)]
+    return max(banks.count(bank) for bank in banks)
+
+
+def grade_turns(turns: Callable) -> None:
+    rng = np.random.default_rng(0)
+    cases = [("0 to 31", list(range(32))), ("0, 32, 64 … 992", list(range(0, 1024, 32))),
+             ("0, 33, 66 … 1023", list(range(0, 1024, 33))), ("thirty-two times 5", [5] * 32),
+             ("0, 2, 4 … 62", list(range(0, 64, 2))), ("3 to 34", list(range(3, 35))),
+             ("0 and 32 in turns", [0, 32] * 16), ("0 and 64, and 1 to 30", [0, 64, *range(1, 31)]),
+             ("32 random ones", rng.integers(0, 999, 32).tolist())]
+    for what, words in cases:
+        expected, inputs = _turns(words), f"the words {what}"
+        with wanting(inputs, expected):
+            result = turns(list(words))
+        banks = [word % 32 for word in words]
+        agree(inputs, result, expected,
+              (result == max(map(banks.count, banks)), "in one turn a bank serves a word to all "
+               "threads that ask for it"),
+              (result == len(set(banks)), "the banks work at the same time"),
+              (result == len(words) // len(set(banks)), "some banks have more to do than others"),
+              (result == len(words), "the banks work at the same time"),
+              "which bank has most to do?", tolerance=0)
+
+
+_TURNS = """
+def turns(words):
+    banks = [word % 32 for word in {words}]
+    return {turns}
+"""
+
+exercise("turns", chapter=CHAPTER, grade=grade_turns, solution=_TURNS.format(
+             words="set(words)", turns="max(banks.count(bank) for bank in banks)"),
+         wrong=[(_TURNS.format(words="words", turns="max(banks.count(bank) for bank in banks)"),
+                 "to all threads"),
+                (_TURNS.format(words="words", turns="len(set(banks))"), "at the same time"),
+                (_TURNS.format(words="words", turns="len(words) // len(set(banks))"),
+                 "to all threads|more to do"),
+                (_TURNS.format(words="words", turns="len(words)"), "at the same time"),
+                (_TURNS.format(words="set(words)", turns="len(banks) // len(set(banks))"),
+                 "more to do|has most")],
+         hints=["count the different words of each bank"])
+
+
 # -- resident --------------------------------------------------------------------------------------
 
 def _resident(threads: int, registers: int, shared: int) -> int:

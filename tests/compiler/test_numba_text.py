@@ -58,7 +58,7 @@ def check(rows, expected):
 
 @pytest.mark.parametrize("dtype", share(
     dict.fromkeys(dtype for _, dtype in CASES if dtype.isbuiltin == 1 or dtype in NARROW),
-    "float32", "int32", "uint8"), ids=str)
+    "float32", "uint8"), ids=str)
 def test_each_operation_gives_its_numpy_meaning_at_every_edge(dtype):
     rows = []
     for op in (op for op, kind in CASES if kind == dtype and (LARGE or op.name not in FORMULAS)):
@@ -122,7 +122,7 @@ REFUSED = {"cholesky", "column_order", "eig", "eigh", "hessenberg", "lu", "qr", 
 
 
 @pytest.mark.parametrize("name", share(
-    sorted(PRIMITIVES.keys() - WITHOUT_EXAMPLES.keys()), "atan2", "scatter", "scan", "qr"))
+    sorted(PRIMITIVES.keys() - WITHOUT_EXAMPLES.keys()), "atan2", "gather", "scan", "qr"))
 def test_numba_computes_the_meaning_of_a_primitive(name):
     p, refused = PRIMITIVES[name], 0
     for x64 in (False, True):
@@ -286,3 +286,23 @@ def test_the_compiler_is_part_of_the_key_of_jit():
         f(1.0), f(1.0)
     f(1.0)
     assert len(traces) == 2
+
+
+def test_machine_code_of_numba_is_kept_on_disk(tmp_path, monkeypatch):
+    from numba.core.dispatcher import Dispatcher
+    compiled = []
+    compile_ = Dispatcher.compile
+    monkeypatch.setattr(Dispatcher, "compile", lambda *args: compiled.append(1) or compile_(*args))
+
+    def first_call(x):
+        minijax.clear_caches()
+        compiled.clear()
+        result = jit(lambda x: jnp.exp(x).sum() * 3 + jnp.sort(x)[0])(x)
+        return np.asarray(result), bool(compiled)
+    with config.compilation_cache_dir(str(tmp_path)), config.compiler("numba"):
+        expected, was_compiled = first_call(LONG)
+        assert was_compiled
+        assert first_call(LONG) == (expected, False)
+        for path in tmp_path.iterdir():
+            path.write_bytes(path.read_bytes()[:-1])
+        assert first_call(LONG) == (expected, True)

@@ -10,6 +10,7 @@ import pytest
 
 import minijax as jax
 from minijax import tree_util
+from tests import test_laws as laws
 from tests.bench._row import arguments
 from tests.bench._workloads import rows
 from tests.programs.test_programs import PROGRAMS, results_of
@@ -23,7 +24,8 @@ SMALL = {name: program for name, program in vars(correct_programs).items()
 
 # What the larger ones compute, a smaller one does too; complex numbers are not compiled yet.
 LARGE = ("16M", "4096²", "2048", "1M×8", "8×1M", "prod", "max", "complex")
-SMALLER = [row for row in rows("minijax") if not any(word in row.name for word in LARGE)]
+SLOW = () if laws.LARGE else ("poisson", "gamma")  # loops, of which each iteration is looked at
+SMALLER = [row for row in rows("minijax") if not any(word in row.name for word in LARGE + SLOW)]
 WORKLOADS = {row.run: row for row in SMALLER}.values()  # one size of each program
 
 

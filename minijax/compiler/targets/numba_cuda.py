@@ -15,7 +15,7 @@ import numpy as np
 
 from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load, Operand,
                      Shuffle, accesses, walk)
-from ..numba_text import (Avals, NotInNumba, NumbaText, Program, _passed, _returned, _stored,
+from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, result_text, stored_type,
                           compute_type)
 from ..scalars import kind_of
 from ..text import KernelText
@@ -84,9 +84,9 @@ class CudaProgram(Program):
         yield from self.constants()
         yield f"\ndef main({', '.join(map(name, kernel.inputs))}):"
         for x, aval in zip(kernel.inputs, in_avals, strict=True):
-            yield f"    {name(x)} = cuda.to_device({_passed(x, aval, name(x))}.reshape(-1))"
+            yield f"    {name(x)} = cuda.to_device({argument_text(x, aval, name(x))}.reshape(-1))"
         for x in (*kernel.outputs, *kernel.temps):
-            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{_stored(x)})"
+            yield f"    {name(x)} = cuda.device_array({max(x.size, 1)}, np.{stored_type(x)})"
         for x in kernel.constants:
             yield f"    {name(x)} = cuda.to_device({name(x).upper()}.reshape(-1))"
         host = HostText(replace(kernel, notes={}), self)
@@ -95,7 +95,7 @@ class CudaProgram(Program):
         host.body(kernel.body)
         yield from host.lines
         results = [f"{name(x)}.copy_to_host()" + f"[:{x.size}]" * (not x.size)
-                   + f".reshape({x.shape}){_returned(x, aval)}"
+                   + f".reshape({x.shape}){result_text(x, aval)}"
                    for x, aval in zip(kernel.outputs, out_avals, strict=True)]
         yield f"    return {', '.join(results) or '()'}\n"
 
@@ -110,6 +110,7 @@ class CudaText(NumbaText):
         """The text of a kernel."""
         block, thread = (self.unused(word) for word in ("block", "thread"))
         self.names |= {launch.block: block, launch.thread: thread}
+        self.bounds |= {launch.block: launch.blocks, launch.thread: launch.threads}
         parameters = [*map(self.named, arguments)]
         first = [f"{block}, {thread} = cuda.blockIdx.x, cuda.threadIdx.x"]
         first += [f"{self.named(x)} = cuda.{x.role}.array({max(x.size, 1)}, "
