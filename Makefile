@@ -59,6 +59,7 @@ endif
 test: export TURN := $(shell git rev-list --count HEAD 2>/dev/null)
 test-all: export ORACLE := live
 test-all: export REPLAY := off
+test-all: export LARGE := 1
 test test-all: lint
 	$(SIMULATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	  --max-worker-restart 1 --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
@@ -110,7 +111,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.course
 
 $(VENV)/.cuda: $(VENV)/.dev
-	$(PIP_INSTALL) '.[cuda]'
+	$(PIP_INSTALL) '.[cuda,numba-cuda]'
 	@touch $@
 
 $(VENV)/.emulator: $(VENV)/.dev

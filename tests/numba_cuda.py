@@ -1,15 +1,21 @@
-"""`python -m tests.numba_cuda PYTHON [primitive …]`: NVIDIA's compiler on Numba's CUDA programs.
+"""`python -m tests.numba_cuda [primitive …]`: NVIDIA's compiler on Numba's CUDA programs.
 
-PYTHON has numba-cuda with NVVM, as in `pip install "numba-cuda[cu12]"`; no GPU is needed. Each
-launch of each primitive's examples becomes PTX for two processors, which NVIDIA's assembler takes;
-the table has the registers of a thread, of Numba's code and of ours.
+Each launch of each primitive's examples becomes PTX for two processors, which NVIDIA's assembler
+takes; the table has the registers of a thread, of Numba's code and of ours. No GPU is needed, only
+the wheel of the extra `assembler`. NUMBA_CUDA_PYTHON names another environment, with numba-cuda.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from minijax import config
@@ -71,11 +77,9 @@ def programs(case: Any) -> CudaProgram:
 
 def ours(kernel: Any) -> list[dict[str, str]]:
     """Our PTX of each launch."""
-    found = []
-    for k in range(len(ptx.launches_of(kernel.body))):
-        found.append({target: alone(ptx.compile(ptx.assembly(kernel), target), k)
-                      for target in TARGETS})
-    return found
+    texts = {target: ptx.compile(ptx.assembly(kernel), target) for target in TARGETS}
+    return [{target: alone(text, k) for target, text in texts.items()}
+            for k in range(len(ptx.launches_of(kernel.body)))]
 
 
 def alone(text: str, k: int) -> str:
@@ -85,43 +89,73 @@ def alone(text: str, k: int) -> str:
     return head + "".join(wanted)
 
 
-def main(python: str, names: list[str]) -> int:
-    with subprocess.Popen([python, "-c", COMPILING], stdin=subprocess.PIPE, text=True,
-                          stdout=subprocess.PIPE) as process:
-        wrong, launches, refused = 0, 0, defaultdict(int)
-        registers: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for name in names or [x for x in PRIMITIVES if x not in WITHOUT_EXAMPLES]:
+def toolkit(folder: Path) -> dict[str, str]:
+    """The environment in which Numba takes NVIDIA's compiler from the assembler's wheel."""
+    wheel = Path(next(iter(find_spec("nvidia").submodule_search_locations))) / "cuda_nvcc"
+    for part, name in (("nvvm/lib64", "libnvvm.so"), ("nvvm/libdevice", "libdevice.10.bc")):
+        (folder / part).mkdir(parents=True)
+        numbered = name + ".4" * name.endswith(".so")  # Numba looks for one with a number
+        (folder / part / numbered).symlink_to(wheel / part / name)
+    return os.environ | {"CUDA_HOME": str(folder)}
+
+
+@dataclass
+class Outcome:
+    """What Numba and the assembler made of the examples of some primitives."""
+
+    launches: int = 0
+    refused: list[str] = field(default_factory=list)  # by Numba or the assembler
+    not_printed: Counter[str] = field(default_factory=Counter)
+    registers: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+
+
+def assemble(names: Iterable[str], folder: Path) -> Outcome:
+    """PTX of each launch of the examples of these primitives, by Numba, and its registers."""
+    outcome, other = Outcome(), os.environ.get("NUMBA_CUDA_PYTHON")
+    env = None if other else toolkit(folder)
+    with subprocess.Popen([other or sys.executable, "-c", COMPILING], stdin=subprocess.PIPE,
+                          text=True, stdout=subprocess.PIPE, env=env) as process:
+        for name in names:
             for case in cases(PRIMITIVES[name]):
                 with config.enable_x64(case.x64):
                     try:
                         program = programs(case)
                     except (NotInNumba, NotImplementedError) as error:
-                        refused[f"{name}: {str(error)[:60]}"] += 1
+                        outcome.not_printed[f"{name}: {str(error)[:60]}"] += 1
                         continue
                     kinds = [(each, [(stored_type(x) if hasattr(x, "role") else str(x.dtype),
                                       hasattr(x, "role")) for x in arguments])
                              for each, arguments in program.launches.values()]
-                    text = program.module()
-                    line = json.dumps([text, kinds, ours(program.kernel)])
+                    line = json.dumps([program.module(), kinds, ours(program.kernel)])
                 process.stdin.write(line + "\n")
                 process.stdin.flush()
-                found = json.loads(process.stdout.readline())
-                if isinstance(found, str):
-                    wrong += 1
-                    print(f"{name}: {found}", flush=True)
+                launches = json.loads(process.stdout.readline())
+                if isinstance(launches, str):
+                    outcome.refused.append(f"{name}: {launches}")
                     continue
-                launches += len(found)
-                for counts in found:
+                outcome.launches += len(launches)
+                for counts in launches:
                     for target, pair in counts.items():
-                        registers[f"{name} {target}"].append(pair)
-    for key, pairs in registers.items():
+                        outcome.registers[f"{name} {target}"].append(pair)
+        process.stdin.close()
+    return outcome
+
+
+def main(names: list[str]) -> int:
+    """Print the table; 0 if nothing was refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = assemble(names or [x for x in PRIMITIVES if x not in WITHOUT_EXAMPLES],
+                           Path(folder))
+    for key, pairs in outcome.registers.items():
         theirs, own = (max(x) for x in zip(*pairs, strict=True))
         print(f"{key:40}{len(pairs):5} launches {theirs:4} registers, ours {own:4}")
-    print(f"{launches} launches, {wrong} programs refused by Numba or the assembler")
-    for reason, count in refused.items():
+    print(*outcome.refused, sep="\n")
+    print(f"{outcome.launches} launches, {len(outcome.refused)} programs refused by Numba or the "
+          "assembler")
+    for reason, count in outcome.not_printed.items():
         print(f"{count:4} examples are not printed: {reason}")
-    return wrong
+    return int(bool(outcome.refused))
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(sys.argv[1], sys.argv[2:])))
+    sys.exit(main(sys.argv[1:]))

@@ -37,6 +37,7 @@ PARTS = {
     "derivatives": ["tests/transforms/test_derivatives.py", "tests/test_derivative_stacks.py"],
     "interface": ["tests/transforms/test_api.py"],
     "random": ["tests/random"],
+    "numba": ["tests/compiler/targets/test_numba_cuda.py"],
 }
 NAMES_ITS_DEVICE = {"arrays"}  # in the others new arrays lie there by default
 

@@ -266,10 +266,10 @@ exercise("turns", chapter=CHAPTER, grade=grade_turns, solution=_TURNS.format(
                  "to all threads"),
                 (_TURNS.format(words="words", turns="len(set(banks))"), "at the same time"),
                 (_TURNS.format(words="words", turns="len(words) // len(set(banks))"),
-                 "to all threads|more to do"),
+                 "to all threads"),
                 (_TURNS.format(words="words", turns="len(words)"), "at the same time"),
                 (_TURNS.format(words="set(words)", turns="len(banks) // len(set(banks))"),
-                 "more to do|has most")],
+                 "more to do")],
          hints=["count the different words of each bank"])
 
 

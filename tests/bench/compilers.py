@@ -167,7 +167,7 @@ def under(compiler: str, row: Any) -> Callable[[], Any]:
     return compiled
 
 
-def times(words: list[str]) -> None:
+def times(words: list[str], most: int) -> None:
     """First calls, and the medians of later ones in turns: LLVM, Numba, JAX."""
     import jax
 
@@ -184,7 +184,7 @@ def times(words: list[str]) -> None:
             first = [seconds(run) for run in runs]
         except NotInNumba:
             continue
-        turns = max(5, min(200, int(0.5 / max(first[0] / 50, 1e-4))))
+        turns = max(5, min(most, int(0.5 / max(first[0] / 50, 1e-4))))
         later = [[seconds(run) for run in runs] for _ in range(turns)]
         medians = [statistics.median(x) * 1e3 for x in zip(*later, strict=True)]
         ratios.append([first[1] / first[0], first[0] / first[2], medians[1] / medians[0],
@@ -200,11 +200,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*", help="only rows whose name holds one of these")
     parser.add_argument("--alone", default="", help="another Python, with NumPy and Numba alone")
-    chosen_options = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="five later calls of each")
+    options = parser.parse_args()
     os.environ["MINIJAX_CACHE_DIR"] = ""
-    if chosen_options.alone:
-        return alone(chosen_options.alone, chosen_options.words)
-    times(chosen_options.words)
+    if options.alone:
+        return alone(options.alone, options.words)
+    times(options.words, 5 if options.quick else 200)
     return 0
 
 
