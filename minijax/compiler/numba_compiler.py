@@ -80,7 +80,7 @@ def _compiled(text: str, name: str, types: tuple[tuple[str, int, bool], ...]) ->
                           for dtype, ndim, readonly in types)
         processor = function.targetctx.codegen().magic_tuple()
         key = cache.cache_key("\0".join(map(str, (
-            text, name, types, numba.__version__, numba.config.OPT, processor))))
+            text, name, types, numba.__version__, processor, vars(numba.config)["OPT"]))))
         if not _load(function, key):
             function.compile(signature)
             cache.write(key, pickle.dumps(function.overloads[signature]._reduce()))

@@ -24,7 +24,8 @@ SMALL = {name: program for name, program in vars(correct_programs).items()
 
 # What the larger ones compute, a smaller one does too; complex numbers are not compiled yet.
 LARGE = ("16M", "4096²", "2048", "1M×8", "8×1M", "prod", "max", "complex")
-SLOW = () if laws.LARGE else ("poisson", "gamma")  # loops, of which each iteration is looked at
+# Loops of which each iteration is looked at, and long programs.
+SLOW = () if laws.LARGE else ("poisson", "gamma", "transformer", "RK4", "1000003")
 SMALLER = [row for row in rows("minijax") if not any(word in row.name for word in LARGE + SLOW)]
 WORKLOADS = {row.run: row for row in SMALLER}.values()  # one size of each program
 

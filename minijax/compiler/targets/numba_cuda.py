@@ -15,8 +15,8 @@ import numpy as np
 
 from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load, Operand,
                      Shuffle, accesses, walk)
-from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, result_text, stored_type,
-                          compute_type)
+from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
+                          result_text, stored_type)
 from ..scalars import kind_of
 from ..text import KernelText
 from .ptx import parameters

@@ -17,7 +17,8 @@ from tests import numba_cuda
 from tests.compiler.targets.test_ptx import assembler
 from tests.test_laws import LARGE, PRIMITIVES, WITHOUT_EXAMPLES
 
-NAMES = sorted(PRIMITIVES.keys() - WITHOUT_EXAMPLES.keys()) if LARGE else ["shift_left", "transpose"]
+EVERY = sorted(PRIMITIVES.keys() - WITHOUT_EXAMPLES.keys())
+NAMES = EVERY if LARGE else ["shift_left", "transpose"]
 
 
 @pytest.mark.skipif(assembler() is None, reason="NVIDIA's assembler is not installed")
