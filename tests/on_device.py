@@ -40,6 +40,8 @@ PARTS = {
     "numba": ["tests/compiler/targets/test_numba_cuda.py"],
 }
 NAMES_ITS_DEVICE = {"arrays"}  # in the others new arrays lie there by default
+# Where numbers are compared with those of the CPU, products keep the digits of float32.
+IN_FULL_PRECISION = {"laws", "programs", "derivatives"}
 
 # What asks for something that only the CPU has, and why.
 OF_THE_CPU = {
@@ -115,6 +117,8 @@ def run(part: str, arguments: Sequence[str], device: str) -> Outcome:
     report.unlink(missing_ok=True)
     skipping = [word for test in OF_THE_CPU for word in ("--deselect", test)]
     default = {} if part in NAMES_ITS_DEVICE else {"MINIJAX_PLATFORMS": device}
+    if part in IN_FULL_PRECISION:
+        default["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"
     start = time.perf_counter()
     with log.open("w", encoding="utf-8") as file:
         try:

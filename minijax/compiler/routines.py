@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.primitives.precision import allows_tf32
 from minijax.primitives.summation import LONG
 
 from .builder import Builder
@@ -32,10 +33,11 @@ def is_library_call(external: str) -> bool:
 
 
 def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None) -> str:
-    """The routine of a product with result z; the name says whether reduced precision will do."""
-    fewer = precision is not None and max(each.value for each in precision) < 2
+    """The routine of a product with result z; its name ends in `_tf32` where that precision will
+    do.
+    """
     is_single = {x.name, y.name, z.name} == {"float32"}
-    return f"product_{x.name}_{y.name}_{z.name}{'_tf32' * (fewer and is_single)}"
+    return f"product_{x.name}_{y.name}_{z.name}{'_tf32' * (is_single and allows_tf32(precision))}"
 
 
 def work(call: Call) -> float | None:

@@ -153,6 +153,10 @@ class CudaDevice(GpuDevice):
             from minijax.compiler.targets import driver
         return driver.Gpu(self.id)
 
+    def compiled(self, lowered: Any) -> Any:
+        core.base_trace.notify("gpu", lowered.jaxpr)
+        return super().compiled(lowered)
+
     @classmethod
     def with_address(cls, address: int) -> CudaDevice:
         """The device whose memory contains an address."""

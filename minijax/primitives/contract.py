@@ -241,7 +241,8 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
       lhs, rhs: arrays.
       dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, each a
         sequence of axes.  Batch axes are paired, and kept.
-      precision: accepted for JAX's sake; the CPU has one precision.
+      precision: on a GPU, ``"highest"`` keeps all digits of float32 factors, which are else
+        rounded to TF32 (11 significant bits); the CPU keeps them.
       preferred_element_type: the dtype to sum in and to return.
 
     Returns:

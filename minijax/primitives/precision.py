@@ -1,6 +1,6 @@
 """The precision that a caller requests: of products by algorithm, of functions by tolerance.
 
-Builds on `config`.  The CPU has one precision, which is the highest.
+Builds on `config`.  The CPU has one precision, which is the highest; a GPU has TF32, too.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/other.py`.
 """
 
@@ -55,9 +55,8 @@ def check_accuracy(accuracy: Any) -> None:
 # ── Products ─────────────────────────────────────────────────────────────────────────────────
 
 class Precision(enum.Enum):
-    """The precision of products: on a GPU the lower two may give those of float32 fewer digits."""
+    """The precision of products: on a GPU the lower two give those of float32 fewer digits."""
 
-    # JAX: on a GPU fewer digits are the default.
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2
@@ -133,6 +132,18 @@ def canonical_precision(precision: Any) -> Any:
                      "- a tuple of two lax.Precision values or strings,\n"
                      "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
                      f"- a lax.DotAlgorithm value;\nbut got {precision}.")
+
+
+def allows_tf32(precision: Any) -> bool:
+    """Whether a float32 product on a GPU may round its factors to TF32, as it does by default.
+
+    TF32 has 11 significant bits of float32's 24, and its range; sums keep 24.
+
+    >>> allows_tf32(None), allows_tf32(canonical_precision("highest"))
+    (True, False)
+    """
+    return precision in (None, DotAlgorithmPreset.DEFAULT) or isinstance(precision, tuple) and (
+        Precision.HIGHEST not in precision)
 
 
 PrecisionLike = Union[  # noqa: UP007  as JAX's, which prints so

@@ -38,6 +38,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.explain_miss)],
     # NumPy data that becomes an array; and the argument of `device_put`
     "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.implicit_transfer)],
+    "gpu": [(NARROW, truncation.check_products)],  # of a program that is compiled for one
     "put": [(TRANSFERS, guards.explicit_transfer)],
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],

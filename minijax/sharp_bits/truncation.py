@@ -1,23 +1,29 @@
-"""64-bit NumPy data that loses information when it becomes 32 bits wide.
+"""64-bit NumPy data that loses information when it becomes 32 bits wide, and products in TF32.
 
 Rounding alone is no mistake, for nearly every float64 is rounded: see `what_is_lost`.
 Stands on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
 JAX has no counterpart.
 """
 
+import math
 from typing import Any
 
 import numpy as np
+
+from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
 
 from minijax.sharp_bits.findings import finding, report
 
 # Neighbours that differ by less, relative to their size, may differ by float64's own rounding.
 NOISE = 2.0**-40
+LARGE = 1 << 18  # multiplications: smaller products have all digits
 WIDE = "jax.config.update('jax_enable_x64', True)"
 FIXES = {
     "integers": f"Keep 64 bits with `{WIDE}`, or make the numbers smaller before they come in: "
                 "subtract an offset, or take a coarser unit.",
     "range": f"Change the unit before the numbers come in, or keep 64 bits with `{WIDE}`.",
+    "products": "Choose a precision: \"highest\" keeps 24 bits, \"default\" is this one. For all "
+                "products: jax.config.update('jax_default_matmul_precision', …).",
     "differences": "Subtract an offset in NumPy before the numbers come in (times since the "
                    f"first one, not since 1970), or keep 64 bits with `{WIDE}`.",
 }
@@ -68,6 +74,26 @@ def what_is_lost(x: np.ndarray, dtype: np.dtype) -> tuple[str, str] | None:
         return _floats(x, rounded)
     wrong = rounded != x
     return ("integers", _example(x, rounded, wrong, "does", "not fit")) if wrong.any() else None
+
+
+def check_products(closed: ClosedJaxpr) -> None:
+    """Warn of a GPU's large float32 products whose precision nobody has chosen.
+
+    Args:
+      closed: a program that is compiled for a GPU.
+    """
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.name == "dot_general" and eqn.params["precision"] is None:
+            [x, y], [out] = ([v.aval for v in side] for side in (eqn.invars, eqn.outvars))
+            (axes, _), _ = eqn.params["dimension_numbers"]
+            terms = out.size * math.prod(x.shape[axis] for axis in axes)
+            if {x.dtype, y.dtype, out.dtype} == {np.dtype(np.float32)} and terms >= LARGE:
+                report(finding("debug_dtype_truncation", (
+                    f"a product of float32[{','.join(map(str, x.shape))}] and float32["
+                    f"{','.join(map(str, y.shape))}] on a GPU rounds its factors to TF32: 11 "
+                    "significant bits of 24."), FIXES["products"], eqn.source_info))
+        for inner in subjaxprs(eqn.params):
+            check_products(inner)
 
 
 def _floats(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, errors
+from minijax.placement import devices
 from minijax.sharp_bits.truncation import what_is_lost
 
 RNG = np.random.default_rng(0)
@@ -135,3 +136,35 @@ def test_whole_numbers_are_lost_exactly_where_they_change():
     for value in RNG.integers(-2**33, 2**33, 200):
         lost = what_is_lost(np.array([value]), np.dtype("int32")) is not None
         assert lost == (not -2**31 <= value < 2**31)
+
+
+# ── Products in TF32 ─────────────────────────────────────────────────────────────────────────
+
+X = np.ones((64, 64), np.float32)
+
+
+def found_on_a_gpu(f, *args):
+    """What the switch finds when a function is compiled for an NVIDIA GPU."""
+    device = devices.CudaDevice()
+    with pytest.MonkeyPatch.context() as patch, jax.checking_sharp_bits(collect=True) as findings:
+        patch.setattr(devices.GpuDevice, "compiled", lambda self, lowered: None)
+        device.compiled(jax.jit(f).lower(*args)._lowered)
+    return findings
+
+
+def test_a_large_product_on_a_gpu_whose_precision_nobody_chose_is_found():
+    def f(x):
+        return jax.lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: x, x)
+    [each] = found_on_a_gpu(f, X)
+    assert each.kind == "debug_dtype_truncation" and each.file == "test_truncation.py"
+    assert "float32[64,64]" in each.message and "TF32" in each.message
+    assert '"highest" keeps 24 bits' in each.fix
+
+
+@pytest.mark.parametrize("f, x", [
+    (lambda x: jnp.matmul(x, x, precision="highest"), X),
+    (lambda x: jnp.matmul(x, x, precision="default"), X),
+    (lambda x: x @ x, X[:32, :32]), (lambda x: x @ x, X.astype(np.float16)),
+    (lambda x: x @ x, X.astype(np.int32))])
+def test_chosen_small_and_other_products_are_not(f, x):
+    assert found_on_a_gpu(f, x) == []

@@ -23,7 +23,7 @@ from ..routines import PRODUCT
 
 # The least size of a product for the library: for short floats only it uses tensor cores; for
 # others it has larger tiles than ours.
-MIN_TERMS, MIN_SHORT_TERMS = 1 << 24, 1 << 18
+MIN_TERMS, MIN_SHORT_TERMS = 1 << 24, 1 << 18  # as `sharp_bits.truncation` has it
 # As NVIDIA's headers number them: cudaDataType, cublasComputeType_t, cublasOperation_t.
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
 FP32, TF32, FP64 = 68, 77, 70
