@@ -63,7 +63,8 @@ for line in sys.stdin:
                 args = tuple(types.Array(from_dtype(np.dtype(kind)), 1, "C") if is_array else
                              from_dtype(np.dtype(kind)) for kind, is_array in kinds)
                 code, _ = compile_ptx(names[name].py_func, args, cc=cc)
-                counts[target] = registers(code, target), registers(theirs[target], target)
+                counts[target] = [(registers(x, target), x.count("fma.rn"))
+                                  for x in (code, theirs[target])]
         print(json.dumps(found), flush=True)
     except Exception as error:
         print(json.dumps(f"{type(error).__name__}: {error}"[-600:]), flush=True)
@@ -107,6 +108,7 @@ class Outcome:
     refused: list[str] = field(default_factory=list)  # by Numba or the assembler
     not_printed: Counter[str] = field(default_factory=Counter)
     registers: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    joined: Counter[str] = field(default_factory=Counter)  # more fmas in a launch than ours has
 
 
 def assemble(names: Iterable[str], folder: Path) -> Outcome:
@@ -135,8 +137,9 @@ def assemble(names: Iterable[str], folder: Path) -> Outcome:
                     continue
                 outcome.launches += len(launches)
                 for counts in launches:
-                    for target, pair in counts.items():
-                        outcome.registers[f"{name} {target}"].append(pair)
+                    for target, ((theirs, joined), (own, written)) in counts.items():
+                        outcome.registers[f"{name} {target}"].append((theirs, own))
+                        outcome.joined[name] = max(outcome.joined[name], joined - written)
         process.stdin.close()
     return outcome
 

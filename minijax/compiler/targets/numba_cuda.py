@@ -6,24 +6,23 @@ barriers and shuffles, and a `main` that launches them. Chapter 27. JAX has no c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..loops import (Address, Barrier, Buffer, Call, For, Index, Kernel, Launch, Load, Operand,
-                     Shuffle, accesses, walk)
+from ..loops import (Address, Assign, Barrier, Buffer, Call, Declare, For, Index, Kernel, Launch,
+                     Let, Load, Operand, Shuffle, accesses, walk)
 from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
                           result_text, stored_type)
 from ..scalars import kind_of
-from ..text import KernelText
+from ..text import KernelText, plain
 from .ptx import parameters
 
 # What CUDA's library has for what NumPy has on the CPU: a name for float64, with an f for float32.
-LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "copysign": "copysign",
-           "rem": "fmod", "abs": "fabs", "round_even": "rint"}
+LIBRARY = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rem": "fmod", "abs": "fabs",
+           "round_even": "rint"}
 
 
 def numba_cuda_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
@@ -76,7 +75,9 @@ class CudaProgram(Program):
 
     def helper(self, text: str) -> str:
         text = text.replace("@njit", "@cuda.jit(device=True)")
-        text = re.sub(r"np\.copysign\(1\.0, x\)", "libdevice.copysign(1.0, np.float64(x))", text)
+        for sign, negative in (("< 0.0", ""), ("> 0.0", "not ")):
+            text = text.replace(f"np.copysign(1.0, x) {sign}",
+                                f"{negative}libdevice.signbitd(np.float64(x))")
         return text.replace("return np.rint(x)", "return libdevice.rint(x)")
 
     def main(self, in_avals: Avals, out_avals: Avals) -> Iterable[str]:
@@ -104,6 +105,18 @@ class CudaText(NumbaText):
     """Prints one launch; arrays are flat."""
 
     decorator = "@cuda.jit(device=True)"
+
+    def __init__(self, kernel: Kernel, program: Program, results: Sequence[Operand] = (),
+                 flat: Sequence[Any] = ()) -> None:
+        super().__init__(kernel, program, results, flat)
+        # NVIDIA's compiler joins a product and a sum to one fma, which rounds once, unless the
+        # product is the library's.
+        self.summands = {*results}
+        for each in walk(kernel.body):
+            if isinstance(each, Let) and each.op in ("add", "sub", "neg"):
+                self.summands.update(each.args)
+            elif isinstance(each, Assign | Declare):
+                self.summands.add(each.value)
 
     def launch(self, name: str, launch: Launch, arguments: Sequence[Any], own: Iterable[Buffer]
                ) -> str:
@@ -135,6 +148,19 @@ class CudaText(NumbaText):
         if kind_of(last.dtype) == "f" and op == "sqrt":
             return f"libdevice.{'f' if last.dtype.itemsize == 4 else 'd'}sqrt_rn({texts[0]})"
         return super().expression(op, last, texts, target)
+
+    def print_let(self, let: Let) -> None:
+        kind, f = kind_of(let.target.dtype), "f" * (let.target.dtype.itemsize == 4)
+        if let.op == "mul" and kind == "f" and let.target in self.summands:
+            form = "libdevice.{f}mul_rn({0}, {1})"
+        elif let.op == "copysign":
+            form = "-abs({0}) if libdevice.signbit{f}({1}) else abs({0})"
+        elif let.op in ("min", "max") and kind in "iu":
+            form = "({0}) if ({0}) %s ({1}) else ({1})" % ("<" if let.op == "min" else ">")
+        else:
+            return super().print_let(let)
+        self.shorten(let.args)
+        self.define(let.target, plain(form.format(*map(self.operand, let.args), f=f or "d")))
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.flush()
