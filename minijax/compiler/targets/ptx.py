@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import cache, cpu
 from ..builder import Builder
+from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of, llvm_type
 from ..loops import (Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement, accesses,
                      defined, used, walk)
@@ -102,6 +103,12 @@ def remainder(t: str) -> str:
     return REMAINDER.format(normal="\n".join(NORMAL.format(x=x, **form) for x in "xy"), **form)
 
 
+def limited_shift(op: str, x: Any, y: Any) -> Any:
+    """A shift of 64 bits, by no more than 64."""
+    count = plain("call {t} @llvm.umin.{m}({s} {x}, {s} {y})", y, y.const(64, y.dtype))
+    return shifted({"shl": "shl", "shr_logical": "lshr"}[op], x, count)
+
+
 def launches_of(body: Sequence[Statement]) -> list[Launch]:
     """The distinct launches of a scheduled kernel."""
     return [each for each in walk(body) if isinstance(each, Launch)]
@@ -178,13 +185,18 @@ class LaunchText(FunctionText):
         return "ptr addrspace(3)" if buffer.role == "shared" else "ptr"
 
     def print_let(self, let: Let) -> None:
-        """Floats have a remainder of our own."""
-        t = llvm_type(let.target.dtype)
-        if let.op != "rem" or kind_of(let.target.dtype) != "f":
-            return super().print_let(let)
-        self.module.functions.setdefault(f"@remainder.{t}", remainder(t))
-        operands = ", ".join(map(self.typed, let.args))
-        self.define(let.target, f"call {t} @remainder.{t}({operands})")
+        """Floats have a remainder of our own. Of a shift's 64 bits LLVM takes 32: they are limited
+        first.
+        """
+        dtype = let.target.dtype
+        if let.op == "rem" and kind_of(dtype) == "f":
+            name = f"@remainder.{llvm_type(dtype)}"
+            self.module.functions.setdefault(name, remainder(llvm_type(dtype)))
+            operands = ", ".join(map(self.typed, let.args))
+            return self.define(let.target, f"call {llvm_type(dtype)} {name}({operands})")
+        if let.op in ("shl", "shr_logical") and dtype.itemsize == 8:
+            return self.write_formula(let, lambda x, y: limited_shift(let.op, x, y))
+        super().print_let(let)
 
     def elementary(self, let: Let, f: Function) -> None:
         """Inline an elementary function; its rare case is a branch."""
