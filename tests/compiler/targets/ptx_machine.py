@@ -28,7 +28,9 @@ LOCAL_WINDOW = 1 << 61  # generic addresses from here on are those of local memo
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
           "pred": np.bool_, **{f"{kind}{8 * size}": f"{'i' if kind == 's' else 'u'}{size}"
                                for kind in "usb" for size in (1, 2, 4, 8)}}
-NAN = np.uint32(0x7FFFFFFF).view(np.float32)  # that arithmetic of float32 gives
+# The nans that arithmetic gives: the manual promises the first; the sign of the second is free.
+NANS = {"f32": np.uint32(0x7FFFFFFF).view(np.float32),
+        "f64": np.uint64(0xFFF8 << 48).view(np.float64)}
 
 
 def dtype_of(kind: str) -> np.dtype:
@@ -46,7 +48,7 @@ class Row(NamedTuple):
     types: Sequence[str]
     meaning: Callable[..., Any]
     processor: int  # the first that has it
-    is_arithmetic: bool  # a nan that it gives has no payload
+    is_arithmetic: bool  # what it computes: a nan has the payload that it likes
 
 
 ROWS: list[Row] = []
@@ -272,10 +274,11 @@ row(f"rcp[.]rn{FLOAT}", "{t} {t}", lambda m, x: x.dtype.type(1) / x, arithmetic=
 row(f"sqrt[.]rn{FLOAT}", "{t} {t}", lambda m, x: np.sqrt(x), arithmetic=True)
 for _short, _processor in (("f16", 53), ("bf16", 80)):
     row(f"(?P<op>abs|neg)[.](?P<t>{_short})", "{t} {t}",
-        lambda m, x: np.abs(x) if m["op"] == "abs" else np.negative(x), _processor)
+        lambda m, x: np.abs(x) if m["op"] == "abs" else np.negative(x), _processor,
+        arithmetic=True)
     row(f"(?P<op>min|max)(?P<nan>[.]NaN)?[.](?P<t>{_short})", "{t} {t} {t}", extremum, 80)
 row(f"(?P<op>abs|neg){FLOAT}", "{t} {t}",
-    lambda m, x: np.abs(x) if m["op"] == "abs" else np.negative(x))
+    lambda m, x: np.abs(x) if m["op"] == "abs" else np.negative(x), arithmetic=True)
 row(f"(?P<op>min|max){FLOAT}(?P<nan>x)?", "{t} {t} {t}", extremum, arithmetic=True)
 row("(?P<op>min|max)(?P<ftz>[.]ftz)?(?P<nan>[.]NaN)[.](?P<t>f32)", "{t} {t} {t}", extremum, 80,
     arithmetic=True)
@@ -319,12 +322,12 @@ def meaning(name: str, processor: int) -> tuple[str, list[str], Callable[..., An
         if processor < first:
             raise Refused(f"sm_{processor} has no {name}; the first that has is sm_{first}")
         result, *operands = (each.format(**m.groupdict()) for each in types)
-        flushes, is_float32 = bool(m.groupdict().get("ftz")), result == "f32" and is_arithmetic
+        flushes, nan = bool(m.groupdict().get("ftz")), NANS.get(result) if is_arithmetic else None
 
-        def run(*xs: Any, m: re.Match = m, function: Callable = function) -> Any:
+        def run(*xs: Any, m: re.Match = m, function: Callable = function, nan: Any = nan) -> Any:
             y = np.asarray(function(m, *(map(flushed, xs) if flushes else xs)))
             y = flushed(y) if flushes else y
-            return np.where(np.isnan(y), NAN, y) if is_float32 else y
+            return y if nan is None else np.where(np.isnan(y), nan, y)
         return result, operands, run
     raise Refused(f"no row says what {name} means")
 
