@@ -14,9 +14,9 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives import ad_util, algebra, comparison, families, gather_scatter, reduce
+from minijax.primitives import ad_util, comparison, families, gather_scatter, reduce
 from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
-from minijax.primitives.convert import converted
+from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NOT_DIFFERENTIABLE, ORDERED, check_dtypes,
@@ -290,8 +290,19 @@ def _approx_program(x: Array, **params: Any) -> list[Array]:
     axis = canonical_axis(params["reduction_dimension"], x.ndim)
     if params["is_max_k"]:
         return top_k(x, aval.shape[axis], axis=axis)
-    values, indices = top_k(algebra.neg(x), aval.shape[axis], axis=axis)
-    return [algebra.neg(values), indices]
+    # Integers in the opposite order: processors differ in the sign of -nan, which has a place in it.
+    wide = converted(x, np.dtype(np.float32)) if x.dtype.itemsize == 1 else x
+    keys = _in_order(bitcast_convert_type(wide, np.dtype(f"i{wide.dtype.itemsize}")))
+    keys, indices = top_k(comparison.bitwise_not(keys), aval.shape[axis], axis=axis)
+    values = bitcast_convert_type(_in_order(comparison.bitwise_not(keys)), wide.dtype)
+    return [converted(values, x.dtype), indices]
+
+
+def _in_order(bits: Array) -> Array:
+    """The bits of floats as integers in their order, and the other way round."""
+    most = ad_util.filled(np.iinfo(bits.dtype).max, bits)
+    is_negative = comparison.lt(bits, ad_util.filled(0, bits))
+    return comparison.select(is_negative, comparison.bitwise_xor(bits, most), bits)
 
 
 def _approx_batch(_: Axis, args: list, dims: list, **params: Any) -> Outs:

@@ -217,7 +217,7 @@ def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
         x = avals[-1]
         check_dtypes(name, [x], [accepts])
         check_windows(x.ndim, sizes)
-        return [x.update(shape=reduce_window_shape_tuple(x.shape, **sizes),
+        return [avals[0].update(shape=reduce_window_shape_tuple(x.shape, **sizes),
                          weak_type=all_weak(avals))]
     return rule
 
