@@ -14,6 +14,7 @@ import numpy as np
 from .. import host
 from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand,
                      Statement, While)
+from ..memory import addresses
 from .calls import meaning
 from .emulator import Emulator, Watch
 
@@ -67,29 +68,38 @@ class Program:
 
     def __init__(self, kernel: Kernel, device: Any) -> None:
         self.kernel, self.device = kernel, device
-        self.launch = device.prepared(kernel)
+        self.prepared = device.prepared(kernel)
+        self.idle: list[Any] = []  # launches, each for one call at a time; one, without threads
+        self.is_straight = all(isinstance(each, Launch) for each in kernel.body)
+        self.sizes = [x.nbytes for x in kernel.outputs]
         self.constants = [Memory.of(device, np.asarray(x.value)) for x in kernel.constants]
 
     def __call__(self, *inputs: Memory) -> list[Memory]:
         """Launch the program; returns output memory, which is filled asynchronously."""
-        kernel, device = self.kernel, self.device
-        outputs = [Memory(device, x.nbytes) for x in kernel.outputs]
-        workspace = Memory(device, kernel.workspace_size) if kernel.workspace_size else None
-        addresses = {buffer: memory.address for buffer, memory in zip(
-            (*kernel.inputs, *kernel.outputs, *kernel.constants),
-            (*inputs, *outputs, *self.constants), strict=True)}
-        if workspace is not None:
-            addresses |= {x: workspace.address + offset for x, offset in kernel.offsets.items()}
-        Run(self, addresses).body(kernel.body)
+        device, size = self.device, self.kernel.workspace_size
+        outputs = [Memory(device, nbytes) for nbytes in self.sizes]
+        workspace = Memory(device, size) if size else None
+        places = [x.address for x in (*inputs, *outputs, *self.constants)]
+        places.append(workspace.address if workspace is not None else 0)
+        try:
+            launches = self.idle.pop()
+        except IndexError:
+            launches = self.prepared()
+        launches.write(*places)
+        if self.is_straight:
+            launches.all()
+        else:
+            Run(self, launches, places).body(self.kernel.body)
+        self.idle.append(launches)  # unless it failed, and left half of what it was to write
         return outputs
 
 
 class Run:
     """One run of a program: the addresses of its buffers, and the host's scalars."""
 
-    def __init__(self, program: Program, addresses: dict[Buffer, int]) -> None:
-        self.device, self.launch = program.device, program.launch
-        self.addresses = addresses
+    def __init__(self, program: Program, launches: Any, places: Sequence[int]) -> None:
+        self.device, self.launch = program.device, launches.one
+        self.addresses = addresses(program.kernel, places)
         self.scalars: dict[Any, Any] = {}
 
     def body(self, statements: Sequence[Statement]) -> None:
@@ -97,7 +107,7 @@ class Run:
         for statement in statements:
             match statement:
                 case Launch():
-                    self.launch(statement, self.addresses, self.scalars)
+                    self.launch(statement, self.scalars)
                 case Load(target, buffer, index):
                     self.scalars[target] = self.array(buffer)[tuple(map(self.value, index))]
                 case For(index, start, stop, inner):
