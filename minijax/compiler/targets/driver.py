@@ -217,9 +217,10 @@ class Gpu:
 
     def prepared(self, kernel: Kernel) -> Callable[[], graphs.Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""
-        names = [f"launch_{k}" for k, _ in enumerate(ptx.launches_of(kernel.body))]
-        return graphs.prepared(self, kernel, self.functions(
-            ptx.compile_cached(ptx.assembly(kernel), self.processor), names))
+        launches = ptx.launches_of(kernel.body)
+        functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor),
+                                   [f"launch_{k}" for k in range(len(launches))])
+        return graphs.prepared(self, kernel, dict(zip(launches, functions, strict=True)))
 
     def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
         """The functions of a PTX program, which the driver assembles and caches on disk."""

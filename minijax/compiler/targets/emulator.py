@@ -125,6 +125,8 @@ class Emulator:
 class Launches:
     """The interface of graphs.Launches: the launches of one program, for one call at a time."""
 
+    is_straight = False
+
     def __init__(self, device: Emulator, kernel: Kernel) -> None:
         self.device, self.kernel = device, kernel
         self.addresses: Mapping[Buffer, int] = {}
@@ -136,11 +138,6 @@ class Launches:
     def one(self, launch: Launch, numbers: Mapping[Any, Any]) -> None:
         """Launch one part, on these addresses, and on scalars of the host."""
         self.device.launch(launch, self.addresses, numbers)
-
-    def all(self) -> None:
-        """Launch all parts."""
-        for launch in self.kernel.body:
-            self.one(launch, {})  # type: ignore[arg-type]  # it has nothing but launches
 
 
 class Allocation:

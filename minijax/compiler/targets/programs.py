@@ -70,7 +70,6 @@ class Program:
         self.kernel, self.device = kernel, device
         self.prepared = device.prepared(kernel)
         self.idle: list[Any] = []  # launches, each for one call at a time; one, without threads
-        self.is_straight = all(isinstance(each, Launch) for each in kernel.body)
         self.sizes = [x.nbytes for x in kernel.outputs]
         self.constants = [Memory.of(device, np.asarray(x.value)) for x in kernel.constants]
 
@@ -86,7 +85,7 @@ class Program:
         except IndexError:
             launches = self.prepared()
         launches.write(*places)
-        if self.is_straight:
+        if launches.is_straight:
             launches.all()
         else:
             Run(self, launches, places).body(self.kernel.body)
@@ -109,7 +108,7 @@ class Run:
                 case Launch():
                     self.launch(statement, self.scalars)
                 case Load(target, buffer, index):
-                    self.scalars[target] = self.array(buffer)[tuple(map(self.value, index))]
+                    self.scalars[target] = self.element(Address(buffer, index))
                 case For(index, start, stop, inner):
                     for i in range(int(self.value(start)), int(self.value(stop))):
                         self.scalars[index] = np.int64(i)
@@ -132,6 +131,12 @@ class Run:
     def value(self, x: Operand) -> Any:
         """A scalar that the host knows."""
         return x.value if isinstance(x, Constant) else self.scalars[x]
+
+    def element(self, x: Address) -> Any:
+        """A copy of one element."""
+        data = np.empty((), x.buffer.dtype)
+        self.device.load(self.passed(x), data)
+        return data[()]
 
     def array(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer."""
@@ -162,7 +167,9 @@ class Run:
     def offset(self, x: Address) -> int:
         """The linear index of an address in its buffer."""
         index = [int(self.value(i)) for i in x.index]
-        return index[0] if len(index) == 1 else int(np.ravel_multi_index(index, x.buffer.shape))
+        if len(index) < 2:
+            return index[0] if index else 0
+        return int(np.ravel_multi_index(index, x.buffer.shape))
 
     def passed(self, x: Any) -> Any:
         """The argument of a device routine: an address, or a number."""

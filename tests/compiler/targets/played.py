@@ -7,7 +7,7 @@ import re
 import threading
 import types
 
-INVALID_CONTEXT, OUT_OF_MEMORY = 201, 2
+INVALID_CONTEXT, INVALID_HANDLE, OUT_OF_MEMORY = 201, 400, 2
 
 
 def words(address, count):
@@ -50,9 +50,12 @@ class Played:
             raise AttributeError(name)
         return self.counted(name, lambda *args: (0, name))
 
-    def refuses(self):
-        """Whether the calling thread has no current GPU, or another one."""
-        return INVALID_CONTEXT * (getattr(self.current, "context", None) is None)
+    def refuses(self, stream):
+        """The status where the calling thread has no current GPU, or another one than a stream."""
+        current = getattr(self.current, "context", None)
+        if current is None:
+            return INVALID_CONTEXT
+        return INVALID_HANDLE * (current != f"context {stream}")
 
     # -- what there is -------------------------------------------------------------------------
 
@@ -77,8 +80,8 @@ class Played:
     def cuDevicePrimaryCtxRetain(self, device):
         return 0, f"context {device}"
 
-    def cuStreamCreate(self, flags):
-        return 0, 7
+    def cuStreamCreate(self, flags):  # each GPU has one, of the same number
+        return 0, int(self.current.context.split()[1])
 
     def cuCtxSetCurrent(self, context):
         self.current.context = context
@@ -87,8 +90,8 @@ class Played:
     # -- memory --------------------------------------------------------------------------------
 
     def cuMemAllocAsync(self, nbytes, stream):
-        if self.refuses():
-            return self.refuses(), None
+        if self.refuses(stream):
+            return self.refuses(stream), None
         if nbytes > self.room:
             return OUT_OF_MEMORY, None
         memory = (self.freed[nbytes] or [ctypes.create_string_buffer(nbytes)]).pop()
@@ -96,18 +99,18 @@ class Played:
         return 0, ctypes.addressof(memory)
 
     def cuMemFreeAsync(self, address, stream):
-        if not self.refuses():
+        if not self.refuses(stream):
             memory = self.memory.pop(address)
             self.freed[len(memory)].append(memory)
-        return (self.refuses(),)
+        return (self.refuses(stream),)
 
     def cuMemGetInfo(self):
         return 0, 10, self.room
 
     def copied(self, into, source, nbytes, stream):
-        if not self.refuses():
+        if not self.refuses(stream):
             ctypes.memmove(into, source, nbytes)
-        return (self.refuses(),)
+        return (self.refuses(stream),)
 
     def cuMemcpyHtoDAsync(self, *args):
         return self.copied(*args)
@@ -133,9 +136,10 @@ class Played:
                                               for each in words(arguments, function[1])]
 
     def cuLaunchKernel(self, function, blocks, _, __, threads, *rest):
-        if not self.refuses():
-            self.launched.append(self.launch(function, blocks, threads, rest[-2]))
-        return (self.refuses(),)
+        stream, arguments = rest[-3:-1]
+        if not self.refuses(stream):
+            self.launched.append(self.launch(function, blocks, threads, arguments))
+        return (self.refuses(stream),)
 
     def cuGraphCreate(self, flags):
         self.graphs[len(self.graphs)] = []
@@ -155,14 +159,15 @@ class Played:
         return 0, graph
 
     def cuGraphExecKernelNodeSetParams(self, graph, node, parameters):
-        if not self.refuses():
+        stream = parameters.ctx.split()[1]
+        if not self.refuses(stream):
             self.graphs[graph][node] = self.described(parameters)
-        return (self.refuses(),)
+        return (self.refuses(stream),)
 
     def cuGraphLaunch(self, graph, stream):
-        if not self.refuses():
+        if not self.refuses(stream):
             self.launched += self.graphs[graph]
-        return (self.refuses(),)
+        return (self.refuses(stream),)
 
     def cuGraphExecDestroy(self, graph):
         del self.graphs[graph]

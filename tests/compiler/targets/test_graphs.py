@@ -9,7 +9,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.compiler.loops import Launch
+from minijax.compiler.loops import For, Launch
 from minijax.compiler.targets import driver, graphs, programs, ptx
 from minijax.compiler.targets.programs import Memory
 from tests.compiler.targets.played import Played
@@ -61,17 +61,27 @@ def test_a_program_passes_each_launch_what_it_asks_for(played):
     assert not played.memory.keys() - {each.address for each in made.constants}
 
 
-def test_a_launch_is_passed_numbers_of_the_host(played):
+def test_a_loop_of_a_known_length_is_unrolled(played, monkeypatch):
     made = program(in_a_loop, WIDE)
+    assert any(isinstance(each, For) for each in made.kernel.body)
     x = Memory.of(made.device, WIDE)
-    passed = {launch: ptx.parameters(made.kernel, launch)[2]
-              for launch in ptx.launches_of(made.kernel.body)}
-    name = next(f"launch_{k}" for k, numbers in enumerate(passed.values()) if numbers)
-    assert not made.is_straight
-    made(x)
-    [buffers, temps, [_]] = ptx.parameters(made.kernel, [*passed][int(name.split("_")[1])])
-    assert [values[len(buffers)] for which, *_, values in played.launched if which == name] == [
-        0, 1, 2]
+    passed = {f"launch_{k}": ptx.parameters(made.kernel, launch)
+              for k, launch in enumerate(ptx.launches_of(made.kernel.body))}
+    [out] = made(x)
+    indices = [values[len(passed[name][0])] for name, _, _, values in played.launched
+               if passed[name][2]]
+    assert indices == [0, 1, 2]
+    assert (played.asked["cuGraphLaunch"], played.asked["cuLaunchKernel"]) == (1, 0)
+    as_a_graph, where = played.launched.copy(), out.address
+    for name, value in (("FEW", 1000), ("MOST", 2)):  # one by one, in order; by the host's loop
+        monkeypatch.setattr(graphs, name, value)
+        alone = programs.Program(made.kernel, made.device)
+        played.launched.clear()
+        del out
+        [out] = alone(x)
+        assert out.address == where and played.launched == as_a_graph
+        assert alone.idle[0].is_straight == (name == "FEW")
+    assert played.asked["cuGraphLaunch"] == 1
 
 
 def test_many_launches_are_one_graph_whose_addresses_are_changed(played, monkeypatch):
@@ -89,7 +99,7 @@ def test_many_launches_are_one_graph_whose_addresses_are_changed(played, monkeyp
     reading = sum(made.kernel.inputs[0] in ptx.parameters(made.kernel, launch)[0]
                   for launch in made.kernel.body)
     assert 0 < reading < count
-    assert asked(first) == [1, count, 0, 1, 0, 0]
+    assert asked(first) == [1, count, 0, 1, 0, 1]
     assert asked(first) == [1, 0, 0, 0, 0, 0]
     assert asked(second) == [1, 0, reading, 0, 0, 0]
     played.launched.clear()
@@ -144,6 +154,21 @@ def test_a_graph_goes_with_its_program(played):
     gc.collect()
     assert not played.graphs and played.asked["cuGraphDestroy"] == 1
     assert played.asked["cuStreamSynchronize"] == before + 1  # its last launch was awaited
+
+
+@pytest.mark.parametrize("f", [one_by_one, in_a_loop, many])
+def test_gpus_take_turns_in_a_thread(played, f):
+    played.count = 2
+    made = [programs.Program(minijax.jit(f).lower(WIDE)._lowered.launches, driver.Gpu(k))
+            for k in range(2)]
+    xs = [Memory.of(each.device, WIDE) for each in made]
+    counts = []
+    for _ in range(3):
+        for each, x in zip(made, xs, strict=True):
+            entered = played.asked["cuCtxSetCurrent"]
+            each(x)
+            counts.append(played.asked["cuCtxSetCurrent"] - entered)
+    assert counts[-4:] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("f", [one_by_one, in_a_loop, many])
