@@ -6,7 +6,7 @@ Each benchmark runs in a process of its own, all of them if none is named.
 import subprocess
 import sys
 
-CHOOSING = ("ratios", "first_calls", "growth")  # those that know rows, and `--quick`
+CHOOSING = ("ratios", "first_calls", "growth", "host_cost")  # those that know rows, and `--quick`
 WHOLE = ("import_time", "tour")
 
 
