@@ -282,6 +282,7 @@ class Hook:
     def __init__(self, module: str, *on: Flag) -> None:
         self.module, self.flags = module, on
         self._last: tuple[State | None, bool] = (None, False)  # the answer for the last state
+        self._loaded: types.ModuleType | None = None
 
     def __bool__(self) -> bool:
         now, (last, answer) = state(), self._last
@@ -291,8 +292,10 @@ class Hook:
         return answer
 
     def __getattr__(self, name: str) -> Any:
-        with lazily.importing:
-            return getattr(importlib.import_module(self.module), name)
+        if self._loaded is None:
+            with lazily.importing:
+                self._loaded = importlib.import_module(self.module)
+        return getattr(self._loaded, name)
 
 
 # -- declaring -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .loops import Buffer, Launch, Statement, accessed, accesses, bodies, walk
+from .loops import Buffer, Kernel, Launch, Statement, accessed, accesses, bodies, walk
 
 ALIGNMENT = 64  # of a cache line
 
@@ -30,6 +30,13 @@ def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buf
         ends[k] = starts[k] + nbytes
     offsets = dict(zip(by_size, starts.tolist(), strict=True))
     return offsets, int(np.max(ends, initial=0))
+
+
+def addresses(kernel: Kernel, places: Sequence[int]) -> dict[Buffer, int]:
+    """The address of each buffer, from those of inputs, outputs, constants and the workspace."""
+    *others, workspace = places
+    passed = zip((*kernel.inputs, *kernel.outputs, *kernel.constants), others, strict=True)
+    return {**dict(passed), **{x: workspace + offset for x, offset in kernel.offsets.items()}}
 
 
 def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:

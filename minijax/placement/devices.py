@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -105,30 +106,27 @@ class GpuDevice(Device):
         Raises:
           NoGpu: where it cannot be used, with advice.
         """
-        if self not in _processors:
-            _processors[self] = self.start()
-        return _processors[self]
+        processor = _processors.get(self)
+        if processor is None:
+            processor = _processors[self] = self.start()
+        return processor
 
     def start(self) -> Any:
         """A new driver."""
         raise NotImplementedError
 
     def operand(self, x: ArrayImpl) -> Any:
-        if isinstance(x, DeviceArray) and x.device == self:
+        if type(x) is DeviceArray and (x.device is self or x.device == self):
             return x.there()
-        with lazily.importing:
-            from minijax.compiler.targets.programs import Memory
-        return Memory.of(self.processor, x._buffer)
+        return _memory().of(self.processor, x._buffer)
 
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
         return DeviceArray(memory, aval, self)
 
     def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
         """An array over memory of another owner, which is kept alive."""
-        with lazily.importing:
-            from minijax.compiler.targets.programs import Memory
-        return self.array(Memory.borrowed(self.processor, address, aval.size * aval.dtype.itemsize,
-                                          owner), aval)
+        nbytes = aval.size * aval.dtype.itemsize
+        return self.array(_memory().borrowed(self.processor, address, nbytes, owner), aval)
 
     def compiled(self, lowered: Any) -> Any:
         with on_the_host():
@@ -186,6 +184,14 @@ class EmulatedDevice(GpuDevice):
         return f"emulator:{self.id}"
 
 
+@functools.cache
+def _memory() -> Any:
+    """The class of memory on a device."""
+    with lazily.importing:
+        from minijax.compiler.targets.programs import Memory
+    return Memory
+
+
 _known: dict[tuple[type, int], Device] = {}
 _processors: dict[Device, Any] = {}
 PLATFORMS: dict[str, type[Device]] = {
@@ -238,12 +244,20 @@ def device_of(args: Sequence[Any]) -> Device:
     """
     if _computing_beforehand.get():
         return CPU
-    devices = list(dict.fromkeys(x.device for x in args if isinstance(x, DeviceArray)))
-    if len(devices) > 1:
-        raise ValueError("Received incompatible devices for jitted computation. Got arguments on "
-                         f"{' and '.join(map(str, devices))}: move them to one with "
-                         "jax.device_put(x, device).")
-    return devices[0] if devices else default_device() if Primitive.eager_dispatch else CPU
+    device = None
+    for x in args:
+        if isinstance(x, DeviceArray):
+            if device is not None and x.device is not device and x.device != device:
+                raise _incompatible(args)
+            device = x.device
+    return device or (default_device() if Primitive.eager_dispatch else CPU)
+
+
+def _incompatible(args: Sequence[Any]) -> ValueError:
+    devices = dict.fromkeys(str(x.device) for x in args if isinstance(x, DeviceArray))
+    return ValueError("Received incompatible devices for jitted computation. Got arguments on "
+                      f"{' and '.join(devices)}: move them to one with "
+                      "jax.device_put(x, device).")
 
 
 CPU = CpuDevice.numbered(0)

@@ -6,39 +6,61 @@ Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.util import caches
 from minijax import config
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
-from minijax.transforms.compiled import run_program
+from minijax.transforms.compiled import executable
 from minijax.placement.meshes import Mesh, current
 from minijax.placement.named_sharding import ShardedArray
 from minijax.placement.sharding_propagation import (explicit_shardings as explicit_shardings,
-                                                    shard_outputs)
+                                                    out_shardings as out_shardings, shard_outputs)
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
+
+Operation = tuple[Primitive, tuple[ShapedArray, ...], tuple]
 
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
     """The results of an operation on its arguments' device or mesh; None if that is the host."""
-    is_sharded = isinstance(current.value, Mesh) or any(isinstance(x, ShardedArray) for x in args)
-    if not is_sharded and devices.device_of(args).is_host:
-        return None
-    operation = primitive, tuple(x.aval for x in args), tuple(params.items())
+    operation = primitive, tuple([x.aval for x in args]), tuple(params.items())
+    if not isinstance(current.value, Mesh) and ShardedArray not in map(type, args):
+        device = devices.device_of(args)
+        return None if device.is_host else _on_device(operation, device, args)
     try:
         closed = _cached_program(*operation, config.trace_key())
     except TypeError:  # a parameter has no hash
         closed = _program(*operation)
-    if not is_sharded:
-        return run_program(closed, primitive.name, args)
     plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, ShardedArray) else x for x in args]
     with current(None):  # which would bring each operation here again
         outs = primitive.evaluate(plain, params)
     return shard_outputs(closed, args, outs)
+
+
+def _on_device(operation: Operation, device: devices.Device, args: Sequence[Any]
+               ) -> list[ArrayImpl]:
+    try:
+        run, avals = _cached_executable(*operation, device, config.trace_key())
+    except TypeError:  # a parameter has no hash
+        run, avals = _executable(*operation, device)
+    return [*map(device.array, run(*map(device.operand, args)), avals)]
+
+
+def _executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
+                device: devices.Device) -> tuple[Callable[..., list], Sequence[ShapedArray]]:
+    closed = _program(primitive, avals, params)
+    return executable(closed, primitive.name, device), closed.out_avals
+
+
+@caches.remembered(maxsize=8192)
+def _cached_executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
+                       device: devices.Device, trace_key: tuple
+                       ) -> tuple[Callable[..., list], Sequence[ShapedArray]]:
+    return _executable(primitive, avals, params, device)
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:

@@ -142,7 +142,8 @@ def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
     outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
-    if may_shard(closed) or not all(type(x) is device.array_type for x in args):
+    if device.is_host and (
+            may_shard(closed) or not all(type(x) is ArrayImpl for x in args)):
         return core.Primitive.eager_dispatch.shard_outputs(closed, args, outs)
     return outs
 

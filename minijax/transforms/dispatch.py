@@ -5,7 +5,7 @@ In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from minijax.util import caches
 from minijax import core
 from minijax.core import ArrayImpl, ShapedArray
-from minijax.placement.devices import CPU, Device, device_of, put
+from minijax.placement.devices import Device, DeviceArray, device_of, put
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.util.pytree import Kind, PyTreeDef
 from minijax.tree_util import tree_flatten
 
@@ -34,27 +35,31 @@ class Dispatcher:
 
     def __init__(self, state: object = None):
         self.state = state  # of the flags, from `config.state`; None: there is nothing to call
-        # By where a program runs, too, which its arguments decide.
-        self.by_tree: dict[tuple[PyTreeDef, Device], tuple[Callable, dict]] = {}
+        # By where a program runs, too, which its arguments decide, and which of them are sharded.
+        self.by_tree: dict[tuple[PyTreeDef, Device, tuple[int, ...]], tuple[Callable, dict]] = {}
         self.last: Callable = _miss
 
     def other_trees(self, args: tuple, kwargs: dict) -> Any:
         """The same as `last`, for a tree of arguments that came earlier."""
         leaves, in_tree = tree_flatten((args, kwargs))
-        call, _ = self.by_tree.get((in_tree, device_of(leaves)), (self.last, {}))
+        place = in_tree, device_of(leaves), sharded(leaves)
+        call, _ = self.by_tree.get(place, (self.last, {}))
         if call is self.last:
             raise Miss
         self.last = call
         return call(args, kwargs)
 
-    def add(self, in_tree: PyTreeDef, device: Device, avals: tuple[ShapedArray, ...], run: Run,
-            out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
-        """Know one more program, for a tree of arguments that `is_plain`."""
-        programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
-        call, programs = self.by_tree.get((in_tree, device)) or (
-            _compiled_call(in_tree, programs, device), programs)
-        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals), device))
-        self.by_tree[in_tree, device] = call, programs
+    def add(self, in_tree: PyTreeDef, device: Device, leaves: Sequence[Any], run: Run,
+            rebuild: Callable) -> None:
+        """Know one more program, for a tree of arguments that `is_plain`, with such leaves."""
+        where = sharded(leaves)
+        place = in_tree, device, where
+        programs: dict[tuple, tuple[Run, Callable]] = {}
+        call, programs = self.by_tree.get(place) or (
+            _compiled_call(in_tree, programs, device, {i: type(leaves[i]) for i in where}),
+            programs)
+        programs[(*(x.aval for x in leaves), *(leaves[i].sharding for i in where))] = run, rebuild
+        self.by_tree[place] = call, programs
         self.last = call
 
 
@@ -82,23 +87,51 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
     raise Miss
 
 
-def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callable:
+def sharded(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Which of some leaves are arrays with a sharding, as on another CPU device than the first."""
+    return tuple(i for i, x in enumerate(leaves) if isinstance(x, ArrayImpl)
+                 and type(x) is not ArrayImpl and type(x) is not DeviceArray)
+
+
+def placement(program: ClosedJaxpr, device: Device, leaves: Sequence[Any]
+              ) -> tuple[type, Sequence[Any]]:
+    """The class of a program's results, and the device or the sharding of each.
+
+    Raises:
+      Miss: where arrays with a sharding are copied to another device first.
+    """
+    where = sharded(leaves)
+    if not where:
+        return device.array_type, [] if device.is_host else [device] * len(program.out_avals)
+    if not device.is_host:
+        raise Miss
+    return type(leaves[where[0]]), core.Primitive.eager_dispatch.out_shardings(
+        program, tuple(x.sharding if i in where else None for i, x in enumerate(leaves)))
+
+
+def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device, kinds: dict[int, type]
+                   ) -> Callable:
+    """The call for a tree; `kinds` has the class of each leaf with a sharding."""
     lines, leaves = _taken_apart(in_tree, "args", "kwargs")
-    lies_elsewhere = [f"({device.elsewhere.format(x=leaf)})" for leaf in leaves]
+    lines += [f"if type({leaves[i]}) is not Sharded: raise Miss" for i in kinds]
+    lies_elsewhere = {leaf: f"({device.elsewhere.format(x=leaf)})"
+                      for i, leaf in enumerate(leaves) if i not in kinds}
     if device is not device_of(()):  # then it is of an argument, which decides for all
-        lines.append(f"if {' and '.join(lies_elsewhere)}: raise Miss")
-    for leaf, condition in zip(leaves, lies_elsewhere, strict=True):
-        lines.append(f"if {condition}: {leaf} = convert({leaf}, device)")
-    avals = "".join(f"{leaf}.aval, " for leaf in leaves)
-    lines.append(f"run, rebuild = programs[{f'({avals})' if avals else '()'}]")
+        lines.append(f"if {' and '.join(lies_elsewhere.values())}: raise Miss")
+    lines += [f"if {condition}: {leaf} = convert({leaf}, device)"
+              for leaf, condition in lies_elsewhere.items()]
+    key = "".join(f"{leaf}.aval, " for leaf in leaves)
+    key += "".join(f"{leaves[i]}.sharding, " for i in kinds)
+    lines.append(f"run, rebuild = programs[{f'({key})' if key else '()'}]")
     lines += [f"{leaf} = {device.passed.format(x=leaf)}" for leaf in leaves]
     source = ("def call(args, kwargs):\n    try:\n"
               + "".join(f"        {line}\n" for line in lines)
               + "    except (KeyError, RuntimeError):  # as of an array that was deleted\n"
               "        raise Miss from None\n"
               f"    return rebuild(run({', '.join(leaves)}))\n")
-    return caches.written(source, "call", {"Array": device.array_type, "convert": _convert,
-                                           "device": device, "programs": programs, "Miss": Miss})
+    return caches.written(source, "call", {
+        "Array": device.array_type, "Sharded": next(iter(kinds.values()), None),
+        "convert": _convert, "device": device, "programs": programs, "Miss": Miss})
 
 
 def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]:
@@ -129,13 +162,21 @@ def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]
     return lines, leaves[::-1]
 
 
-def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...], device: Device = CPU
-              ) -> Callable:
-    """A function from a list of buffers to the result's tree of arrays."""
-    array: Callable = ArrayImpl if device.is_host else device.array  # a class, soonest called
+def rebuilder(out_tree: PyTreeDef, avals: Sequence[ShapedArray], placed: Any = ArrayImpl,
+              places: Sequence[Any] = ()) -> Callable:
+    """A function from a list of buffers to the result's tree of arrays.
+
+    Args:
+      placed: the class of an array with a device, or a sharding.
+      places: that of each result; None for an array on the host.
+    """
+    whole = [*zip(avals, itertools.chain(places, itertools.repeat(None)), strict=False)]
     if not is_plain(out_tree):
-        return lambda buffers: out_tree.unflatten(list(map(array, buffers, avals)))
-    types = {f"a{i}": aval for i, aval in enumerate(avals)}
+        return lambda buffers: out_tree.unflatten(
+            [ArrayImpl(buffer, aval) if place is None else placed(buffer, aval, place)
+             for buffer, (aval, place) in zip(buffers, whole, strict=True)])
+    leaves = [f"Array(o[{i}], a{i})" if place is None else f"Placed(o[{i}], a{i}, p{i})"
+              for i, (_, place) in enumerate(whole)]
     lines: list[str] = []
 
     def bound(kind: Kind) -> Callable[[Any, list[str]], str]:
@@ -143,6 +184,8 @@ def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...], device: Devic
             lines.append(f"    t{len(lines)} = {kind.show(data, parts)}\n")
             return f"t{len(lines) - 1}"
         return name_of
-    root = out_tree.folded((f"array(o[{i}], a{i})" for i in itertools.count()), bound)
-    return caches.written(f"def rebuild(o):\n{''.join(lines)}    return {root}\n", "rebuild",
-                          {"array": array, **types})
+    root = out_tree.folded(iter(leaves), bound)
+    return caches.written(f"def rebuild(o):\n{''.join(lines)}    return {root}\n", "rebuild", {
+        "Array": ArrayImpl, "Placed": placed,
+        **{f"{name}{i}": x for i, pair in enumerate(whole)
+           for name, x in zip("ap", pair, strict=True)}})

@@ -26,7 +26,7 @@ from minijax.transforms.arguments import (UNSPECIFIED, Named, check_callable, ch
                                           check_not_deleted, donated_leaves, looks_like,
                                           named_arguments, static_value, usable, without_static)
 from minijax.placement.devices import Device, device_of, put
-from minijax.transforms.dispatch import Dispatcher, Miss, is_plain
+from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, placement, rebuilder
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
 from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
@@ -266,14 +266,18 @@ class JitFunction:
                 or may_shard(traced.program) or not is_plain(call.in_tree)):
             return
         state, device = config.state(), device_of(call.leaves)
+        try:
+            placed, places = placement(traced.program, device, call.leaves)
+        except Miss:
+            return
         dispatcher = self._dispatchers.get(state)
         if dispatcher is None:
             if len(self._dispatchers) >= MOST_STATES:
                 self._forget()
             dispatcher = self._dispatchers[state] = Dispatcher(state)
             _holders.add(self)
-        dispatcher.add(call.in_tree, device, tuple(call.avals), traced.run(device), traced.out_tree,
-                  traced.program.out_avals)
+        dispatcher.add(call.in_tree, device, call.leaves, traced.run(device), rebuilder(
+            traced.out_tree, traced.program.out_avals, placed, places))
         self._dispatcher = dispatcher
 
     def _traced(self, call: CallArguments) -> Traced:

@@ -6,7 +6,8 @@ Each benchmark runs in a process of its own, all of them if none is named.
 import subprocess
 import sys
 
-CHOOSING = ("ratios", "first_calls", "growth", "compilers")  # those that know rows, and `--quick`
+# Those that know rows, and `--quick`.
+CHOOSING = ("ratios", "first_calls", "growth", "compilers", "host_cost")
 WHOLE = ("import_time", "tour")
 
 

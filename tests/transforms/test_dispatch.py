@@ -22,8 +22,9 @@ def dispatcher(*args, **kwargs):
     made = Dispatcher()
     leaves = [core.as_value(x) for x in tree_util.tree_leaves((args, kwargs))]
     out_tree = tree_util.tree_structure([0] * len(leaves))
-    made.add(tree_util.tree_structure((args, kwargs)), CPU, tuple(x.aval for x in leaves),
-             lambda *buffers: [b.copy() for b in buffers], out_tree, [x.aval for x in leaves])
+    made.add(tree_util.tree_structure((args, kwargs)), CPU, leaves,
+             lambda *buffers: [b.copy() for b in buffers],
+             rebuilder(out_tree, [x.aval for x in leaves]))
     return made
 
 

@@ -6,8 +6,7 @@ In JAX: `xla/stream_executor/cuda`.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 
 from minijax import errors
 
-from ..loops import Buffer, Kernel, Launch
-from . import cublas, ptx
+from ..loops import Kernel
+from . import cublas, graphs, ptx
 
 OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
@@ -129,6 +128,21 @@ class Gpu:
         """Make this GPU current in the calling thread."""
         done(self.cuda.cuCtxSetCurrent(self.context))
 
+    def ask(self, function: Callable[..., tuple], *arguments: Any) -> Any:
+        """The results of a function of the driver.
+
+        It refuses a thread whose current GPU is another, or none: then it is asked again. So no
+        call pays for a question that nearly always has the same answer.
+
+        Raises:
+          JaxRuntimeError: with the driver's own words, where it failed.
+        """
+        result = function(*arguments)
+        if result[0]:
+            self.enter()
+            result = function(*arguments)
+        return done(result)
+
     # -- memory --------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
@@ -137,46 +151,49 @@ class Gpu:
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
+        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
+        if status:
+            address = self._allocate_again(nbytes)
+        self.held += nbytes
+        return int(address)
+
+    def _allocate_again(self, nbytes: int) -> Any:
         self.enter()
-        status, address = self.cuda.cuMemAllocAsync(max(nbytes, 1), self.stream)
+        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             free, total = done(self.cuda.cuMemGetInfo())
             raise errors.JaxRuntimeError(
                 f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
                 f"{self.name}: this program holds {self.held}, {free} of {total} are free. Delete "
                 "arrays (x.delete()), or donate them (donate_argnums).")
-        self.held += nbytes
-        return int(done((status, address)))
+        return done((status, address))
 
     def free(self, address: int, nbytes: int) -> None:
         """Free memory, in stream order: earlier work still has it."""
         self.held -= nbytes
-        self.enter()
-        done(self.cuda.cuMemFreeAsync(address, self.stream))
+        if self.cuda.cuMemFreeAsync(address, self.stream)[0]:
+            self.ask(self.cuda.cuMemFreeAsync, address, self.stream)
 
     def store(self, address: int, x: np.ndarray) -> None:
         """Copy an array to the GPU."""
         if x.nbytes:
-            self.enter()
-            done(self.cuda.cuMemcpyHtoDAsync(address, x.ctypes.data, x.nbytes, self.stream))
+            self.ask(self.cuda.cuMemcpyHtoDAsync, address, x.ctypes.data, x.nbytes, self.stream)
 
     def load(self, address: int, into: np.ndarray) -> None:
         """Copy from the GPU, after all earlier work."""
-        self.enter()
         if into.nbytes:
-            done(self.cuda.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, self.stream))
+            self.ask(self.cuda.cuMemcpyDtoHAsync, into.ctypes.data, address, into.nbytes,
+                     self.stream)
         self.wait()
 
     def copy(self, into: int, source: int, nbytes: int) -> None:
         """Copy on the GPU."""
-        self.enter()
         if nbytes:
-            done(self.cuda.cuMemcpyDtoDAsync(into, source, nbytes, self.stream))
+            self.ask(self.cuda.cuMemcpyDtoDAsync, into, source, nbytes, self.stream)
 
     def clear(self, address: int, nbytes: int) -> None:
         """Make memory zeros."""
-        self.enter()
-        done(self.cuda.cuMemsetD8Async(address, 0, nbytes, self.stream))
+        self.ask(self.cuda.cuMemsetD8Async, address, 0, nbytes, self.stream)
 
     @property
     def number(self) -> int:
@@ -185,12 +202,11 @@ class Gpu:
 
     def wait(self, stream: int | None = None) -> None:
         """Wait for all earlier work; with a stream of another library, for the work there."""
-        self.enter()
-        done(self.cuda.cuStreamSynchronize(self.stream if stream is None else stream))
+        self.ask(self.cuda.cuStreamSynchronize, self.stream if stream is None else stream)
 
     def wait_for_all(self) -> None:
         """Wait for all work of this process on this GPU."""
-        self.enter()
+        self.enter()  # which the driver would not ask for: it waits for the thread's current GPU
         done(self.cuda.cuCtxSynchronize())
 
     # -- launches ------------------------------------------------------------------------------
@@ -199,36 +215,15 @@ class Gpu:
         """The device implementation of a call; None if the host runs it on copies."""
         return cublas.routine(external, self)
 
-    def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
+    def prepared(self, kernel: Kernel) -> Callable[[], graphs.Launches]:
+        """What makes the launches of a kernel; each is for one call at a time."""
         launches = ptx.launches_of(kernel.body)
-        names = [f"launch_{k}" for k in range(len(launches))]
-        functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor), names)
-        first = [x for x, offset in kernel.offsets.items() if not offset][:1]  # of the workspace
-        prepared = {}
-        for launch, function in zip(launches, functions, strict=True):
-            buffers, has_temps, scalars = ptx.parameters(kernel, launch)
-            kinds = [ctypes.c_void_p for _ in buffers] + [
-                np.ctypeslib.as_ctypes_type(x.dtype) for x in scalars]
-            last = first if has_temps else []
-            kinds += [ctypes.c_void_p for _ in last]
-            prepared[launch] = function, buffers, scalars, last, tuple(kinds)
-
-        def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
-            function, buffers, scalars, last, kinds = prepared[launch]
-            values = (*[places[x] for x in buffers], *[numbers[x].item() for x in scalars],
-                      *[places[x] for x in last])
-            self.launch(function, launch.blocks, launch.threads, values, kinds)
-        return run
+        functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor),
+                                   [f"launch_{k}" for k in range(len(launches))])
+        return graphs.prepared(self, kernel, dict(zip(launches, functions, strict=True)))
 
     def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
         """The functions of a PTX program, which the driver assembles and caches on disk."""
         self.enter()
         module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
         return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
-
-    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple) -> None:
-        """Launch a function with values, each converted to its ctypes type."""
-        self.enter()
-        done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,
-                                      (values, kinds), 0))

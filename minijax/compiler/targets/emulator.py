@@ -16,7 +16,7 @@ import numpy as np
 
 from ..loops import (OPS, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Launch, Let,
                      Load, Operand, Read, Shuffle, Statement, Store, While)
-from ..memory import round_up
+from ..memory import addresses, round_up
 from .thread_block import WARP
 
 MAX_THREADS = 1 << 14  # threads, or those of one block
@@ -99,9 +99,9 @@ class Emulator:
         """The device implementation of a call: none, the host runs them all."""
         return None
 
-    def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
-        return self.launch
+    def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
+        """What makes the launches of a kernel; each is for one call at a time."""
+        return lambda: Launches(self, kernel)
 
     def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping[Any, Any]
                ) -> None:
@@ -120,6 +120,24 @@ class Emulator:
             for first in range(0, launch.blocks, some):
                 Blocks(launch, blocks[first:first + some], names, memory_of, self.watch
                        ).run(launch.body)
+
+
+class Launches:
+    """The interface of graphs.Launches: the launches of one program, for one call at a time."""
+
+    is_straight = False
+
+    def __init__(self, device: Emulator, kernel: Kernel) -> None:
+        self.device, self.kernel = device, kernel
+        self.addresses: Mapping[Buffer, int] = {}
+
+    def write(self, *places: int) -> None:
+        """Take note of the addresses of inputs, outputs, constants and the workspace."""
+        self.addresses = addresses(self.kernel, places)
+
+    def one(self, launch: Launch, numbers: Mapping[Any, Any]) -> None:
+        """Launch one part, on these addresses, and on scalars of the host."""
+        self.device.launch(launch, self.addresses, numbers)
 
 
 class Allocation:

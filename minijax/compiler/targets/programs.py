@@ -14,6 +14,7 @@ import numpy as np
 from .. import host
 from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand,
                      Statement, While)
+from ..memory import addresses
 from .calls import meaning
 from .emulator import Emulator, Watch
 
@@ -67,29 +68,37 @@ class Program:
 
     def __init__(self, kernel: Kernel, device: Any) -> None:
         self.kernel, self.device = kernel, device
-        self.launch = device.prepared(kernel)
+        self.prepared = device.prepared(kernel)
+        self.idle: list[Any] = []  # launches, each for one call at a time; one, without threads
+        self.sizes = [x.nbytes for x in kernel.outputs]
         self.constants = [Memory.of(device, np.asarray(x.value)) for x in kernel.constants]
 
     def __call__(self, *inputs: Memory) -> list[Memory]:
         """Launch the program; returns output memory, which is filled asynchronously."""
-        kernel, device = self.kernel, self.device
-        outputs = [Memory(device, x.nbytes) for x in kernel.outputs]
-        workspace = Memory(device, kernel.workspace_size) if kernel.workspace_size else None
-        addresses = {buffer: memory.address for buffer, memory in zip(
-            (*kernel.inputs, *kernel.outputs, *kernel.constants),
-            (*inputs, *outputs, *self.constants), strict=True)}
-        if workspace is not None:
-            addresses |= {x: workspace.address + offset for x, offset in kernel.offsets.items()}
-        Run(self, addresses).body(kernel.body)
+        device, size = self.device, self.kernel.workspace_size
+        outputs = [Memory(device, nbytes) for nbytes in self.sizes]
+        workspace = Memory(device, size) if size else None
+        places = [x.address for x in (*inputs, *outputs, *self.constants)]
+        places.append(workspace.address if workspace is not None else 0)
+        try:
+            launches = self.idle.pop()
+        except IndexError:
+            launches = self.prepared()
+        launches.write(*places)
+        if launches.is_straight:
+            launches.all()
+        else:
+            Run(self, launches, places).body(self.kernel.body)
+        self.idle.append(launches)  # unless it failed, and left half of what it was to write
         return outputs
 
 
 class Run:
     """One run of a program: the addresses of its buffers, and the host's scalars."""
 
-    def __init__(self, program: Program, addresses: dict[Buffer, int]) -> None:
-        self.device, self.launch = program.device, program.launch
-        self.addresses = addresses
+    def __init__(self, program: Program, launches: Any, places: Sequence[int]) -> None:
+        self.device, self.launch = program.device, launches.one
+        self.addresses = addresses(program.kernel, places)
         self.scalars: dict[Any, Any] = {}
 
     def body(self, statements: Sequence[Statement]) -> None:
@@ -97,9 +106,9 @@ class Run:
         for statement in statements:
             match statement:
                 case Launch():
-                    self.launch(statement, self.addresses, self.scalars)
+                    self.launch(statement, self.scalars)
                 case Load(target, buffer, index):
-                    self.scalars[target] = self.array(buffer)[tuple(map(self.value, index))]
+                    self.scalars[target] = self.element(Address(buffer, index))
                 case For(index, start, stop, inner):
                     for i in range(int(self.value(start)), int(self.value(stop))):
                         self.scalars[index] = np.int64(i)
@@ -122,6 +131,12 @@ class Run:
     def value(self, x: Operand) -> Any:
         """A scalar that the host knows."""
         return x.value if isinstance(x, Constant) else self.scalars[x]
+
+    def element(self, x: Address) -> Any:
+        """A copy of one element."""
+        data = np.empty((), x.buffer.dtype)
+        self.device.load(self.passed(x), data)
+        return data[()]
 
     def array(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer."""
@@ -152,7 +167,9 @@ class Run:
     def offset(self, x: Address) -> int:
         """The linear index of an address in its buffer."""
         index = [int(self.value(i)) for i in x.index]
-        return index[0] if len(index) == 1 else int(np.ravel_multi_index(index, x.buffer.shape))
+        if len(index) < 2:
+            return index[0] if index else 0
+        return int(np.ravel_multi_index(index, x.buffer.shape))
 
     def passed(self, x: Any) -> Any:
         """The argument of a device routine: an address, or a number."""
