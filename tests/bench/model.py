@@ -19,8 +19,9 @@ import numpy as np
 
 import minijax
 from minijax.compiler.elementary import FORMULAS
-from minijax.compiler.loops import (Barrier, Buffer, Call, Constant, For, If, Kernel, Launch, Let,
-                                    Load, Operand, Read, Shuffle, Statement, Store, While, bodies)
+from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
+                                    Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
+                                    While, bodies)
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets.coalescing import TRIPS, _Strides
 from minijax.compiler.targets.launches import scheduled
@@ -94,7 +95,8 @@ class Counts(Counter[str]):
             match each:
                 case Let(target, op, args):
                     self.operation(op, args, target, times)
-                case Load(target, buffer, at) | Store(buffer, at, target):
+                case (Load(target, buffer, at) | Store(buffer, at, target)
+                      | Atomic(target, _, buffer, at)):
                     self.access(each, buffer, at, times, turns)
                     if isinstance(each, Load):
                         self.strides.strides[target] = None if self.strides.places(
@@ -128,7 +130,9 @@ class Counts(Counter[str]):
         size = buffer.dtype.itemsize
         sectors = WARP if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
-        if stride is None and buffer.nbytes > CACHE:
+        if isinstance(statement, Atomic):
+            self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
+        elif stride is None and buffer.nbytes > CACHE:
             self["random"] += round(warps * sectors)
 
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
@@ -169,7 +173,8 @@ def counts_of(body: Iterable[Statement]) -> Iterator[Counts]:
 def seconds_of(counts: Mapping[str, int]) -> float:
     """How long a launch takes."""
     rates = MACHINE["instructions"]
-    moving = max(counts["bytes"] / MACHINE["bandwidth"], counts["random"] / MACHINE["sectors"])
+    moving = max(counts["bytes"] / MACHINE["bandwidth"], counts["random"] / MACHINE["sectors"],
+                 counts["atomic"] / MACHINE["atomics"])
     classes = {kind: counts[kind] / rate for kind, rate in rates.items() if kind != "all"}
     computing = max(sum(counts[kind] for kind in classes) / rates["all"], *classes.values())
     waiting = counts["waits"] * MACHINE["latency"]

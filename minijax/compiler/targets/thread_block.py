@@ -18,9 +18,9 @@ import numpy as np
 
 from ..arithmetic import Arithmetic
 from ..builder import identity_element, reduce_pairwise
-from ..loops import (INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load,
-                     Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, accesses,
-                     private_temps, substituted, walk, with_bodies)
+from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
+                     Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
+                     While, accesses, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest
 
@@ -72,7 +72,7 @@ class Writer:
         """Whether the iterations are independent with private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
-        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, Store))
+        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, WRITES))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
         return self.private_temps(loop) >= scratch
 
@@ -94,7 +94,7 @@ class Writer:
         block.
         """
         for statement in body:
-            if isinstance(statement, Load | Store) and statement.buffer in copies:
+            if isinstance(statement, Load | WRITES) and statement.buffer in copies:
                 old, home, index = statement.buffer, copies[statement.buffer], statement.index
                 if len(home.shape) > len(old.shape):
                     with self.inside() as steps:
@@ -138,7 +138,7 @@ class ThreadBlock:
                         self.scan_loop(statement, operations)
                 case For() | While() | If():
                     self.control_flow(statement)
-                case Store():
+                case Store() | Atomic():
                     self.barrier_before(statement)
                     self.add(If(self.let("eq", self.thread, 0), (statement,)))
                 case _:
@@ -152,7 +152,7 @@ class ThreadBlock:
         what one may still load.
         """
         loads, stores = ({x for x in accesses(walk((statement,)), kind) if x.role != "local"}
-                         for kind in (Load, Store))
+                         for kind in (Load, WRITES))
         if not (loads.isdisjoint(self.stored) and stores.isdisjoint(self.stored | self.loaded)):
             self.barrier()
         self.loaded |= loads
@@ -164,7 +164,7 @@ class ThreadBlock:
 
     def control_flow(self, statement: Statement) -> None:
         """A loop or a branch, with barriers before, between and after its bodies."""
-        stores = any(isinstance(each, Store) for each in walk((statement,)))
+        stores = any(isinstance(each, WRITES) for each in walk((statement,)))
 
         def synchronized(body: Sequence[Statement]) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
@@ -240,7 +240,7 @@ class ThreadBlock:
                         reads.get(x) is not each.variable for x in let.args):
                     return {}
                 ops[each.variable] = let.op
-            elif (isinstance(each, Store) and loop.vectorize == "reduce" and (
+            elif (isinstance(each, WRITES) and loop.vectorize == "reduce" and (
                     loop.index not in each.index or each.buffer in loaded)):
                 return {}
         return ops
