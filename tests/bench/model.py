@@ -75,6 +75,8 @@ class Counts(Counter[str]):
         self.strides = _Strides(launch.thread, set())
         self.carried: set[Any] = set()  # what depends on a variable
         self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
+        self.turns: set[Any] = set()  # by which a block knows that it is the last
+        self.blocks = launch.blocks
         self.threads, self.each = launch.threads * launch.blocks, launch.threads
         self.moved: Counter[tuple[Buffer, type]] = Counter()
         self.shared: set[Buffer] = set()
@@ -98,6 +100,8 @@ class Counts(Counter[str]):
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
                     self.access(each, buffer, at, times, turns)
+                    if isinstance(each, Load) and buffer.name == "turn":
+                        self.turns.add(target)
                     if isinstance(each, Load):
                         self.strides.strides[target] = None if self.strides.places(
                             buffer, at) != 0 else 0
@@ -141,6 +145,8 @@ class Counts(Counter[str]):
         self.carried |= {target} if not self.carried.isdisjoint(args) else set()
         if op == "eq" and self.strides[args[0]]:  # one thread, of a block or a warp
             self.shares[target] = 1 / WARP
+        if op == "eq" and args[0] in self.turns:
+            self.shares[target] = 1 / self.blocks
         dtype = args[-1].dtype
         if op in FORMULAS:
             for each in function(op, dtype).body:

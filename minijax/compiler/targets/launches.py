@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..function_splitting import split_body
-from ..loops import (INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch,
-                     Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses, bodies,
-                     defined, substituted, used, walk, with_bodies)
+from ..loops import (INT64, Assign, Atomic, Barrier, Buffer, Call, Check, Declare, For, If, Kernel,
+                     Launch, Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses,
+                     bodies, defined, substituted, used, walk, with_bodies)
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
@@ -32,6 +34,7 @@ MIN_BLOCKS = 64    # iterations: a loop with fewer does not fill a GPU with a bl
 # A loop of fewer iterations is distributed over its inner loops, if at most the 16th part of the
 # work is outside of them.
 MIN_ITERATIONS, OUTSIDE = 1024, 16
+MAX_JOINED = 200  # statements: a launch with more needs more registers than the one before
 ZERO = literal(0)
 
 
@@ -40,10 +43,13 @@ def scheduled(kernel: Kernel) -> Kernel:
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
+    body = tuple(schedule.by_last_blocks(body))
     buffers = set(accesses(walk(body)))
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in buffers and x.role == "temp"]
     offsets, size = layout(temps, body)
-    return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body)
+    counters = tuple(x for x in schedule.temps if x in buffers and x.role == "constant")
+    return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body,
+                   constants=(*kernel.constants, *counters))
 
 
 class _Schedule(Writer):
@@ -58,9 +64,12 @@ class _Schedule(Writer):
                 yield from (each if isinstance(each, Launch)
                             else with_bodies(each, self.on_the_host) for each in group)
                 continue
+            threads = 0
             for is_wide, part in itertools.groupby(group, self.is_wide):
                 loops = tuple(part)
-                yield from map(self.grid, loops) if is_wide else [self.single_block(loops)]
+                made = [*map(self.grid, loops)] if is_wide else [self.single_block(loops, threads)]
+                threads = made[-1].threads
+                yield from made
 
     def runs_on_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement: it calls a library, or contains too much for one
@@ -159,15 +168,57 @@ class _Schedule(Writer):
                 (blocks, *x.shape), x.dtype, x.name)
         return copies
 
-    def single_block(self, body: tuple[Statement, ...]) -> Launch:
-        """A launch of one block."""
+    def single_block(self, body: tuple[Statement, ...], least: int = 0) -> Launch:
+        """A launch of one block, with as many threads as the launch before, if that has more."""
         thread = Scalar("thread", INT64)
         trip_count = max((each.trip_count or 0 for each in walk(body) if isinstance(each, For)
                           and each.vectorize), default=1)
-        threads = min(max(-(-trip_count // WARP), 1) * WARP, THREADS)
+        threads = max(min(max(-(-trip_count // WARP), 1) * WARP, THREADS), least)
         with self.inside() as inner:
             ThreadBlock(self, thread, threads).run(body)
         return Launch(Scalar("block", INT64), 1, thread, threads, tuple(inner))
+
+    # -- the last block ------------------------------------------------------------------------
+
+    def by_last_blocks(self, body: Iterable[Statement]) -> list[Statement]:
+        """Statements of the host in which a short launch of one block is done by the last block of
+        the launch before.
+        """
+        result: list[Statement] = []
+        for each in body:
+            before = result[-1] if result else None
+            if isinstance(each, Launch) and isinstance(before, Launch) and can_join(before, each):
+                result[-1] = self.by_last_block(before, each)
+            else:
+                result.append(each if isinstance(each, Launch)
+                              else with_bodies(each, self.by_last_blocks))
+        return result
+
+    def by_last_block(self, first: Launch, second: Launch) -> Launch:
+        """Both launches as one. A block that is done takes a number; the last one sees by it that
+        all others are done, and what they have stored.
+        """
+        counter = self.temp((1,), np.uint32, "turns", "constant", np.zeros(1, np.uint32))
+        own, last = self.temp((1,), np.uint32, "turn", "shared"), literal(first.blocks - 1, "u4")
+        turn, seen = (Scalar(name, own.dtype) for name in ("turn", "seen"))
+        with self.inside() as body:
+            take = (Atomic(turn, "turn", counter, (ZERO,), last, ordered=1),
+                    Store(own, (ZERO,), turn))
+            self.out += [Barrier(), If(self.let("eq", first.thread, 0), take), Barrier(),
+                         Load(seen, own, (ZERO,))]
+            names = {second.block: ZERO, second.thread: first.thread}
+            rest = substituted(second.body, names)
+            self.out.append(If(self.let("eq", seen, last), rest))
+        return replace(first, body=(*first.body, *body))
+
+
+def can_join(first: Launch, second: Launch) -> bool:
+    """Whether a launch is a short one of a block that another launch of many blocks can do too."""
+    every = {*accesses(walk((first, second)))}
+    shared = [x for x in every if x.role == "shared"]
+    return (first.blocks > second.blocks == 1 and first.threads == second.threads
+            and sum(x.nbytes for x in shared) <= SHARED
+            and sum(1 for _ in walk(second.body)) <= MAX_JOINED)
 
 
 # -- from launch to launch -------------------------------------------------------------------------

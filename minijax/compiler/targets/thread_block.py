@@ -44,9 +44,10 @@ class Writer:
         self.temps: list[Buffer] = []
         self.out: list[Statement] = []
 
-    def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp") -> Buffer:
+    def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp",
+             value: np.ndarray | None = None) -> Buffer:
         """A new buffer for the kernel."""
-        self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role))
+        self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role, value))
         return self.temps[-1]
 
     def let(self, op: str, *args: Any, to: Any = None) -> Any:
