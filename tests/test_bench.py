@@ -65,6 +65,8 @@ COUNTS = {
     "sum along rows": (67.1, 2, 8, 1),
     "transpose": (134.2, 10, 25, 1),
     "gather": (201.3, 4, 10, 1),
+    "sum of all": (67.1, 2, 8, 1),
+    "random bits": (67.1, 30, 45, 1),
     "scatter-add": (335.5, 4, 12, 2),
 }
 

@@ -22,8 +22,9 @@ from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
 from . import cublas
-from .coalescing import collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .coalescing import MAX_REPEATED, collapse_nest, interleaved, is_memory_bound, uncoalesced
 from .thread_block import LOCAL, REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .loop_fusion import fused_loops
 from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
@@ -40,6 +41,7 @@ ZERO = literal(0)
 
 def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: a body of launches, library calls and host control flow."""
+    kernel = replace(kernel, body=fused_loops(kernel.body))
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
@@ -206,7 +208,7 @@ class _Schedule(Writer):
                     Store(own, (ZERO,), turn))
             self.out += [Barrier(), If(self.let("eq", first.thread, 0), take), Barrier(),
                          Load(seen, own, (ZERO,))]
-            names = {second.block: ZERO, second.thread: first.thread}
+            names: dict[Any, Any] = {second.block: ZERO, second.thread: first.thread}
             rest = substituted(second.body, names)
             self.out.append(If(self.let("eq", seen, last), rest))
         return replace(first, body=(*first.body, *body))
@@ -225,7 +227,10 @@ def can_join(first: Launch, second: Launch) -> bool:
 
 
 def pass_through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
-    """Pass values that one launch defines and another statement uses through memory."""
+    """Pass values that one launch defines and another statement uses through memory; a few scalars
+    each launch computes itself.
+    """
+    body = tuple(_with_repeated_scalars(body))
     definitions: dict[Any, Statement] = {}
     uses: dict[Any, set[Statement]] = {}
     for statement in _launches_and_host(body):
@@ -236,6 +241,35 @@ def pass_through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[St
     slots = {x: writer.temp((1,), x.dtype, "handed") for x, statement in definitions.items()
              if isinstance(statement, Launch) and uses.get(x, set()) - {statement}}
     return tuple(_with_loads(body, slots)) if slots else body
+
+
+def _with_repeated_scalars(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements in which a launch of cheap scalar code is part of each launch that uses it."""
+    scalars: list[Any] = []
+    for k, each in enumerate(body):
+        if isinstance(each, Launch) and is_scalar_code(each.body) and all(
+                isinstance(x, Launch) for x in body[k + 1:]):
+            scalars += each.body
+            continue
+        yield _with_scalars(each, scalars) if isinstance(each, Launch) else each
+
+
+def _with_scalars(launch: Launch, scalars: Sequence[Any]) -> Launch:
+    """A launch that computes those of some scalars that it uses."""
+    new: dict[Any, Any] = {x.target: Scalar(x.target.name, x.target.dtype) for x in scalars}
+    needed = {x for each in walk(launch.body) for x in used(each)}
+    first: list[Statement] = []
+    for each in reversed(scalars):
+        if each.target in needed:
+            needed.update(used(each))
+            first.insert(0, substituted(each, new))
+    return replace(launch, body=(*first, *substituted(launch.body, new))) if first else launch
+
+
+def is_scalar_code(body: Sequence[Statement]) -> bool:
+    """Whether a body loads some arguments, and computes with them a little."""
+    return cost_of(body) <= MAX_REPEATED and all(isinstance(each, Let) or (
+        isinstance(each, Load) and each.buffer.role in ("input", "constant")) for each in body)
 
 
 def _launches_and_host(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -8,8 +8,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.loops import (
-    BOOL, INT64, Atomic, Barrier, Buffer, Constant, For, If, Kernel, Launch, Let, Load, Scalar, Shuffle,
-    Store, walk,
+    BOOL, INT64, Atomic, Barrier, Buffer, Constant, For, If, Kernel, Launch, Let, Load, Scalar,
+    Shuffle, Store, walk,
 )
 from minijax.compiler.targets import launches
 from minijax.compiler.targets.emulator import Refused
