@@ -35,6 +35,7 @@ TABLE = tomllib.loads(Path(__file__).with_name("h200.toml").read_text(encoding="
 MACHINE, MEASURED, CHANGED = TABLE["machine"], TABLE["rows"], TABLE["changed"]
 SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, threads, bytes
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
+RUN = 16  # elements that a sort moves together: those of a digit in a tile
 OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
@@ -75,6 +76,7 @@ class Counts(Counter[str]):
         self.strides = _Strides(launch.thread, set())
         self.carried: set[Any] = set()  # what depends on a variable
         self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
+        self.runs: set[Any] = set()  # what comes from shared memory: neighbours are often close
         self.turns: set[Any] = set()  # by which a block knows that it is the last
         self.blocks = launch.blocks
         self.threads, self.each = launch.threads * launch.blocks, launch.threads
@@ -100,6 +102,8 @@ class Counts(Counter[str]):
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
                     self.access(each, buffer, at, times, turns)
+                    if isinstance(each, Load) and buffer.role == "shared":
+                        self.runs.add(target)
                     if isinstance(each, Load) and buffer.name == "turn":
                         self.turns.add(target)
                     if isinstance(each, Load):
@@ -132,7 +136,8 @@ class Counts(Counter[str]):
             return
         self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
         size = buffer.dtype.itemsize
-        sectors = WARP if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
+        apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
+        sectors = apart if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
         if isinstance(statement, Atomic):
             self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
@@ -142,6 +147,8 @@ class Counts(Counter[str]):
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
         """An operation of each thread, so often."""
         self.strides.strides[target] = self.strides.operation(op, args)
+        if op in ("add", "convert") and not self.runs.isdisjoint(args):
+            self.runs.add(target)
         self.carried |= {target} if not self.carried.isdisjoint(args) else set()
         if op == "eq" and self.strides[args[0]]:  # one thread, of a block or a warp
             self.shares[target] = 1 / WARP

@@ -15,7 +15,7 @@ from minijax import config
 from minijax.primitives.slots import nest
 from minijax.primitives.windows import GatherScatterMode, place_of, window_sizes
 
-from .merge_sort import MergeSort
+from .radix_sort import sorter_of
 
 FEW = 16  # of so many times fewer updates than elements the numbers are sorted
 SEGMENT_STEP = 32  # terms that one thread adds up, in each round
@@ -152,7 +152,7 @@ class _Updates:
                 for buffer, x in zip((self.places, self.order), key((), i), strict=True):
                     b.store(buffer, (i,), x)
         else:
-            MergeSort(b, 1, dtypes).sort_rows(
+            sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
                 (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
                 [self.places, self.order])
         b.freeze(self.places)

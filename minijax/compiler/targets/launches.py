@@ -23,7 +23,7 @@ from ..probe import cost_of
 from ..scalars import BOOL
 from . import cublas
 from .coalescing import MAX_REPEATED, collapse_nest, interleaved, is_memory_bound, uncoalesced
-from .thread_block import LOCAL, REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
 from .loop_fusion import fused_loops
 from .tiles import tiled
 
@@ -123,7 +123,7 @@ class _Schedule(Writer):
         inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
                        and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
-            if (sum(x.nbytes for x in private) > LOCAL
+            if (not self.fits_local_memory(loop, private)
                     or self.prefers_blocks(loop, inner_loops, private)):
                 longest = max((each.trip_count or 0 for each in inner_loops), default=1)
                 threads = min(-(-longest // WARP) * WARP, THREADS)

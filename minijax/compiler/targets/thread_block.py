@@ -81,6 +81,11 @@ class Writer:
         """The temps that only this loop uses, of which each iteration may have a copy."""
         return set(private_temps(loop, self.uses))
 
+    def fits_local_memory(self, loop: For, private: set[Buffer]) -> bool:
+        """Whether a thread may have its private temps to itself; atomic operations need others."""
+        return (sum(x.nbytes for x in private) <= LOCAL
+                and private.isdisjoint(accesses(walk((loop,)), Atomic)))
+
     def in_use_order(self, private: Iterable[Buffer]) -> list[Buffer]:
         """Temps in the order of their first use, so that each process makes the same text."""
         return [x for x in self.uses if x in private]
@@ -191,7 +196,7 @@ class ThreadBlock:
         """
         inner = max((each.trip_count or 0 for each in walk(loop.body) if isinstance(each, For)),
                     default=0)
-        fits = sum(x.nbytes for x in self.writer.private_temps(loop)) <= LOCAL
+        fits = self.writer.fits_local_memory(loop, self.writer.private_temps(loop))
         enough = (loop.trip_count or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
 

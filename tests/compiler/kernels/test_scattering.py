@@ -78,7 +78,8 @@ def test_sums_have_the_same_bits_each_time_where_that_is_asked_for(monkeypatch):
 
 def atomics(f, *args):
     made = launches.scheduled(kernel(f, *args))
-    return [each.op for each in walk(made.body) if isinstance(each, Atomic)]
+    return [each.op for each in walk(made.body) if isinstance(each, Atomic)
+            and each.buffer.role in ("output", "temp")]
 
 
 def test_atomic_operations_only_where_two_updates_may_meet():
@@ -100,4 +101,4 @@ def test_many_updates_of_few_places_are_many_threads():
     with jax.config.deterministic_ops(True):
         made = launches.scheduled(kernel(f, np.empty(n, np.float32), np.empty(n, np.int32)))
     body = made.body
-    assert len(body) < 20 and sum(each.blocks * each.threads >= n for each in body) > 10
+    assert len(body) < 12 and sum(each.blocks * each.threads >= n // 32 for each in body) > 5
