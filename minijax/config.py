@@ -438,6 +438,10 @@ enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc
     "Keep compiled kernels on disk for the next process."))
 disable_most_optimizations = switch("disable_most_optimizations", doc=(
     "Compile in a tenth of the time what then runs slower: LLVM without its optimiser."))
+# In XLA `--xla_gpu_deterministic_ops`, which is off by default, too.
+deterministic_ops = switch("deterministic_ops", traced=True, doc=(
+    "Give the same bits each time on a GPU: sums of floats that scatters add up in the order of "
+    "their updates, which takes several times as long as in the order of the threads."))
 cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
     "The level of x86-64 to make code for; None means all that the processor here has. It is for "
     "programs that have not been compiled yet."))

@@ -1,13 +1,18 @@
-"""The benchmark's own promises: the same rows for both libraries, wrong numbers refused."""
+"""The benchmark's own promises: the same rows for both libraries, wrong numbers refused, and what
+the model of a GPU counts.
+"""
 
+import statistics
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from tests.bench import model
 from tests.bench._picture import Curve, Panel, bars, panels
 from tests.bench._report import geometric_mean
 from tests.bench._workloads import TO_COMPILE, rows
+from tests.bench.device import large
 from tests.bench.ratios import difference
 
 
@@ -49,3 +54,39 @@ def test_pictures_are_well_formed():
     for picture in (chart, growth):
         ElementTree.fromstring(picture)
         assert "prefers-color-scheme: dark" in picture
+
+
+# -- what a GPU would take -----------------------------------------------------------------------
+
+# Of 16M numbers: megabytes moved, operations a number at least and at most, and launches.
+COUNTS = {
+    "3 operations": (134.2, 2, 6, 1),
+    "softmax of rows": (134.2, 40, 60, 1),
+    "sum along rows": (67.1, 2, 8, 1),
+    "transpose": (134.2, 10, 25, 1),
+    "gather": (201.3, 4, 10, 1),
+    "sum of all": (67.1, 2, 8, 1),
+    "random bits": (67.1, 30, 45, 1),
+    "sort of rows": (134.2, 300, 550, 1),
+    "scatter-add": (335.5, 4, 12, 2),
+}
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    """Of the name of a row what the model says."""
+    programs = {row.name: row for row in large("minijax", 1 << 24, 1 << 12)}
+    return lambda name: model.Predicted.of(name, model.launches_of(programs[name]))
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_launches_move_and_compute_no_more_than_they_must(predicted, name):
+    found, (megabytes, least, most, launches) = predicted(name), COUNTS[name]
+    assert found.launches == launches
+    assert found.counts["bytes"] / 1e6 == pytest.approx(megabytes, rel=1e-2)
+    assert least <= (found.counts["float"] + found.counts["integer"]) / (1 << 24) <= most
+
+
+def test_times_that_were_measured_are_predicted(predicted):
+    names = model.MEASURED.keys() - set(model.CHANGED)
+    assert statistics.median(abs(predicted(name).error) for name in names) < 0.25

@@ -16,8 +16,8 @@ from minijax.primitives.slots import extremum_identity
 
 from .arithmetic import Arithmetic, Component, Scope
 from .function_splitting import split_loop
-from .loops import (INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
-                    Load, Operand, Read, Scalar, Statement, Store, Variable, While, accessed)
+from .loops import (INT64, Address, Assign, Atomic, Buffer, Call, Check, Constant, Declare, For, If,
+                    Index, Load, Operand, Read, Scalar, Statement, Store, Variable, While, accessed)
 
 # Blocked summation, so that rounding errors grow slowly: terms are added up in blocks, in
 # registers, and rows of terms in chains; the partial sums are added up in the same manner.
@@ -128,6 +128,13 @@ class Builder(Arithmetic):
         """buffer[index] = value."""
         x = self.operand(value, buffer.dtype)
         self.emit(Store(buffer, self.place(buffer, index), self.actual(x)))
+        self.invalidate(buffer)
+
+    def atomic(self, op: str, buffer: Buffer, index: Any, value: Any) -> None:
+        """buffer[index] = op(buffer[index], value), on a GPU, whatever other iterations do there.
+        """
+        x = self.actual(self.operand(value, buffer.dtype))
+        self.emit(Atomic(Scalar("old", buffer.dtype), op, buffer, self.place(buffer, index), x))
         self.invalidate(buffer)
 
     def invalidate(self, buffer: Buffer | Variable) -> None:

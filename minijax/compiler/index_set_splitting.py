@@ -40,7 +40,7 @@ def _split(loop: Statement) -> list[Statement]:
     if (len(statements) > MAX_STATEMENTS or trip_count < MIN_ITERATIONS
             or trip_count * inner < MIN_TOTAL):
         return [loop]
-    functions = _affine_functions(loop)
+    functions = affine_functions(loop)
     start, stop = (_affine(x, {})[1] for x in (loop.start, loop.stop))
     tests = [let for let in statements if isinstance(let, Let) and let.op in TESTS
              and all(x in functions or _is_int64_constant(x) for x in let.args)]
@@ -77,7 +77,7 @@ def _affine(x: Any, functions: AffineFunctions) -> tuple[int, int]:
     return (0, int(x.value)) if isinstance(x, Constant) else functions[x]
 
 
-def _affine_functions(loop: For) -> AffineFunctions:
+def affine_functions(loop: For) -> AffineFunctions:
     """The affine functions of the loop's index among its scalars."""
     functions = {loop.index: (1, 0)}
     for let in walk(loop.body):

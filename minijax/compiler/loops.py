@@ -229,6 +229,24 @@ class Shuffle(Statement):
     mask: int
 
 
+class Atomic(Statement):
+    """target = buffer[index]; buffer[index] = op(target, value): no other thread comes between.
+
+    `op`: add, min, max, of numbers of 32 or 64 bits; or "turn", one more, and 0 after `value`. If
+    it is `ordered`, other blocks that come later see all that this block stored before a barrier.
+    """
+
+    target: Scalar
+    op: str
+    buffer: Buffer
+    index: Index
+    value: Operand
+    ordered: int = 0
+
+
+WRITES = Store | Atomic
+
+
 class Kernel(Node):
     """The body of a compiled function: it takes arrays and returns a status.
 
@@ -318,7 +336,7 @@ def used(statement: Statement) -> tuple[Operand | Variable, ...]:
 def defined(statement: Statement) -> Scalar | Variable | None:
     """The scalar or variable that a statement defines."""
     match statement:
-        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x):
+        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x) | Atomic(x):
             return x
     return None
 

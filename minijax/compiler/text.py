@@ -18,9 +18,9 @@ from typing import Any
 from minijax import dtypes
 from minijax.util.jaxpr_text import Names
 
-from .loops import (OPS, Address, Assign, Barrier, Buffer, Call, Check, Constant, Declare, For, If,
-                    Index, Kernel, Launch, Let, Load, Operand, Read, Scalar, Shuffle, Statement,
-                    Store, Variable, While, accessed, used, walk)
+from .loops import (OPS, Address, Assign, Atomic, Barrier, Buffer, Call, Check, Constant, Declare,
+                    For, If, Index, Kernel, Launch, Let, Load, Operand, Read, Scalar, Shuffle,
+                    Statement, Store, Variable, While, accessed, used, walk)
 from .scalars import kind_of
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
@@ -303,6 +303,13 @@ class KernelText:
     def print_shuffle(self, shuffle: Shuffle) -> None:
         self.define(shuffle.target, f"shuffle({self.operand(shuffle.value)}, {shuffle.lane_mask})")
         self.flush()
+
+    def print_atomic(self, atomic: Atomic) -> None:
+        """A call, and a name for the old value where somebody asks for it."""
+        text = f"{self.place(atomic.buffer, atomic.index)}, {self.operand(atomic.value)}"
+        self.flush()
+        target = f"{self.named(atomic.target)} = " * bool(self.counts[atomic.target])
+        self.write(f"{target}atomic_{atomic.op}({text})")
 
     def print_while(self, loop: While) -> None:
         """`while test:` where the condition is one expression, else a loop with a break."""

@@ -208,11 +208,11 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
     With an associative `op`, updates may be combined in blocks first.
     """
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
-             mode: GatherScatterMode, unique_indices: bool, **_: Any) -> None:
+             mode: GatherScatterMode, unique_indices: bool, indices_are_sorted: bool) -> None:
         if b.on_gpu:
             families.kernel("scatter")(
                 b, outputs, operands, dimension_numbers=dimension_numbers, mode=mode, join=join,
-                op=op, unique_indices=unique_indices)
+                op=op, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
             return
         count, out = len(outputs), outputs[0]
         olds, (indices, *updates) = operands[:count], operands[count:]

@@ -22,19 +22,20 @@ MIN_TILED_ROW = 128  # elements: shorter rows are merged in launches only
 LoadElement = Callable[[Any], list]  # loads the element at an index, of each operand
 
 
-def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int) -> None:
+def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int,
+         sorter_of: Callable) -> None:
     """Sort rows by their first operands as keys; stable."""
     shape = outputs[0].shape
     if dimension < len(shape) - 1:
         operands = [_with_axis_moved(b, x, dimension, -1) for x in operands]
         into = [b.temp(x.shape, x.dtype) for x in operands]
-        sort(b, into, operands, dimension=len(shape) - 1, num_keys=num_keys)
+        sort(b, into, operands, dimension=len(shape) - 1, num_keys=num_keys, sorter_of=sorter_of)
         for out, x in zip(outputs, into, strict=True):
             _with_axis_moved(b, b.value(x), -1, dimension, out)
     elif outputs[0].size:
         rows, n = shape[:-1], shape[-1]
         source: Any = lambda row, i: [x((*row, i)) for x in operands]
-        MergeSort(b, num_keys, [out.dtype for out in outputs]).sort_rows(
+        sorter_of(b, num_keys, [out.dtype for out in outputs], n).sort_rows(
             rows, n, source, lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
 
 

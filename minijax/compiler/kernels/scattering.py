@@ -1,7 +1,8 @@
-"""Scatters for a GPU: updates are sorted by target, then reduced by segments.
+"""Scatters for a GPU: atomic operations, or updates sorted by target and reduced by segments.
 
-The `loop` rule of `scatter` and its like there. Chapter 27. No atomics: with these the rounding of
-float sums depends on the order of threads, while sorted updates give the same bits each time.
+The `loop` rule of `scatter` and its like there. Chapter 27. With atomic operations the rounding of
+float sums depends on the order of threads, as in JAX; sorted updates give the same bits each time,
+and take several times as long: the flag `jax_deterministic_ops` asks for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from minijax import config
 from minijax.primitives.slots import nest
 from minijax.primitives.windows import GatherScatterMode, place_of, window_sizes
 
-from .merge_sort import MergeSort
+from .radix_sort import sorter_of
 
+FEW = 16  # of so many times fewer updates than elements the numbers are sorted
 SEGMENT_STEP = 32  # terms that one thread adds up, in each round
 
 
 def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
-            mode: GatherScatterMode, unique_indices: bool, join: Callable | None, op: str) -> None:
+            mode: GatherScatterMode, unique_indices: bool, indices_are_sorted: bool,
+            join: Callable | None, op: str) -> None:
     """Apply updates to the operands, in order for equal targets; with an `op` they may be combined
-    in any association.
+    in any association, and of equal ones in any order.
     """
     count = len(outputs)
     for x, out in zip(operands, outputs, strict=False):
@@ -33,7 +37,15 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
         with updates.each() as (i, window), updates.at(i, window) as (target, xs):
             updates.store(target, xs, join)
         return
-    updates.sort_by_target()
+    are_sorted = indices_are_sorted and not updates.overlap
+    if not join and updates.count > outputs[0].size // FEW:
+        updates.store_last()
+        return
+    if not are_sorted and is_atomic(op, outputs[0].dtype):
+        with updates.each() as (i, window), updates.at(i, window) as (target, [x]):
+            b.atomic(op, outputs[0], target, x)
+        return
+    updates.sort_by_target(are_sorted)
     if not join:
         with (updates.each() as (i, window), b.when(updates.ends_segment(i)),
               updates.at(updates.update_at(i), window) as (target, xs)):
@@ -42,6 +54,15 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
         updates.segmented_reduce(getattr(b, op), join)
     else:
         updates.apply_in_order(join)
+
+
+def is_atomic(op: str, dtype: np.dtype) -> bool:
+    """Whether one atomic operation of a GPU does it, for the same result each time where that is
+    asked for.
+    """
+    if dtype.kind == "f":
+        return op == "add" and dtype.itemsize >= 4 and not config.deterministic_ops.value
+    return op in ("add", "min", "max") and dtype.kind in "iu" and dtype.itemsize >= 4
 
 
 class _Updates:
@@ -57,9 +78,9 @@ class _Updates:
         self.dimension_numbers, self.clips = dimension_numbers, mode is GatherScatterMode.CLIP
         self.shape, whole = values[0].shape, outputs[0].shape
         self.sizes = window_sizes(dimension_numbers, whole, self.shape)
-        overlap = any(1 < self.sizes[d] < whole[d] for d in dimension_numbers[2])
+        self.overlap = any(1 < self.sizes[d] < whole[d] for d in dimension_numbers[2])
         axes = range(len(self.shape))
-        self.window_axes = [d for d in axes if d in dimension_numbers[0] and not overlap]
+        self.window_axes = [d for d in axes if d in dimension_numbers[0] and not self.overlap]
         self.batch_axes = [d for d in axes if d not in self.window_axes]
         self.batch_shape = [self.shape[d] for d in self.batch_axes]
         self.window = [self.shape[d] for d in self.window_axes]
@@ -100,10 +121,22 @@ class _Updates:
         for out, x in zip(self.outputs, xs, strict=True):
             self.b.store(out, target, x)
 
+    def store_last(self) -> None:
+        """Store of the updates of each target the last: that of the greatest number."""
+        b, out = self.b, self.outputs[0]
+        winners = b.temp(out.shape, np.dtype(np.int32 if self.count < 1 << 31 else np.int64))
+        with nest(b, out.shape, "parallel") as place:
+            b.store(winners, place, -1)
+        with self.each() as (i, window), self.at(i, window) as (target, _):
+            b.atomic("max", winners, target, b.convert(i, winners.dtype))
+        with self.each() as (i, window), self.at(i, window) as (target, xs), b.when(
+                b.eq(b.load(winners, target), b.convert(i, winners.dtype))):
+            self.store(target, xs, None)
+
     # -- in order ------------------------------------------------------------------------------
 
-    def sort_by_target(self) -> None:
-        """Sort the numbers of the updates by target; those out of bounds come last."""
+    def sort_by_target(self, are_sorted: bool) -> None:
+        """Sort the numbers of the updates by target, unless they are; out of bounds is last."""
         b, out = self.b, self.outputs[0]
         dtypes = [np.dtype(np.int32 if x < 1 << 31 else np.int64) for x in (out.size, self.count)]
 
@@ -114,9 +147,14 @@ class _Updates:
             return [b.convert(x, dtype) for x, dtype in zip((at, i), dtypes, strict=True)]
 
         self.places, self.order = (b.temp((self.count,), dtype) for dtype in dtypes)
-        MergeSort(b, 1, dtypes).sort_rows(
-            (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
-            [self.places, self.order])
+        if are_sorted:
+            with b.loop(self.count, vectorize="parallel") as i:
+                for buffer, x in zip((self.places, self.order), key((), i), strict=True):
+                    b.store(buffer, (i,), x)
+        else:
+            sorter_of(b, 1, dtypes, self.count, out.size + 1).sort_rows(
+                (), self.count, key, lambda: [b.temp((self.count,), dtype) for dtype in dtypes],
+                [self.places, self.order])
         b.freeze(self.places)
         b.freeze(self.order)
 

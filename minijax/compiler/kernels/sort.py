@@ -12,7 +12,7 @@ import numpy as np
 from minijax.primitives.axes import without
 from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
 
-from . import merge_sort
+from . import merge_sort, radix_sort
 from .merge_sort import is_before
 
 MIN_RADIX_ROW = 48  # elements in a row; below, clearing the counters costs more than comparing all
@@ -23,7 +23,8 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
          ) -> None:
     """The `loop` rule of the primitive of that name."""
     if b.on_gpu:
-        merge_sort.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys)
+        merge_sort.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys,
+                        sorter_of=radix_sort.sorter_of)
         return
     size = outputs[0].shape[dimension]
     with nest(b, without(outputs[0].shape, (dimension,)), "parallel") as row:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..arithmetic import Arithmetic
-from ..loops import (INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle,
-                     Statement, Store, While, accesses, bodies, defined, substituted, walk)
+from ..loops import (INT64, WRITES, Atomic, Buffer, Constant, Declare, For, If, Let, Load, Read,
+                     Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
+                     substituted, walk)
 from ..probe import cost_of
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
@@ -33,7 +34,7 @@ def collapse_nest(loop: For) -> For:
     if (not _is_parallel(inner) or cost_of(before) > MAX_REPEATED
             or not all(isinstance(each, Let | Load) for each in before)):
         return loop
-    if not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), Store)):
+    if not set(accesses(before, Load)).isdisjoint(accesses(walk(inner.body), WRITES)):
         return loop
     index, m, n = Scalar("i", INT64), loop.trip_count or 0, inner.trip_count or 0
     names = {loop.index: b.add(b.div(index, n), loop.start),
@@ -91,7 +92,8 @@ class _Strides:
             match each:
                 case Let(target, op, args):
                     self.strides[target] = self.operation(op, args)
-                case Load(target, buffer, at) | Store(buffer, at, target):
+                case (Load(target, buffer, at) | Store(buffer, at, target)
+                      | Atomic(target, _, buffer, at)):
                     distance = self.places(buffer, at)
                     if buffer not in self.private and distance not in (-1, 0, 1):
                         total += times

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (OPS, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Launch, Let,
-                     Load, Operand, Read, Shuffle, Statement, Store, While)
+from ..loops import (OPS, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
+                     Kernel, Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While)
 from ..memory import addresses, round_up
 from .thread_block import WARP
 
 MAX_THREADS = 1 << 14  # threads, or those of one block
 # Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
+ATOMICS: dict[str, Callable] = {
+    **{op: OPS[op].meaning for op in ("add", "min", "max")},
+    "turn": lambda old, last: np.where(old >= last, 0, old + 1)}
 POISON = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
@@ -107,6 +110,7 @@ class Emulator:
                ) -> None:
         """Run the blocks of a launch, in any order."""
         memory: dict[Buffer, Memory] = {}
+        order = Order(launch.blocks)
 
         def memory_of(buffer: Buffer) -> Memory:
             if buffer not in memory:
@@ -118,8 +122,8 @@ class Emulator:
             blocks = self.random.permutation(launch.blocks)
             some = max(1, MAX_THREADS // launch.threads)
             for first in range(0, launch.blocks, some):
-                Blocks(launch, blocks[first:first + some], names, memory_of, self.watch
-                       ).run(launch.body)
+                Blocks(launch, blocks[first:first + some], names, memory_of, order, self.random,
+                       self.watch).run(launch.body)
 
 
 class Launches:
@@ -173,33 +177,67 @@ class Memory:
 
     def __init__(self, buffer: Buffer, values: np.ndarray, initialized: np.ndarray) -> None:
         self.buffer, self.values, self.initialized = buffer, values, initialized
-        self.stored: dict[str, np.ndarray] = {}
-        self.loaded: dict[str, np.ndarray] = {}
+        self.touched: dict[Any, np.ndarray] = {}
 
-    def note(self, by: str, who: np.ndarray, when: np.ndarray, indices: np.ndarray, stores: bool
-             ) -> np.ndarray:
-        """Record loads or stores; returns which of them are races.
+    def note(self, by: str, who: np.ndarray, when: np.ndarray, indices: np.ndarray, kind: Any,
+             is_seen: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Record accesses of one kind; returns which of them are races.
 
-        An access before another barrier (`when`) is no race any more.
+        An access is no race any more with one behind which it comes: `is_seen` says it of who
+        touched an element before, and of the barriers that they had passed then (`when`).
         """
-        for table in (self.stored, self.loaded):
-            if by not in table:
-                table[by] = np.zeros(len(self.values), np.int64)
-        own_entry, now = who + FIRST_WHO, when << WHO_BITS
+        rows = {each: self.touched.setdefault((by, each), np.zeros(len(self.values), np.int64))
+                for each in (Load, Store, Atomic)}
+        own_entry = (when << WHO_BITS) + who + FIRST_WHO
 
         def others(row: np.ndarray) -> np.ndarray:
             before = row[indices]
-            return (before >= now) & (before < now + (1 << WHO_BITS)) & (
-                before != now) & (before != now + own_entry)
-        race = others(self.stored[by])
-        if stores:
-            race |= others(self.loaded[by])
-        row = (self.stored if stores else self.loaded)[by]
-        row[indices] = now + np.where(others(row), SEVERAL, own_entry)
+            other, then = (before & ((1 << WHO_BITS) - 1)) - FIRST_WHO, before >> WHO_BITS
+            return (before != 0) & (other != who) & ~is_seen(other, then)
+        race = np.zeros(len(indices), bool)
+        for each in rows:
+            if kind is Store or each is Store or kind is not each:
+                race |= others(rows[each])
+        row = rows[kind]
+        several = (when << WHO_BITS) + SEVERAL
+        row[indices] = np.where(others(row), several, own_entry)
         # Of several at once only the last has been written down.
-        meanwhile = row[indices] != now + own_entry
-        row[indices[meanwhile]] = now[meanwhile] + SEVERAL
-        return race | meanwhile if stores else race
+        meanwhile = row[indices] != own_entry
+        row[indices[meanwhile]] = several[meanwhile]
+        return race | meanwhile if kind is Store else race
+
+
+class Order:
+    """What each block knows of the others, by ordered atomic operations: of the stores before which
+    of their barriers it comes behind.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.passed: dict[int, np.ndarray] = {}  # by each block that takes part
+        self.handed: dict[Any, np.ndarray] = {}  # by the last operation at each place
+
+    def note(self, place: Any, block: int, barriers: int) -> None:
+        """An ordered operation of a block, after so many barriers."""
+        nothing = np.zeros(self.blocks, np.int64)
+        mine = self.passed.setdefault(block, nothing.copy())
+        mine[block] = barriers
+        np.maximum(mine, self.handed.setdefault(place, nothing), out=mine)
+        self.handed[place] = mine.copy()
+
+    def is_seen(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
+        """Whether blocks come behind what others did after `then` barriers; of several others
+        (below 0) it must be so for all.
+        """
+        seen = np.zeros(len(block), bool)
+        for each in np.unique(block) if self.passed else ():
+            row = self.passed.get(each)
+            if row is not None:
+                mine = block == each
+                everyone = np.delete(row, each).min(initial=1 << 40)
+                seen[mine] = then[mine] < np.where(
+                    other[mine] < 0, everyone, row[np.maximum(other[mine], 0)])
+        return seen
 
 
 class Blocks:
@@ -209,8 +247,10 @@ class Blocks:
     """
 
     def __init__(self, launch: Launch, blocks: np.ndarray, names: Mapping[Any, Any],
-                 memory_of: Callable[[Buffer], Memory], watch: Watch | None = None) -> None:
+                 memory_of: Callable[[Buffer], Memory], order: Order, random: np.random.Generator,
+                 watch: Watch | None = None) -> None:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
+        self.order, self.random = order, random
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.thread_positions = np.arange(self.count)
         self.group = self.thread_positions // self.each  # the block of each thread
@@ -267,7 +307,7 @@ class Blocks:
 
     # -- memory --------------------------------------------------------------------------------
 
-    def indices(self, statement: Load | Store) -> np.ndarray:
+    def indices(self, statement: Load | WRITES) -> np.ndarray:
         """The linear indices that the active threads access."""
         buffer, index = statement.buffer, statement.index
         if len(index) == 1:
@@ -298,17 +338,21 @@ class Blocks:
             self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype), np.zeros(size, bool))
         return self.shared[buffer]
 
-    def touch(self, statement: Load | Store, stores: bool) -> tuple[Memory, np.ndarray]:
+    def touch(self, statement: Load | WRITES) -> tuple[Memory, np.ndarray]:
         buffer, indices, here = statement.buffer, self.indices(statement), self.here
         if buffer.role == "shared":
             memory, indices = self.shared_memory(buffer), indices + self.group[here] * buffer.size
         else:
             memory = self.memory_of(buffer)
-        if buffer.role in ("input", "constant") and not stores:  # as nothing ever stores there
+        kind, block, now = type(statement), self.block[here], self.barriers[here]
+        if buffer.role in ("input", "constant") and kind is Load:  # as nothing ever stores there
             return memory, indices
-        race = memory.note("threads", self.who[here], self.barriers[here], indices, stores)
+        race = memory.note(
+            "threads", self.who[here], now, indices, kind, lambda other, then: (then < now) | (
+                (other >= 0) & (other // self.each != block)))
         if buffer.role != "shared":
-            race |= memory.note("blocks", self.block[here], 0 * indices, indices, stores)
+            race |= memory.note("blocks", block, now, indices, kind,
+                                lambda other, then: self.order.is_seen(block, other, then))
         self.refuse_if(race, statement, f"a race for {buffer.name}")
         return memory, indices
 
@@ -319,7 +363,7 @@ class Blocks:
             at = self.thread_positions[self.here], self.indices(load)
             result[self.here], well = values[at], initialized[at]
         else:
-            memory, indices = self.touch(load, False)
+            memory, indices = self.touch(load)
             result[self.here], well = memory.values[indices], memory.initialized[indices]
         self.refuse_if(~well, load, f"nothing has been stored in {load.buffer.name}")
         self.names[load.target] = result
@@ -331,8 +375,24 @@ class Blocks:
             for row, value in zip(self.own(store.buffer), (new, True), strict=True):
                 row[at] = value
             return
-        memory, indices = self.touch(store, True)
+        memory, indices = self.touch(store)
         memory.values[indices], memory.initialized[indices] = new, True
+
+    def run_atomic(self, atomic: Atomic) -> None:
+        """One thread after the other, in a random order."""
+        memory, indices = self.touch(atomic)
+        self.refuse_if(~memory.initialized[indices], atomic,
+                       f"nothing has been stored in {atomic.buffer.name}")
+        new, threads = self.value(atomic.value)[self.here], np.flatnonzero(self.here)
+        old = np.zeros(self.count, atomic.target.dtype)
+        for k in self.random.permutation(len(threads)):
+            at, thread = indices[k], threads[k]
+            old[thread] = memory.values[at]
+            memory.values[at] = ATOMICS[atomic.op](old[thread], new[k])
+            if atomic.ordered:
+                self.order.note((atomic.buffer, at), int(self.block[thread]),
+                                int(self.barriers[thread]))
+        self.names[atomic.target] = old
 
     def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:
         """A local buffer: the elements of each thread, and which of them are initialised."""

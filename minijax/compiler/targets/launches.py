@@ -12,16 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..function_splitting import split_body
-from ..loops import (INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch,
-                     Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses, bodies,
-                     defined, substituted, used, walk, with_bodies)
+from ..loops import (INT64, Assign, Atomic, Barrier, Buffer, Call, Check, Declare, For, If, Kernel,
+                     Launch, Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses,
+                     bodies, defined, substituted, used, walk, with_bodies)
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
 from . import cublas
-from .coalescing import collapse_nest, interleaved, is_memory_bound, uncoalesced
-from .thread_block import LOCAL, REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .coalescing import MAX_REPEATED, collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .loop_fusion import fused_loops
 from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
@@ -32,18 +35,23 @@ MIN_BLOCKS = 64    # iterations: a loop with fewer does not fill a GPU with a bl
 # A loop of fewer iterations is distributed over its inner loops, if at most the 16th part of the
 # work is outside of them.
 MIN_ITERATIONS, OUTSIDE = 1024, 16
+MAX_JOINED = 200  # statements: a launch with more needs more registers than the one before
 ZERO = literal(0)
 
 
 def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: a body of launches, library calls and host control flow."""
+    kernel = replace(kernel, body=fused_loops(kernel.body))
     schedule = _Schedule(kernel)
     body = tuple(tiled(kernel.body, schedule, cublas.has))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
+    body = tuple(schedule.by_last_blocks(body))
     buffers = set(accesses(walk(body)))
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in buffers and x.role == "temp"]
     offsets, size = layout(temps, body)
-    return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body)
+    counters = tuple(x for x in schedule.temps if x in buffers and x.role == "constant")
+    return replace(kernel, temps=tuple(offsets), offsets=offsets, workspace_size=size, body=body,
+                   constants=(*kernel.constants, *counters))
 
 
 class _Schedule(Writer):
@@ -58,9 +66,12 @@ class _Schedule(Writer):
                 yield from (each if isinstance(each, Launch)
                             else with_bodies(each, self.on_the_host) for each in group)
                 continue
+            threads = 0
             for is_wide, part in itertools.groupby(group, self.is_wide):
                 loops = tuple(part)
-                yield from map(self.grid, loops) if is_wide else [self.single_block(loops)]
+                made = [*map(self.grid, loops)] if is_wide else [self.single_block(loops, threads)]
+                threads = made[-1].threads
+                yield from made
 
     def runs_on_host(self, statement: Statement) -> bool:
         """Whether the host runs a statement: it calls a library, or contains too much for one
@@ -112,7 +123,7 @@ class _Schedule(Writer):
         inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
                        and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
-            if (sum(x.nbytes for x in private) > LOCAL
+            if (not self.fits_local_memory(loop, private)
                     or self.prefers_blocks(loop, inner_loops, private)):
                 longest = max((each.trip_count or 0 for each in inner_loops), default=1)
                 threads = min(-(-longest // WARP) * WARP, THREADS)
@@ -159,22 +170,67 @@ class _Schedule(Writer):
                 (blocks, *x.shape), x.dtype, x.name)
         return copies
 
-    def single_block(self, body: tuple[Statement, ...]) -> Launch:
-        """A launch of one block."""
+    def single_block(self, body: tuple[Statement, ...], least: int = 0) -> Launch:
+        """A launch of one block, with as many threads as the launch before, if that has more."""
         thread = Scalar("thread", INT64)
         trip_count = max((each.trip_count or 0 for each in walk(body) if isinstance(each, For)
                           and each.vectorize), default=1)
-        threads = min(max(-(-trip_count // WARP), 1) * WARP, THREADS)
+        threads = max(min(max(-(-trip_count // WARP), 1) * WARP, THREADS), least)
         with self.inside() as inner:
             ThreadBlock(self, thread, threads).run(body)
         return Launch(Scalar("block", INT64), 1, thread, threads, tuple(inner))
+
+    # -- the last block ------------------------------------------------------------------------
+
+    def by_last_blocks(self, body: Iterable[Statement]) -> list[Statement]:
+        """Statements of the host in which a short launch of one block is done by the last block of
+        the launch before.
+        """
+        result: list[Statement] = []
+        for each in body:
+            before = result[-1] if result else None
+            if isinstance(each, Launch) and isinstance(before, Launch) and can_join(before, each):
+                result[-1] = self.by_last_block(before, each)
+            else:
+                result.append(each if isinstance(each, Launch)
+                              else with_bodies(each, self.by_last_blocks))
+        return result
+
+    def by_last_block(self, first: Launch, second: Launch) -> Launch:
+        """Both launches as one. A block that is done takes a number; the last one sees by it that
+        all others are done, and what they have stored.
+        """
+        counter = self.temp((1,), np.uint32, "turns", "constant", np.zeros(1, np.uint32))
+        own, last = self.temp((1,), np.uint32, "turn", "shared"), literal(first.blocks - 1, "u4")
+        turn, seen = (Scalar(name, own.dtype) for name in ("turn", "seen"))
+        with self.inside() as body:
+            take = (Atomic(turn, "turn", counter, (ZERO,), last, ordered=1),
+                    Store(own, (ZERO,), turn))
+            self.out += [Barrier(), If(self.let("eq", first.thread, 0), take), Barrier(),
+                         Load(seen, own, (ZERO,))]
+            names: dict[Any, Any] = {second.block: ZERO, second.thread: first.thread}
+            rest = substituted(second.body, names)
+            self.out.append(If(self.let("eq", seen, last), rest))
+        return replace(first, body=(*first.body, *body))
+
+
+def can_join(first: Launch, second: Launch) -> bool:
+    """Whether a launch is a short one of a block that another launch of many blocks can do too."""
+    every = {*accesses(walk((first, second)))}
+    shared = [x for x in every if x.role == "shared"]
+    return (first.blocks > second.blocks == 1 and first.threads == second.threads
+            and sum(x.nbytes for x in shared) <= SHARED
+            and sum(1 for _ in walk(second.body)) <= MAX_JOINED)
 
 
 # -- from launch to launch -------------------------------------------------------------------------
 
 
 def pass_through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[Statement, ...]:
-    """Pass values that one launch defines and another statement uses through memory."""
+    """Pass values that one launch defines and another statement uses through memory; a few scalars
+    each launch computes itself.
+    """
+    body = tuple(_with_repeated_scalars(body))
     definitions: dict[Any, Statement] = {}
     uses: dict[Any, set[Statement]] = {}
     for statement in _launches_and_host(body):
@@ -185,6 +241,35 @@ def pass_through_memory(body: tuple[Statement, ...], writer: Writer) -> tuple[St
     slots = {x: writer.temp((1,), x.dtype, "handed") for x, statement in definitions.items()
              if isinstance(statement, Launch) and uses.get(x, set()) - {statement}}
     return tuple(_with_loads(body, slots)) if slots else body
+
+
+def _with_repeated_scalars(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements in which a launch of cheap scalar code is part of each launch that uses it."""
+    scalars: list[Any] = []
+    for k, each in enumerate(body):
+        if isinstance(each, Launch) and is_scalar_code(each.body) and all(
+                isinstance(x, Launch) for x in body[k + 1:]):
+            scalars += each.body
+            continue
+        yield _with_scalars(each, scalars) if isinstance(each, Launch) else each
+
+
+def _with_scalars(launch: Launch, scalars: Sequence[Any]) -> Launch:
+    """A launch that computes those of some scalars that it uses."""
+    new: dict[Any, Any] = {x.target: Scalar(x.target.name, x.target.dtype) for x in scalars}
+    needed = {x for each in walk(launch.body) for x in used(each)}
+    first: list[Statement] = []
+    for each in reversed(scalars):
+        if each.target in needed:
+            needed.update(used(each))
+            first.insert(0, substituted(each, new))
+    return replace(launch, body=(*first, *substituted(launch.body, new))) if first else launch
+
+
+def is_scalar_code(body: Sequence[Statement]) -> bool:
+    """Whether a body loads some arguments, and computes with them a little."""
+    return cost_of(body) <= MAX_REPEATED and all(isinstance(each, Let) or (
+        isinstance(each, Load) and each.buffer.role in ("input", "constant")) for each in body)
 
 
 def _launches_and_host(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (Address, Assign, Barrier, Buffer, Call, Declare, For, Index, Kernel, Launch,
-                     Let, Load, Operand, Shuffle, accesses, walk)
+from ..loops import (Address, Assign, Atomic, Barrier, Buffer, Call, Declare, For, Index, Kernel,
+                     Launch, Let, Load, Operand, Shuffle, accesses, walk)
 from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
                           result_text, stored_type)
 from ..scalars import kind_of
@@ -165,6 +165,15 @@ class CudaText(NumbaText):
     def print_barrier(self, barrier: Barrier) -> None:
         self.flush()
         self.write("cuda.syncthreads()")
+
+    def print_atomic(self, atomic: Atomic) -> None:
+        place = self.position(Address(atomic.buffer, atomic.index))
+        text = f"{self.named(atomic.buffer)}, {place}, {self.operand(atomic.value)}"
+        name = {"turn": "inc"}.get(atomic.op, atomic.op)
+        self.flush()
+        fence = ["cuda.threadfence()"] * atomic.ordered
+        for line in (*fence, f"{self.named(atomic.target)} = cuda.atomic.{name}({text})", *fence):
+            self.write(line)
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
         value = f"int32({self.operand(shuffle.value)})"  # Numba shuffles no unsigned numbers

@@ -15,14 +15,15 @@ from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of, llvm_type
-from ..loops import (Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement, accesses,
-                     defined, used, walk)
+from ..loops import (Atomic, Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
+                     accesses, defined, used, walk)
 from ..scalars import kind_of
 from ..vectors import Function
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
+FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
 
 # The exact remainder of floats, by long division of their significands: LLVM's own for this target,
@@ -215,6 +216,20 @@ class LaunchText(FunctionText):
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.emit(BARRIER)
+
+    def print_atomic(self, atomic: Atomic) -> None:
+        """A fence on both sides of one that is ordered, as the target has no other order."""
+        kind = "" if atomic.op == "turn" else {"f": "f", "u": "u"}.get(atomic.value.dtype.kind, "")
+        op = {"turn": "uinc_wrap", "add": f"{kind.replace('u', '')}add"}.get(
+            atomic.op, f"{kind}{atomic.op}")
+        fence = [FENCE] * atomic.ordered
+        for line in fence:
+            self.emit(line)
+        place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
+        self.define(atomic.target, f"atomicrmw {op} {place}, {self.typed(atomic.value)} monotonic, "
+                    f"align {atomic.buffer.dtype.itemsize}")
+        for line in fence:
+            self.emit(line)
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
         mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)  # as LLVM reads an i32

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..arithmetic import Arithmetic
 from ..builder import identity_element, reduce_pairwise
-from ..loops import (INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load,
-                     Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, accesses,
-                     private_temps, substituted, walk, with_bodies)
+from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
+                     Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
+                     While, accesses, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest
 
@@ -44,9 +44,10 @@ class Writer:
         self.temps: list[Buffer] = []
         self.out: list[Statement] = []
 
-    def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp") -> Buffer:
+    def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp",
+             value: np.ndarray | None = None) -> Buffer:
         """A new buffer for the kernel."""
-        self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role))
+        self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role, value))
         return self.temps[-1]
 
     def let(self, op: str, *args: Any, to: Any = None) -> Any:
@@ -72,13 +73,18 @@ class Writer:
         """Whether the iterations are independent with private copies of their scratch."""
         if loop.vectorize != "apart":
             return loop.vectorize == "parallel"
-        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, Store))
+        loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, WRITES))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
         return self.private_temps(loop) >= scratch
 
     def private_temps(self, loop: For) -> set[Buffer]:
         """The temps that only this loop uses, of which each iteration may have a copy."""
         return set(private_temps(loop, self.uses))
+
+    def fits_local_memory(self, loop: For, private: set[Buffer]) -> bool:
+        """Whether a thread may have its private temps to itself; atomic operations need others."""
+        return (sum(x.nbytes for x in private) <= LOCAL
+                and private.isdisjoint(accesses(walk((loop,)), Atomic)))
 
     def in_use_order(self, private: Iterable[Buffer]) -> list[Buffer]:
         """Temps in the order of their first use, so that each process makes the same text."""
@@ -94,7 +100,7 @@ class Writer:
         block.
         """
         for statement in body:
-            if isinstance(statement, Load | Store) and statement.buffer in copies:
+            if isinstance(statement, Load | WRITES) and statement.buffer in copies:
                 old, home, index = statement.buffer, copies[statement.buffer], statement.index
                 if len(home.shape) > len(old.shape):
                     with self.inside() as steps:
@@ -138,7 +144,7 @@ class ThreadBlock:
                         self.scan_loop(statement, operations)
                 case For() | While() | If():
                     self.control_flow(statement)
-                case Store():
+                case Store() | Atomic():
                     self.barrier_before(statement)
                     self.add(If(self.let("eq", self.thread, 0), (statement,)))
                 case _:
@@ -152,7 +158,7 @@ class ThreadBlock:
         what one may still load.
         """
         loads, stores = ({x for x in accesses(walk((statement,)), kind) if x.role != "local"}
-                         for kind in (Load, Store))
+                         for kind in (Load, WRITES))
         if not (loads.isdisjoint(self.stored) and stores.isdisjoint(self.stored | self.loaded)):
             self.barrier()
         self.loaded |= loads
@@ -164,7 +170,7 @@ class ThreadBlock:
 
     def control_flow(self, statement: Statement) -> None:
         """A loop or a branch, with barriers before, between and after its bodies."""
-        stores = any(isinstance(each, Store) for each in walk((statement,)))
+        stores = any(isinstance(each, WRITES) for each in walk((statement,)))
 
         def synchronized(body: Sequence[Statement]) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
@@ -190,7 +196,7 @@ class ThreadBlock:
         """
         inner = max((each.trip_count or 0 for each in walk(loop.body) if isinstance(each, For)),
                     default=0)
-        fits = sum(x.nbytes for x in self.writer.private_temps(loop)) <= LOCAL
+        fits = self.writer.fits_local_memory(loop, self.writer.private_temps(loop))
         enough = (loop.trip_count or WARP) * 4 >= self.threads or inner < WARP
         return fits and enough and self.writer.is_independent(loop)
 
@@ -240,7 +246,7 @@ class ThreadBlock:
                         reads.get(x) is not each.variable for x in let.args):
                     return {}
                 ops[each.variable] = let.op
-            elif (isinstance(each, Store) and loop.vectorize == "reduce" and (
+            elif (isinstance(each, WRITES) and loop.vectorize == "reduce" and (
                     loop.index not in each.index or each.buffer in loaded)):
                 return {}
         return ops

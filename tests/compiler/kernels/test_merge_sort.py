@@ -74,7 +74,7 @@ def test_where_all_are_alike_the_first_are_the_largest():
 def test_nothing_large_is_one_blocks(monkeypatch, f):
     monkeypatch.undo()
     made = launches.scheduled(kernel(f, np.empty(1 << 20, np.float32)))
-    assert len(made.body) <= 16 and made.body[1].blocks >= 16
+    assert len(made.body) <= 16 and max(each.blocks for each in made.body[:2]) >= 16
     for launch in made.body:
         assert isinstance(launch, Launch)
         assert launch.blocks > 1 or not any(

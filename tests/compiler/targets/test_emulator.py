@@ -8,8 +8,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.loops import (
-    BOOL, INT64, Barrier, Buffer, Constant, For, If, Kernel, Launch, Let, Load, Scalar, Shuffle,
-    Store, walk,
+    BOOL, INT64, Atomic, Barrier, Buffer, Constant, For, If, Kernel, Launch, Let, Load, Scalar,
+    Shuffle, Store, walk,
 )
 from minijax.compiler.targets import launches
 from minijax.compiler.targets.emulator import Refused
@@ -96,6 +96,71 @@ def test_a_barrier_that_some_threads_do_not_reach_is_refused():
                 If(test, (s,))) if isinstance(s, Barrier) else (s,)
     with pytest.raises(Refused, match="threads do not reach a barrier"):
         run(rewritten(made, some))
+
+
+N = np.linspace(-2, 3, 1 << 17, dtype=np.float32)
+
+
+def sum_of_all():
+    """A launch whose last block adds up what the others have stored."""
+    return launches.scheduled(jax.jit(jnp.sum).lower(N)._lowered.kernel)
+
+
+def test_the_last_block_sees_what_the_others_have_stored():
+    np.testing.assert_allclose(run(sum_of_all(), N), N.sum(), rtol=1e-5)
+
+
+def unordered(s):
+    """Other blocks need not see what was stored before."""
+    return replace(s, ordered=0) if isinstance(s, Atomic) else s
+
+
+def too_early(s):
+    """The eighth block is taken for the last."""
+    is_turn = isinstance(s, Let) and s.op == "eq" and s.args[1].dtype == np.uint32
+    return replace(s, args=(s.args[0], Constant(np.uint32(7), np.dtype("u4")))) if is_turn else s
+
+
+@pytest.mark.parametrize("change", [unordered, too_early])
+def test_what_is_handed_on_without_an_order_is_a_race(change):
+    with pytest.raises(Refused, match="a race for"):
+        run(rewritten(sum_of_all(), lambda s: (change(s),)), N)
+
+
+def test_what_other_threads_store_without_a_barrier_is_not_handed_on():
+    made = sum_of_all()
+    [launch] = made.body
+    number = [isinstance(x, Barrier) for x in launch.body].index(True, 30)
+    body = (*launch.body[:number], *launch.body[number + 1:])
+    other = [x for x in body if isinstance(x, If) and isinstance(x.then[0], Store)][1]
+    late = Let(Scalar("late", BOOL), "eq", (launch.thread, Constant(np.int64(40), INT64)))
+    body = tuple(y for x in body for y in (
+        (late, replace(x, test=late.target)) if x is other else (x,)))
+    with pytest.raises(Refused, match="a race for"):
+        run(replace(made, body=(replace(launch, body=body),)), N)
+
+
+def one_place(*accesses):
+    """A kernel whose threads do something with the one number of its result, which is zero."""
+    out, block, thread = (Buffer("out0", np.dtype(np.int32), (1,), "output"),
+                          Scalar("block", INT64), Scalar("thread", INT64))
+    zero, is_first = Constant(np.int64(0), INT64), Scalar("first", BOOL)
+    one = Constant(np.int32(1), out.dtype)
+    launch = lambda *body: Launch(block, 1, thread, 32, body)
+    first = launch(Let(is_first, "eq", (thread, zero)),
+                   If(is_first, (Store(out, (zero,), Constant(np.int32(0), out.dtype)),)))
+    made = {"add": Atomic(Scalar("old", out.dtype), "add", out, (zero,), one),
+            "load": Load(Scalar("x", out.dtype), out, (zero,)), "barrier": Barrier(),
+            "store": If(is_first, (Store(out, (zero,), one),))}
+    second = launch(Let(is_first, "eq", (thread, zero)), *(made[each] for each in accesses))
+    return emulate(Kernel("k", (), (out,), (), (), 0, {}, (first, second)), [])[0][0]
+
+
+def test_atomic_operations_are_races_only_with_other_accesses():
+    assert one_place("add") == 32 and one_place("add", "add", "barrier", "load") == 64
+    for accesses in (("add", "load"), ("load", "add"), ("add", "store"), ("store", "add")):
+        with pytest.raises(Refused, match="a race for out0"):
+            one_place(*accesses)
 
 
 def test_memory_of_which_nothing_is_known_is_not_loaded():

@@ -9,7 +9,8 @@ import minijax.numpy as jnp
 from minijax.compiler.loops import Barrier, For, Launch, Shuffle, Store, accessed, walk
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import launches, ptx
-from minijax.compiler.targets.programs import emulate
+from minijax.compiler.targets.emulator import Emulator
+from minijax.compiler.targets.programs import Memory, Program, emulate
 from tests import running_text
 
 X = np.linspace(-2, 3, 6000, dtype=np.float32).reshape(60, 100)
@@ -79,9 +80,31 @@ def test_a_thread_takes_a_few_turns_and_a_block_a_row():
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
 
 
-def test_sums_over_all_are_two_launches():
+@pytest.mark.parametrize("f, count", [
+    (jnp.sum, 1), (jnp.argmax, 2), (lambda x: jnp.tanh(x / jnp.sum(x)).max(), 2)])
+def test_what_one_block_does_at_the_end_is_done_by_the_last_one(f, count):
+    x = np.linspace(-2, 3, 1 << 20, dtype=np.float32)
+    for seed in range(3):
+        [found], made = run(f, x, seed=seed)
+        np.testing.assert_allclose(found, f(x), rtol=1e-4)
+    assert [each.blocks for each in made.body] == [1024] * count
+    assert [x.value for x in made.constants if x.name == "turns"] == [0] * count
+
+
+def test_the_last_block_takes_no_long_launch(monkeypatch):
+    monkeypatch.setattr(launches, "MAX_JOINED", 10)
     parts, rest = launches.scheduled(kernel(jnp.sum, np.zeros(1 << 20, np.float32))).body
     assert parts.blocks == 1024 and rest.blocks == 1
+
+
+def test_a_program_runs_again_with_the_same_counters():
+    x = np.arange(1 << 17, dtype=np.float32)
+    device = Emulator()
+    program = Program(launches.scheduled(kernel(lambda x: (x % 2).sum(), x)), device)
+    assert len(program.constants) == 1
+    for _ in range(3):
+        [out] = program(Memory.of(device, x))
+        assert out.read((), np.float32) == 1 << 16
 
 
 def test_what_a_loop_carries_stays_on_the_device():

@@ -70,9 +70,10 @@ def test_elementary_functions_keep_to_their_registers(f, tmp_path):
 
 def test_what_is_passed_is_addresses_in_the_order_of_the_kernels():
     made = launches.scheduled(kernel(PROGRAMS["a sum over all"], np.zeros(1 << 20, np.float32)))
-    parts, rest = ptx.launches_of(made.body)
-    assert ptx.parameters(made, parts) == ([made.inputs[0]], True, [])
-    assert ptx.parameters(made, rest) == ([made.outputs[0]], True, [])
+    [launch] = ptx.launches_of(made.body)
+    [counter] = made.constants
+    assert ptx.parameters(made, launch) == (
+        [made.inputs[0], made.outputs[0], counter], True, [])
 
 
 def test_the_text_is_made_without_a_gpu():

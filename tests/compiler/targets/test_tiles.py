@@ -192,7 +192,7 @@ def test_parts_of_a_sum_are_joined_before_what_follows(monkeypatch, k, dtype):
     assert made.body[0].blocks == 4 * 2 * 1 * 2
     np.testing.assert_allclose(found[0].astype(float), z, rtol=2e-3, atol=1e-2)
     [after], made = run(lambda x, y: x @ y != 0, x, y)
-    assert [type(each) for each in made.body] == [Launch, Launch]
+    assert {type(each) for each in made.body} == {Launch}
     np.testing.assert_array_equal(after, found[0] != 0)
 
 

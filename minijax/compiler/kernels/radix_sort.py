@@ -1,0 +1,207 @@
+"""Radix sort for a GPU, from the least digit on: each pass counts the digits of tiles, adds up the
+counts, and moves the numbers of each tile, sorted by the digit in shared memory, to their places.
+
+Stands on merge_sort.py, which sorts short rows. Chapter 27. In CUDA: CUB's `DeviceRadixSort`.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.primitives.slots import computed_in, ordered_bits
+
+from .merge_sort import MergeSort, _loader
+from .prefix_sums import _Scan
+
+MIN_ROW, MIN_TILE = 512, 512  # elements: shorter rows, or tiles of large elements, are merged
+TILE_BYTES = 1 << 14  # of the elements of a tile, which has two homes in shared memory
+MAX_BITS = 64         # of all keys together: with more there are too many passes
+THREADS = 256         # of a block, each with counters of its own
+BITS, WIDE_BITS = 4, 8  # of a digit in shared memory, and of one for all tiles
+CELLS = THREADS + THREADS // 16  # of the counters of a digit
+DIGITS, WIDE_DIGITS = 1 << BITS, 1 << WIDE_BITS
+
+
+def sorter_of(b: Any, num_keys: int, dtypes: Sequence[np.dtype], n: int, limit: int = 0
+              ) -> MergeSort:
+    """What sorts rows of n elements of these dtypes; with a limit the keys are integers from 0 to
+    below it.
+    """
+    sorter = RadixSort(b, num_keys, dtypes, limit)
+    fits = sum(sorter.bits) <= MAX_BITS and MIN_ROW <= n < 1 << 31 and sorter.tile >= MIN_TILE
+    return sorter if fits else MergeSort(b, num_keys, dtypes)
+
+
+class RadixSort(MergeSort):
+    """A stable sort of tuples by the digits of their keys, the last key first."""
+
+    def __init__(self, b: Any, num_keys: int, dtypes: Sequence[np.dtype], limit: int = 0) -> None:
+        super().__init__(b, num_keys, dtypes)
+        digits = -(-(limit - 1).bit_length() // WIDE_BITS)  # those that differ
+        self.bits = [WIDE_BITS * digits if limit else 8 * computed_in(x).itemsize
+                     for x in dtypes[:num_keys]]
+        self.tile = 1 << (TILE_BYTES // sum(x.itemsize for x in dtypes)).bit_length() - 1
+
+    def sort_rows(self, rows: tuple, n: int, source: Callable, temps: Callable, outputs: list
+                  ) -> None:
+        if n <= self.tile:
+            with self.tiles(rows, n) as (row, first, count):
+                halves = self.loaded(n, count, lambda i: source(row, i))
+                for key in reversed(range(self.num_keys)):
+                    self.sort_tile(halves, count, key, 0, self.bits[key])
+                with self.b.loop(n, vectorize="parallel") as i:
+                    self.store(outputs, (*row, i), self.element(halves, 0, i))
+            return
+        places = [temps(), temps()]
+        for key, shift, is_last in self.passes():
+            into = outputs if is_last else places[0]
+            self.pass_by_digit(rows, n, source, into, key, shift)
+            for x in into:
+                self.b.freeze(x)
+            source, places = _loader(self.b, into), places[::-1]
+
+    def passes(self) -> Iterator[tuple[int, int, bool]]:
+        """The key and the shift of each pass, and whether it is the last."""
+        every = [(key, shift) for key in reversed(range(self.num_keys))
+                 for shift in range(0, self.bits[key], WIDE_BITS)]
+        return ((*each, each is every[-1]) for each in every)
+
+    def digit(self, x: Any, shift: Any, bits: int) -> Any:
+        """A digit of a key, whose first bit is at `shift`."""
+        b, word = self.b, ordered_bits(self.b, x)
+        word = b.xor(word, np.iinfo(word.dtype).min)
+        shifted = b.shr_logical(word, b.convert(b.index(shift), word.dtype))
+        return b.convert(b.and_(shifted, (1 << bits) - 1), np.int64)
+
+    # -- all tiles -----------------------------------------------------------------------------
+
+    def pass_by_digit(self, rows: tuple, n: int, source: Callable, into: list, key: int, shift: int
+                      ) -> None:
+        """Move all elements into the order of one digit."""
+        b, tiles = self.b, -(-n // self.tile)
+        counts, starts, moves = (b.temp((*rows, WIDE_DIGITS * tiles), np.int32, name)
+                                 for name in ("counts", "starts", "moves"))
+        place = lambda d, first: b.add(b.mul(d, tiles), b.div(first, self.tile))
+        with self.tiles(rows, n) as (row, first, count):
+            self.count_digits(count, lambda i: self.digit(
+                source(row, b.add(first, i))[key], shift, WIDE_BITS), lambda d, number, before: (
+                    b.store(counts, (*row, place(d, first)), number),
+                    b.store(starts, (*row, place(d, first)), before)))
+
+        def store(total: Any, row: tuple, k: Any, _: Any) -> None:
+            before = b.sub(total, b.load(counts, (*row, k)))
+            b.store(moves, (*row, k), b.sub(before, b.load(starts, (*row, k))))
+        _Scan(b, "add", np.dtype(np.int32), rows, 1).run(
+            WIDE_DIGITS * tiles, lambda row, k, _: b.load(counts, (*row, k)), store)
+        b.freeze(moves)
+        with self.tiles(rows, n) as (row, first, count):
+            move = b.temp((WIDE_DIGITS,), np.int32, "move")
+            halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
+            with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
+                b.store(move, (d,), b.load(moves, (*row, place(d, first))))
+            self.sort_tile(halves, count, key, shift, WIDE_BITS)
+            with self.masked_loop(count, self.tile) as i:
+                xs = self.element(halves, 0, i)
+                by = b.load(move, (self.digit(xs[key], shift, WIDE_BITS),))
+                self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
+
+    def count_digits(self, count: Any, digit: Callable, store: Callable) -> None:
+        """``store(d, number, before)`` for each digit of a tile: how many elements have it, and how
+        many a smaller one.
+        """
+        b = self.b
+        numbers = b.temp((WIDE_DIGITS,), np.int32, "numbers")
+        with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
+            b.store(numbers, (d,), 0)
+        with self.masked_loop(count, self.tile) as i:
+            b.atomic("add", numbers, (digit(i),), 1)
+        so_far = b.variable(0, np.int32)
+        with b.loop(WIDE_DIGITS, vectorize="running") as d:
+            number = b.load(numbers, (d,))
+            total = b.add(b.read(so_far), number)
+            b.assign(so_far, total)
+            store(d, number, b.sub(total, number))
+
+    # -- one tile ------------------------------------------------------------------------------
+
+    def loaded(self, n: int, count: Any, load: Callable) -> list:
+        """Two homes for a tile of at most n elements, which are loaded into the first. The place
+        after 32 others stays empty, or all threads would ask the same bank.
+        """
+        size = THREADS << (-(-n // THREADS) - 1).bit_length()
+        halves = [self.b.temp((2, size + size // 32), dtype) for dtype in self.dtypes]
+        with self.masked_loop(count, n) as i:
+            self.store(halves, (0, self.padded(i)), load(i))
+        return halves
+
+    def padded(self, i: Any) -> Any:
+        return self.b.add(i, self.b.shr_logical(i, 5))
+
+    def element(self, halves: list, side: Any, i: Any) -> list:
+        return [self.b.load(x, (side, self.padded(i))) for x in halves]
+
+    def sort_tile(self, halves: list, count: Any, key: int, shift: int, bits: int) -> None:
+        """Sort a tile by some bits of a key, an even number of digits: from its first home into the
+        second, and back.
+        """
+        b = self.b
+        counts = b.temp((DIGITS * CELLS,), np.uint16, "counts")
+        totals = b.temp((THREADS,), np.int32, "totals")
+        with b.loop(bits // BITS) as p:
+            self.split(halves, b.and_(p, 1), count, counts, totals, lambda xs: self.digit(
+                xs[key], b.add(b.mul(p, BITS), shift), BITS))
+
+    def cell(self, d: Any, t: Any) -> Any:
+        """The place of the counter of a digit and a thread: after 16 others one stays empty."""
+        b = self.b
+        return b.add(b.mul(d, CELLS), b.add(t, b.shr_logical(t, 4)))
+
+    def split(self, halves: list, side: Any, count: Any, counts: Any, totals: Any, digit: Callable
+              ) -> None:
+        """Move a tile into the order of one digit: each thread counts those of its elements, then
+        each counter becomes the place of the next element of that digit and thread.
+        """
+        b, size = self.b, halves[0].shape[1] * 32 // 33
+        each = size // THREADS
+
+        def elements(t: Any) -> Iterator[tuple]:
+            with b.loop(each) as e:
+                first = b.mul(t, each)
+                with (contextlib.nullcontext() if count is b.index(size)
+                      else b.when(b.lt(b.add(first, e), count))):
+                    xs = [b.load(x, (side, b.add(self.padded(first), e))) for x in halves]
+                    at = self.cell(digit(xs), t)
+                    yield xs, at, b.convert(b.load(counts, (at,)), np.int64)
+
+        with b.loop(THREADS, vectorize="parallel") as t:
+            with b.loop(DIGITS) as d:
+                b.store(counts, (self.cell(d, t),), 0)
+            for _, at, number in elements(t):
+                b.store(counts, (at,), b.convert(b.add(number, 1), np.uint16))
+        self.add_up(counts, totals)
+        with b.loop(THREADS, vectorize="parallel") as t:
+            for xs, at, place in elements(t):
+                b.store(counts, (at,), b.convert(b.add(place, 1), np.uint16))
+                self.store(halves, (b.sub(1, side), self.padded(place)), xs)
+
+    def add_up(self, counts: Any, totals: Any) -> None:
+        """The sum of those before in place of each counter."""
+        b = self.b
+        at = lambda t, k: (b.add(b.mul(t, DIGITS + 1), k),)
+        number = lambda t, k: b.convert(b.load(counts, at(t, k)), np.int32)
+        with b.loop(THREADS, vectorize="parallel") as t:
+            b.store(totals, (t,), b.accumulate("add", (DIGITS,), lambda k: number(t, k)))
+        so_far = b.variable(0, np.int32)
+        with b.loop(THREADS, vectorize="running") as t:
+            total = b.add(b.read(so_far), b.load(totals, (t,)))
+            b.assign(so_far, total)
+            b.store(totals, (t,), total)
+        with b.loop(THREADS, vectorize="parallel") as t:
+            before = b.load(totals, (b.max(b.sub(t, 1), 0),))
+            place = b.variable(b.select(b.eq(t, 0), 0, before))
+            with b.loop(DIGITS) as k:
+                here, found = b.read(place), number(t, k)
+                b.store(counts, at(t, k), b.convert(here, np.uint16))
+                b.assign(place, b.add(here, found))

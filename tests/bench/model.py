@@ -1,0 +1,261 @@
+"""What a GPU would take for the rows of device.py, predicted from their launches without one.
+
+    python -m tests.bench.model [part of a name …]
+
+A launch is timed by the bytes of the sectors that it moves, its instructions of each class, and its
+chains of loads that wait for each other; rates and measured times are those of h200.toml.
+"""
+
+import math
+import statistics
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minijax
+from minijax.compiler.elementary import FORMULAS
+from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
+                                    Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
+                                    While, bodies)
+from minijax.compiler.schedule import lower_to_kernel
+from minijax.compiler.targets.coalescing import TRIPS, _Strides
+from minijax.compiler.targets.launches import scheduled
+from minijax.compiler.targets.thread_block import WARP
+from minijax.compiler.vectors import function
+from tests.bench._report import chosen, geometric_mean, options
+from tests.bench._row import Row
+from tests.bench.device import large
+
+TABLE = tomllib.loads(Path(__file__).with_name("h200.toml").read_text(encoding="utf-8"))
+MACHINE, MEASURED, CHANGED = TABLE["machine"], TABLE["rows"], TABLE["changed"]
+SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, threads, bytes
+CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
+RUN = 16  # elements that a sort moves together: those of a digit in a tile
+OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
+
+# Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
+FLOATS = {"div": 9, "sqrt": 9, "rem": 40, "neg": 0, "abs": 0, "bitcast": 0, "copysign": 1}
+INTEGERS = {"div": 12, "rem": 14, "or": 0, "shl": 0.5, "shr_logical": 0.5, "bitcast": 0}
+
+
+class Shapes:
+    """Draws zeros, which have the shapes of what is drawn, and cost nothing."""
+
+    def standard_normal(self, shape: Any, dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
+    def uniform(self, low: float, high: float, shape: Any) -> Any:
+        return np.zeros(shape, np.float32)
+
+    def integers(self, low: int, high: int, shape: Any, dtype: Any = np.int64) -> Any:
+        return np.zeros(shape, dtype)
+
+
+def launches_of(row: Row) -> Kernel:
+    """The scheduled kernel of a row."""
+    types = minijax.tree_util.tree_map(
+        lambda draw: minijax.typeof(draw(Shapes())), row.arguments)
+    lowered = minijax.jit(row.run).lower(*types)._lowered
+    return scheduled(lower_to_kernel(lowered.jaxpr, lowered.name, on_gpu=True))
+
+
+# -- counts --------------------------------------------------------------------------------------
+
+class Counts(Counter[str]):
+    """What one launch does: instructions of all its threads by class, the sectors at random places,
+    the loads that wait for each other, one after the other; `bytes` are those of memory.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__()
+        self.strides = _Strides(launch.thread, set())
+        self.carried: set[Any] = set()  # what depends on a variable
+        self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
+        self.runs: set[Any] = set()  # what comes from shared memory: neighbours are often close
+        self.turns: set[Any] = set()  # by which a block knows that it is the last
+        self.blocks = launch.blocks
+        self.threads, self.each = launch.threads * launch.blocks, launch.threads
+        self.moved: Counter[tuple[Buffer, type]] = Counter()
+        self.shared: set[Buffer] = set()
+        self["waits"] = 1
+        self.of(launch.body, 1.0)
+        for (buffer, _), nbytes in self.moved.items():
+            self["bytes"] += round(min(nbytes, buffer.nbytes))
+        room = SHARED // max(sum(x.nbytes for x in self.shared), 1)
+        blocks = max(min(RESIDENT // launch.threads, room), 1) * PROCESSORS
+        self["waits"] *= math.ceil(launch.blocks / blocks)  # type: ignore[assignment]
+
+    def of(self, body: Sequence[Statement], times: float, turns: float = 0.0) -> None:
+        """Count a body that each thread runs so often, of it `turns` one after the other."""
+        if turns and any(isinstance(x, Barrier) for x in body) and any(
+                isinstance(x, Load) and x.buffer.role != "shared" for x in body):
+            self["waits"] += turns  # all threads wait for the slowest load
+        for each in body:
+            match each:
+                case Let(target, op, args):
+                    self.operation(op, args, target, times)
+                case (Load(target, buffer, at) | Store(buffer, at, target)
+                      | Atomic(target, _, buffer, at)):
+                    self.access(each, buffer, at, times, turns)
+                    if isinstance(each, Load) and buffer.role == "shared":
+                        self.runs.add(target)
+                    if isinstance(each, Load) and buffer.name == "turn":
+                        self.turns.add(target)
+                    if isinstance(each, Load):
+                        self.strides.strides[target] = None if self.strides.places(
+                            buffer, at) != 0 else 0
+                case Read(target):  # such as the middle of an interval: neighbours are close
+                    self.carried.add(target)
+                case Shuffle(target):
+                    self["memory"] += round(self.threads * times)
+                case Barrier():
+                    self["integer"] += round(self.threads * times)
+                case For() | While():
+                    trips = each.trip_count if isinstance(each, For) else None
+                    n = TRIPS if trips is None else trips
+                    self["integer"] += round(2 * n * times * self.threads)
+                    for inner in bodies(each):
+                        self.of(inner, times * n, max(turns, 1.0) * n)
+                case If(test, then, orelse):
+                    share = self.shares.get(test, 0.5 if orelse else 1.0)
+                    for inner in (then, orelse):
+                        self.of(inner, times * share, turns)
+
+    def access(self, statement: Statement, buffer: Buffer, at: Sequence[Operand], times: float,
+               turns: float) -> None:
+        """A load or store of each thread, so often."""
+        warps, stride = self.threads / WARP * times, self.strides.places(buffer, at)
+        self["memory"] += round(self.threads * times)
+        if buffer.role in ("shared", "local"):
+            self.shared |= {buffer} if buffer.role == "shared" else set()
+            return
+        self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
+        size = buffer.dtype.itemsize
+        apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
+        sectors = apart if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
+        self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
+        if isinstance(statement, Atomic):
+            self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
+        elif stride is None and buffer.nbytes > CACHE:
+            self["random"] += round(warps * sectors)
+
+    def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
+        """An operation of each thread, so often."""
+        self.strides.strides[target] = self.strides.operation(op, args)
+        if op in ("add", "convert") and not self.runs.isdisjoint(args):
+            self.runs.add(target)
+        self.carried |= {target} if not self.carried.isdisjoint(args) else set()
+        if op == "eq" and self.strides[args[0]]:  # one thread, of a block or a warp
+            self.shares[target] = 1 / WARP
+        if op == "eq" and args[0] in self.turns:
+            self.shares[target] = 1 / self.blocks
+        dtype = args[-1].dtype
+        if op in FORMULAS:
+            for each in function(op, dtype).body:
+                if isinstance(each, Let):
+                    self.operation(each.op, each.args, each.target, times)
+            return
+        is_float = dtype.kind not in "biu"
+        count = (FLOATS if is_float else INTEGERS).get(op, 1)
+        if op in ("div", "rem") and isinstance(args[1], Constant) and (
+                not is_float and int(args[1].value).bit_count() == 1):
+            count = 1
+        words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
+        kind = "special" if op == "convert" and is_float != (target.dtype.kind not in "biu") else (
+            "float" if is_float else "integer")
+        self[kind] += round(count * words * self.threads * times)
+
+
+def counts_of(body: Iterable[Statement]) -> Iterator[Counts]:
+    """Of each launch its counts; a loop of the host repeats its launches."""
+    for each in body:
+        if isinstance(each, Launch):
+            yield Counts(each)
+        elif not isinstance(each, Call):
+            for inner in bodies(each):
+                yield from list(counts_of(inner)) * (getattr(each, "trip_count", 0) or 1)
+
+
+# -- times ---------------------------------------------------------------------------------------
+
+def seconds_of(counts: Mapping[str, int]) -> float:
+    """How long a launch takes."""
+    rates = MACHINE["instructions"]
+    moving = max(counts["bytes"] / MACHINE["bandwidth"], counts["random"] / MACHINE["sectors"],
+                 counts["atomic"] / MACHINE["atomics"])
+    classes = {kind: counts[kind] / rate for kind, rate in rates.items() if kind != "all"}
+    computing = max(sum(counts[kind] for kind in classes) / rates["all"], *classes.values())
+    waiting = counts["waits"] * MACHINE["latency"]
+    return MACHINE["launch"] + sum(x ** OVERLAP for x in (moving, computing, waiting)) ** (
+        1 / OVERLAP)
+
+
+@dataclass
+class Predicted:
+    """What is predicted of a row."""
+
+    name: str
+    counts: Counter[str]
+    launches: int
+    device: float  # seconds
+    whole: float
+
+    @classmethod
+    def of(cls, name: str, kernel: Kernel) -> "Predicted":
+        every = list(counts_of(kernel.body))
+        calls = [each for each in kernel.body if isinstance(each, Call)]
+        products = sum(2 * _multiplications(each) for each in calls) / MACHINE["products"]
+        launches = len(every) + len(calls)
+        device = sum(map(seconds_of, every)) + products
+        call, launch = MACHINE["host"]
+        total: Counter[str] = Counter()
+        for each in every:
+            total.update(each)
+        return cls(name, total, launches, device, max(device, call + launch * launches))
+
+    @property
+    def error(self) -> float:
+        """How far it is from what was measured, as a share of that."""
+        return 1e6 * self.whole / MEASURED[self.name][0] - 1
+
+    @property
+    def ratio(self) -> float:
+        """JAX's measured time by ours."""
+        return MEASURED[self.name][1] / self.whole / 1e6
+
+    def __str__(self) -> str:
+        ours, theirs = MEASURED[self.name]
+        error = f"{'new':>8}" if self.name in CHANGED else f"{self.error:8.0%}"
+        times = "".join(f"{1e6 * x:10.1f}" for x in (self.device, self.whole))
+        return (f"{self.name:30}{times}{ours:10.1f}{error}{theirs:10.1f}"
+                f"{self.ratio:8.2f}{self.launches:10}{self.counts['bytes'] / 1e6:9.1f}")
+
+
+def _multiplications(call: Call) -> float:
+    """Those of a product, whose batch and sizes come last."""
+    return math.prod(float(x.value) for x in call.args[-4:] if isinstance(x, Constant))
+
+
+HEAD = (f"{'microseconds':30}{'GPU alone':>10}{'predicted':>10}{'measured':>10}{'error':>8}"
+        f"{'JAX':>10}{'ratio':>8}{'launches':>10}{'MB':>9}")
+
+
+def main() -> None:
+    given, found = options("what a GPU would take, without one"), []
+    print(HEAD)
+    for row in large("minijax", 1 << 24, 1 << 12):
+        if row.name in MEASURED and chosen(row.name, given.words):
+            found.append(Predicted.of(row.name, launches_of(row)))
+            print(found[-1], flush=True)
+    errors = [abs(each.error) for each in found if each.name not in CHANGED]
+    print(f"median error {statistics.median(errors or [math.nan]):.0%}; JAX's time by ours, "
+          f"geometric mean {geometric_mean(each.ratio for each in found):.2f}")
+
+
+if __name__ == "__main__":
+    main()
