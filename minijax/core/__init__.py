@@ -25,7 +25,8 @@ if TYPE_CHECKING:  # hooks, which `minijax/__init__` sets: what transformations 
     from minijax.core.jaxpr import eval_jaxpr
     from minijax.extend.core import eval_context
     from minijax.primitives.ad_util import (add_cotangents, batch_to, instantiate, move_axis,
-                                             public_tangent, zeros)
+                                             public_tangent, repeated, zeros)
+    from minijax.primitives.named_axes import pvary
     from minijax.transforms.scopes import ensure_compile_time_eval
 
 AbstractValue = ShapedArray

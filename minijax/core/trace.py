@@ -49,7 +49,7 @@ class Axis(NamedTuple):
     size: int
     name: Any = None
     level: Level | None = None
-    on_devices: bool = False  # whether each example stands for a device
+    on_devices: Any = None  # where each example stands for a device: the class of its trace
 
 
 class Trace:
@@ -60,6 +60,7 @@ class Trace:
 
     Attributes:
       ground: the trace that is current while `process_primitive` runs.
+      cast_operands: inside of `shard_map`, makes operands vary along the same axes of the mesh.
     """
 
     def __init__(self, level: Level | None, parent: Trace | None):
@@ -67,6 +68,7 @@ class Trace:
         self.parent = parent
         self.ground = self
         self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+        self.cast_operands: Callable | None = parent.cast_operands if parent else None
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
         """Whether it processes the primitive; if not, its parent is asked."""

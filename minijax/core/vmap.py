@@ -36,11 +36,12 @@ class BatchTracer(Tracer):
 class BatchTrace(RuleTrace):
     """Runs a primitive's batching rule on whole batches instead of the primitive."""
 
+    on_devices: Any = None
+
     def __init__(self, parent: Trace, size: int, name: Any = None,
-                 debug_info: DebugInfo | None = None, level: Level | None = None,
-                 on_devices: bool = False):
+                 debug_info: DebugInfo | None = None, level: Level | None = None):
         super().__init__(level or Level(parent, debug_info), parent)
-        self.axis = Axis(size, name, self.level, on_devices)
+        self.axis = Axis(size, name, self.level, self.on_devices)
         if name is not None:
             self.axes = (*self.axes, self.axis)
 
@@ -92,23 +93,22 @@ def without_axis(aval: ShapedArray, dim: int) -> ShapedArray:
     return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1:])
 
 
-def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
-    if dim is None:
-        return aval
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> ShapedArray:
+    """The type of a batch, which does not vary along an axis of that name."""
+    shape = aval.shape if dim is None else (*aval.shape[:dim], size, *aval.shape[dim:])
+    return aval.update(shape=shape, vma=aval.vma - {name})
 
 
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
-              level: Level | None = None, on_devices: bool = False
-              ) -> tuple[list[Array], list[Dim]]:
+              level: Level | None = None, on_devices: Any = None) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and where their batch axis is, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's
     function closed over is still recognised.
     """
-    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level,
-                       on_devices)
+    trace = (on_devices or BatchTrace)(core.current_trace.get(), axis_size, axis_name, debug_info,
+                                       level)
     outs = list(map(trace.split, run_flat(trace, fun, list(map(trace.join, args, dims)))))
     return [x for x, _ in outs], [d for _, d in outs]
 
@@ -136,6 +136,6 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
         return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 
-    in_avals = [with_axis(aval, dim, size)
+    in_avals = [with_axis(aval, dim, size, name)
                 for aval, dim in zip(closed.in_avals, in_dims, strict=True)]
     return stage_with_aux(on_batch, in_avals, closed.jaxpr.debug_info)

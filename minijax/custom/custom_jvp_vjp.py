@@ -23,11 +23,13 @@ from minijax.transforms.discharge import has_refs
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import Dim, vmap_flat, without_axis
+from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.named_axes import checks_vma
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
 
@@ -140,7 +142,8 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
                  for x, d in zip(zeros, zero_dims, strict=True)]
         outs, rule_dims = vmap_flat(
             lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
-            axis.size, axis.name, values, value_dims, level=axis.level)
+            axis.size, axis.name, values, value_dims, level=axis.level,
+            on_devices=axis.on_devices)
         is_same = all(d is None for d in (*dims, *rule_dims))
         out_dims[:] = [None if is_same else 0] * len(outs)
         return outs if is_same else [batch_to(x, d, 0, axis.size)
@@ -448,16 +451,21 @@ def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residua
     def bwd_batched(*values: Any) -> list:
         value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
         cts = _batched(bwd, axis, value_dims, [])(*values)
-        return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
-    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+        return [_unbatched(ct, d, axis) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
+    avals = tuple(with_axis(a, 0, axis.size, axis.name) for a in out_avals)
     outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals)
     return outs, [0] * len(outs)
 
 
-def _unbatched(ct: Any, dim: Dim) -> Any:
-    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
+def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
+    """A batch of cotangents for an argument: along its batch axis, or summed if it had none.
+
+    Where types say what varies, the rule has summed them: they are all the same.
+    """
     if ct.aval.dtype == dtypes.float0:
         return Zero(ct.aval)
+    if dim is None and checks_vma(axis):
+        return dynamic_index_in_dim(ct, 0, 0, keepdims=False)
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
@@ -469,6 +477,7 @@ custom_lin_p = Primitive(
     jvp=_no_forward,
     transpose=_lin_transpose,
     users_transpose=True,
+    standard_vma=False,
     batch=_lin_batch,
     loop=_no_forward,
     examples=list,  # it has no value, only a transpose, which the examples of custom_vjp_call test

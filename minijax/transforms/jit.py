@@ -115,7 +115,8 @@ class CallArguments:
     @property
     def key(self) -> Key:
         static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
-        axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
+        axes = tuple((axis.size, axis.name, axis.on_devices)
+                     for axis in core.current_trace.get().axes)
         return Key(self.jitted._part, self.in_tree, tuple(self.avals),
                    tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
                    device_of(self.leaves))
