@@ -20,7 +20,8 @@ from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
-                                                   share_consts, type_differences)
+                                                   pcast_advice, share_consts,
+                                                   type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
@@ -393,7 +394,13 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
                 for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
                             f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
-                            + f"{advice} all output types match.")
+                            + "\n\n" + pcast_advice(
+                                (a, b, f" to the output of {name}"
+                                 f"{f' at path {place}' if place else ''}")
+                                for place, *avals in zip(paths, one.out_avals, two.out_avals,
+                                                         strict=True)
+                                for name, a, b in ((first, *avals), (second, *avals[::-1])))
+                            + f"{advice.lstrip()} all output types match.")
 
 
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable

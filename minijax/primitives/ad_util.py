@@ -47,10 +47,9 @@ def coefficient(value: Any, x: Array) -> Array:
 def repeated(value: Any, aval: ShapedArray) -> Array:
     """An array of this type, filled with one number."""
     type_of_one = ShapedArray((), aval.dtype, aval.weak_type)
-    scalar: Any = ArrayImpl(np.array(value, aval.dtype), type_of_one, is_literal=True)
-    if aval.vma:
-        scalar = core.pvary(scalar, aval.vma)
-    return broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
+    scalar = ArrayImpl(np.array(value, aval.dtype), type_of_one, is_literal=True)
+    out = broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
+    return core.pvary(out, aval.vma) if aval.vma else out
 
 
 def instantiate(x: Any) -> Array:

@@ -179,9 +179,11 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
             axis = find_axis(name, "psum")  # JAX's message, for extrema as for sums
             if not (is_sum and checks_vma(axis)):
                 x = p.bind(pvary(x, [name]), axis_name=name)
-        checked = [name for name in names if checks_vma(find_axis(name))]
-        return psum_invariant_p.bind(pvary(x, checked), axis_name=tuple(checked)) if (
-            is_sum and checked) else x
+        checked = tuple(name for name in names if checks_vma(find_axis(name)))
+        if not (is_sum and checked):
+            return x
+        varies_along(x.aval, checked, "psum")  # or else ValueError
+        return psum_invariant_p.bind(pvary(x, checked), axis_name=checked)
     return p, over
 
 
@@ -235,6 +237,9 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _sum(leaf: Any, names: tuple, groups: Groups | None) -> Any:
+    if groups is not None and checks_vma(find_axis(groups.name)):
+        raise NotImplementedError("psum of groups, inside of shard_map with check_vma=True: its "
+                                  "result varies from group to group. Pass check_vma=False.")
     if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
         leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
     if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
@@ -348,7 +353,7 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         for name in reversed(names) if groups is None else ():
             is_invariant = to == "invarying" and checks_vma(find_axis(name))
             out = (all_gather_invariant_p if is_invariant else all_gather_p).bind(
-                pvary(out, names), axis_name=name, all_gather_dimension=new,
+                pvary(out, [name]), axis_name=name, all_gather_dimension=new,
                 axis_size=axis_size(name))
         if len(names) != 1:
             out = reshape(out, (*shape[:new], size, *shape[new:]))
@@ -488,17 +493,25 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     def cast(leaf: Any) -> Any:
         leaf = core.as_value(leaf)
-        varying = [name for name in names if name in leaf.aval.vma]
-        if varying and len(varying) < len(names):
-            raise ValueError(
-                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, "
-                "unreduced, reduced or invarying state of the input. Got input type: "
-                f"{leaf.aval.str_long()}, axes: {names} and input state: "
-                "{'invarying', 'varying'}")
-        if varying:
+        if varies_along(leaf.aval, names, "pcast"):
             raise ValueError(f"Unsupported pcast from=varying, {to=}")
         return pvary(leaf, names)
     return tree_util.tree_map(cast, x) if names else x
+
+
+def varies_along(aval: ShapedArray, names: Sequence, operation: str) -> bool:
+    """Whether values of a type vary along all of these axes.
+
+    Raises:
+      ValueError: when they vary along some, and not along others.
+    """
+    varying = aval.vma.intersection(names)
+    if 0 < len(varying) < len(names):
+        raise ValueError(
+            f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
+            "unreduced, reduced or invarying state of the input. Got input type: "
+            f"{aval.str_long()}, axes: {tuple(names)} and input state: {{'varying', 'invarying'}}")
+    return bool(varying)
 
 
 def check_kind(to: str, of: str, *allowed: str) -> None:
@@ -624,7 +637,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     def part(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         check_dtypes("reduce_scatter", [leaf.aval], [NUMBER])
-        total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
+        total = _sum_over(leaf, names_of(axis_name), groups)
         axis = axes.canonical_axis(scatter_dimension, total.ndim)
         if total.shape[axis] % size if tiled else total.shape[axis] != size:
             what = "must be divisible by shard_count" if tiled else "must match shard count"

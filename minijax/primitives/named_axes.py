@@ -61,14 +61,19 @@ def checked_names(names: Collection) -> tuple:
                  if axis.name in names and checks_vma(axis))
 
 
+def in_order(vma: frozenset) -> tuple:
+    """Names of axes in the order of the mesh; those of no axis here at the end."""
+    known = checked_names(vma)
+    return *known, *sorted(vma - {*known}, key=str)
+
+
 def vma_text(aval: ShapedArray) -> str:
     """The axes along which values of a type vary, as a type is printed with them.
 
     >>> vma_text(ShapedArray((), np.float32, vma=frozenset("ij")))
     '{V:(i,j)}'
     """
-    known = checked_names(aval.vma)
-    names = [*known, *sorted(aval.vma - {*known}, key=str)]
+    names = in_order(aval.vma)
     listed = ",".join(map(str, names))
     return f"{{V:{listed if len(names) == 1 else f'({listed})'}}}"
 

@@ -354,7 +354,7 @@ def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
     t, want = check_arg(tangent), x.to_tangent_aval()
     # JAX: any number of the right shape will do for a result that has no derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
-    if want.shape != t.shape or not fits:
+    if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
         raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),
                                         of=x.str_long()))
     return Zero(want) if want.dtype == dtypes.float0 else t
