@@ -14,6 +14,7 @@ from minijax import config, core, dtypes, tree_util
 from minijax.util import source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.discharge import (carried_first, carrying_refs, closed_over, discharged,
                                           has_refs)
 from minijax.custom import custom_jvp_vjp
@@ -343,7 +344,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     try:
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
@@ -395,11 +396,10 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
             raise TypeError(f"{kind} branches must have equal output types but they differ."
                             f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
                             + "\n\n" + pcast_advice(
-                                (a, b, f" to the output of {name}"
-                                 f"{f' at path {place}' if place else ''}")
-                                for place, *avals in zip(paths, one.out_avals, two.out_avals,
-                                                         strict=True)
-                                for name, a, b in ((first, *avals), (second, *avals[::-1])))
+                                (x, y, f" to the output of {name}{place and f' at path {place}'}")
+                                for place, a, b in zip(paths, one.out_avals, two.out_avals,
+                                                       strict=True)
+                                for name, x, y in ((first, a, b), (second, b, a)))
                             + f"{advice.lstrip()} all output types match.")
 
 

@@ -23,6 +23,7 @@ from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                              scan_in_python, while_in_python)
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
@@ -144,7 +145,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
     try:
         return _scan(f, init, rows, x_tree, steps, reverse, unroll)
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
 
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
@@ -303,7 +304,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             pass  # the condition depends on a tracer, of vmap for instance
     try:
         return _while(cond_fun, body_fun, init_val)
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
     return carrying_refs(lambda refs, values: _while(
         lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
@@ -404,7 +405,7 @@ class _ForiBodies(NamedTuple):
         def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
             return of_while(loop_carry), None
         for body in (of_while, of_scan):
-            body.stands_for_internal = is_internal(body_fun)  # type: ignore[attr-defined]
+            vars(body)["stands_for_internal"] = is_internal(body_fun)
         return cls(of_scan, of_while)
 
 

@@ -124,7 +124,7 @@ class TraceRequest:
         dynamic = [x for i, x in enumerate(self.args) if i not in self.static]
         avals, tree = tree_util.tree_flatten((dynamic, self.kwargs))
         static = tuple((i, type(self.args[i]), self.args[i]) for i in sorted(self.static))
-        axes = tuple((axis.size, axis.name, axis.on_devices)
+        axes = tuple((axis.size, axis.name, axis.vma_trace)
                      for axis in core.current_trace.get().axes)
         return self.traced_for, tree, tuple(avals), static, config.trace_key(), axes
 
@@ -198,10 +198,11 @@ def pcast_advice(cases: Iterable[tuple[ShapedArray, ShapedArray, str]]) -> str:
     """
     fixes = [f"applying `jax.lax.pcast(..., {in_order(two.vma - one.vma)}, to='varying')`{where}"
              for one, two, where in cases if two.vma - one.vma]
-    return fixes and (
-        f"This might be fixed by{' ' if len(fixes) == 1 else f':{chr(10)}'}{listed(fixes)}\n"
-        "See https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for more "
-        "information.\n\n") or ""
+    if not fixes:
+        return ""
+    return ("This might be fixed by" + (" " if len(fixes) == 1 else ":\n") + listed(fixes)
+            + "\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for more "
+            "information.\n\n")
 
 
 def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:

@@ -49,7 +49,8 @@ class Axis(NamedTuple):
     size: int
     name: Any = None
     level: Level | None = None
-    on_devices: Any = None  # where each example stands for a device: the class of its trace
+    on_devices: bool = False  # whether each example stands for a device
+    vma_trace: Any = None  # where types say what varies along the axis: the class of its trace
 
 
 class Trace:
@@ -216,21 +217,6 @@ current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextv
 def is_ref(x: Any) -> bool:
     """Whether a value is an array reference; see `transforms.array_refs`."""
     return getattr(type(x), "is_reference", False)
-
-
-class NotCarriedError(ValueError):
-    """A function that is written down as a program uses a reference that was made outside of it.
-
-    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
-    not, and there the value is to be passed and returned.
-    """
-
-    def __init__(self, ref: Any):
-        self.ref = ref
-        super().__init__(
-            "a function that is traced uses an array reference that was made outside of it: "
-            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
-            "return the new one.")
 
 
 def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -18,8 +18,6 @@ import numpy as np
 from minijax import dtypes
 from minijax.util import lazily
 
-_bool = np.dtype(bool)
-
 Params = dict[str, Any]
 
 
@@ -125,7 +123,7 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     `float0` is stored as `bool`, all False.
     """
     if aval.dtype == dtypes.float0:
-        return aval.update(dtype=_bool)
+        return aval.update(dtype=np.dtype(bool))
     if has_key_dtype(aval):
         return aval.update(shape=(*aval.shape, *aval.dtype.shape), dtype=np.dtype(np.uint32),
                            weak_type=False)

@@ -36,12 +36,13 @@ class BatchTracer(Tracer):
 class BatchTrace(RuleTrace):
     """Runs a primitive's batching rule on whole batches instead of the primitive."""
 
-    on_devices: Any = None
+    vma_trace: Any = None  # in a subclass: itself
 
     def __init__(self, parent: Trace, size: int, name: Any = None,
-                 debug_info: DebugInfo | None = None, level: Level | None = None):
+                 debug_info: DebugInfo | None = None, level: Level | None = None,
+                 on_devices: bool = False):
         super().__init__(level or Level(parent, debug_info), parent)
-        self.axis = Axis(size, name, self.level, self.on_devices)
+        self.axis = Axis(size, name, self.level, on_devices, self.vma_trace)
         if name is not None:
             self.axes = (*self.axes, self.axis)
 
@@ -101,14 +102,15 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> Shape
 
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
-              level: Level | None = None, on_devices: Any = None) -> tuple[list[Array], list[Dim]]:
+              level: Level | None = None, on_devices: bool = False, vma_trace: Any = None
+              ) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and where their batch axis is, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's
     function closed over is still recognised.
     """
-    trace = (on_devices or BatchTrace)(core.current_trace.get(), axis_size, axis_name, debug_info,
-                                       level)
+    trace = (vma_trace or BatchTrace)(core.current_trace.get(), axis_size, axis_name, debug_info,
+                                      level, on_devices)
     outs = list(map(trace.split, run_flat(trace, fun, list(map(trace.join, args, dims)))))
     return [x for x, _ in outs], [d for _, d in outs]
 

@@ -151,7 +151,7 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
         outs, rule_dims = vmap_flat(
             lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
             axis.size, axis.name, values, value_dims, level=axis.level,
-            on_devices=axis.on_devices)
+            on_devices=axis.on_devices, vma_trace=axis.vma_trace)
         is_same = all(d is None for d in (*dims, *rule_dims))
         out_dims[:] = [None if is_same else 0] * len(outs)
         if typed is not None:

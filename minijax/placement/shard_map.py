@@ -157,7 +157,7 @@ class _Call:
         places = [0 if name in names else None for names in used]
         outs, dims = core.leaving_no_tracer(vmap_flat)(
             lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
-            self.flat.debug_info, on_devices=ShardMapTrace if self.check else DeviceTrace)
+            self.flat.debug_info, on_devices=True, vma_trace=ShardMapTrace if self.check else None)
         return [self.out_of_axis(i, x, d, name, size)
                 for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
 
@@ -170,8 +170,8 @@ class _Call:
         for path, x, spec in zip(source_info.result_paths(tree), outs, self.specs, strict=True):
             if len(spec) > x.ndim:
                 where = f"{self.name}(*args){path}"
-                raise self._too_long("out", spec, x,
-                                     f"{where} has shape {x.aval.str_long()}, which")
+                shape = x.aval.update(vma=frozenset()).str_long()
+                raise self._too_long("out", spec, x, f"{where} has shape {shape}, which")
         return outs
 
     def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
@@ -254,13 +254,6 @@ class _Call:
 
 # ── Devices, and what types say of them ──────────────────────────────────────────────────────
 
-class DeviceTrace(BatchTrace):
-    """A `vmap` along an axis of the mesh, of which each example stands for a device."""
-
-    on_devices = property(type)
-    checks_vma = False
-
-
 class ShardMapTracer(BatchTracer):
     """What a device has, and whether its type says that it varies along the axis.
 
@@ -276,10 +269,10 @@ class ShardMapTracer(BatchTracer):
         self.value, self.batch_dim = value, dim  # type: ignore[assignment]
 
 
-class ShardMapTrace(DeviceTrace):
-    """A trace of devices in which types say along which axes of the mesh values vary."""
+class ShardMapTrace(BatchTrace):
+    """A `vmap` along an axis of the mesh, in which types say which values vary along it."""
 
-    checks_vma = True
+    vma_trace = property(type)
 
     def __init__(self, *args: Any):
         super().__init__(*args)

@@ -52,7 +52,7 @@ def names_of(axis_name: Any) -> tuple:
 
 def checks_vma(axis: Axis) -> bool:
     """Whether types say what varies along the axis: one of `shard_map` with `check_vma`."""
-    return axis.on_devices is not None and axis.on_devices.checks_vma
+    return axis.vma_trace is not None
 
 
 def checked_names(names: Collection) -> tuple:

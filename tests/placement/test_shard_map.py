@@ -318,7 +318,7 @@ def ours():
 def theirs():
     """What JAX says, from a process of its own where it is not recorded."""
     answers = Answers(Path(__file__))
-    code = ("import json, jax, tests.placement.test_varying_axes as t; "
+    code = ("import json, jax, tests.placement.test_shard_map as t; "
             "print(json.dumps(t.results(jax)))")
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
     live = {}
