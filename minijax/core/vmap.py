@@ -12,7 +12,7 @@ from typing import Any
 from minijax import core
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
-from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import run_flat, stage_with_aux
 
@@ -56,7 +56,9 @@ class BatchTrace(RuleTrace):
         """Whether an argument is batched, or the operation must be batched all the same."""
         name = self.axis.name
         return (super().concerns(primitive, args, params) or primitive.calls_python(params)
-                or name is not None and NamedAxisEffect(name) in primitive.effects(**params))
+                or name is not None and (NamedAxisEffect(name) in primitive.effects(**params)
+                                         or any(name in aval.vma for program in subjaxprs(params)
+                                                for aval in program.in_avals + program.out_avals)))
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
