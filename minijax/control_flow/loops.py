@@ -54,7 +54,7 @@ class Carry(Operands):
             body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
-    def adapted(self, out_types: Any, is_internal: bool) -> bool:
+    def adapted(self, out_types: Any, is_internal: bool = False) -> bool:
         """Convert weakly typed values to the dtypes that the body returns; whether any changed.
 
         Where the body is part of the package, values vary along the axes along which it has them.

@@ -325,8 +325,8 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
       axis_index_groups: as of `psum`; each example gets the values of its group.
       axis: the axis of each result along which the examples go.
       tiled: whether they are joined along an axis they have, and not stacked along a new one.
-      to: whether, inside of `shard_map`, the type of the result says that it is ``"varying"`` or
-        ``"invarying"``.
+      to: ``"varying"`` or ``"invarying"``: whether the type of the result says that it varies,
+        inside of `shard_map`; if not, its cotangent is the same for all, and is not added up.
 
     Returns:
       The same tree; the value no longer varies along the axis.
@@ -351,8 +351,7 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         if groups is not None:
             out = transpose(groups.gather(leaf), axes.with_item(range(1, leaf.ndim + 1), new, 0))
         for name in reversed(names) if groups is None else ():
-            is_invariant = to == "invarying" and checks_vma(find_axis(name))
-            out = (all_gather_invariant_p if is_invariant else all_gather_p).bind(
+            out = (all_gather_invariant_p if to == "invarying" else all_gather_p).bind(
                 pvary(out, [name]), axis_name=name, all_gather_dimension=new,
                 axis_size=axis_size(name))
         if len(names) != 1:
