@@ -13,7 +13,7 @@ from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.core.dce import without_dead_equations
-from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage, stage_with_aux
+from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage_with_aux
 
 
 @dataclass(frozen=True)

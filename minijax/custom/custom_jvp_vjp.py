@@ -105,8 +105,9 @@ def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, na
            **function: Any) -> Outs:
     out_dims: list[Dim] = []
     typed = _typed_dims(axis, function["call_jaxpr"].out_avals) if checks_vma(axis) else None
-    outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims, typed),
-                  jvp=jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims, typed)))
+    fun = _batched(_function(**function), axis, dims, out_dims, typed)
+    rule = jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims, typed))
+    outs = p.bind(*args, name=name, fun=fun, jvp=rule)
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 

@@ -18,12 +18,11 @@ from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.gather_scatter import index_take
-from minijax.primitives.named_axes import (as_axes, checked_names, checks_vma, collective,
-                                           find_axis, names_of, psum_invariant_p, pvary, pvary_p,
-                                           sum_of_copies, varies_no_more)
+from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
+                                           psum_invariant_p, pvary, sum_of_copies, varies_no_more)
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes
@@ -159,11 +158,11 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
     not_linear = cannot("only sums along a named axis have a derivative here")
     p = collective(
         name, type_of=lambda x: x, vma=varies_no_more, batch=batch,
-        jvp=linear(0) if is_sum else not_linear,
+        jvp=LINEAR if is_sum else not_linear,
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
         if is_sum else not_linear, may_produce_nan=is_sum)
 
-    def over(leaf: Any, names: tuple, groups: Groups | None = None) -> Array:
+    def over(leaf: Any, names: Sequence, groups: Groups | None = None) -> Array:
         x = core.as_value(leaf)
         if groups is not None:
             rows = all_gather(x, names)
@@ -174,16 +173,11 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
         numbers = tuple(axes.canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
         if numbers:
             x = reduce.bind(x, axes=tuple(sorted(numbers)))
-        names = tuple(name for name in names if not isinstance(name, int))
         for name in names:
-            axis = find_axis(name, "psum")  # JAX's message, for extrema as for sums
-            if not (is_sum and checks_vma(axis)):
+            if not isinstance(name, int):
+                find_axis(name, "psum")  # JAX's message, for extrema as for sums
                 x = p.bind(pvary(x, [name]), axis_name=name)
-        checked = tuple(name for name in names if checks_vma(find_axis(name)))
-        if not (is_sum and checked):
-            return x
-        varies_along(x.aval, checked, "psum")  # or else ValueError
-        return psum_invariant_p.bind(pvary(x, checked), axis_name=checked)
+        return x
     return p, over
 
 
@@ -237,13 +231,17 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _sum(leaf: Any, names: tuple, groups: Groups | None) -> Any:
-    if groups is not None and checks_vma(find_axis(groups.name)):
-        raise NotImplementedError("psum of groups, inside of shard_map with check_vma=True: its "
-                                  "result varies from group to group. Pass check_vma=False.")
     if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
         leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
     if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
-        return _sum_over(leaf, names, groups)
+        typed = tuple(name for name in names
+                      if not isinstance(name, int) and checks_vma(find_axis(name, "psum")))
+        if typed and groups is not None:
+            raise NotImplementedError("psum of groups inside of shard_map: its result varies from "
+                                      "group to group. Pass check_vma=False to shard_map.")
+        x = _sum_over(leaf, [name for name in names if name not in typed], groups)
+        varies_along(x.aval, typed, "psum")  # or else ValueError
+        return psum_invariant_p.bind(pvary(x, typed), axis_name=typed) if typed else x
     size = axis_size(names) if groups is None else len(groups.lists[0])
     with np.errstate(over="ignore"):
         return leaf * type(leaf)(size) if np.ndim(leaf) == 0 else (
@@ -636,7 +634,8 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     def part(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         check_dtypes("reduce_scatter", [leaf.aval], [NUMBER])
-        total = _sum_over(leaf, names_of(axis_name), groups)
+        total = (psum(leaf, axis_name) if groups is None else
+                 _sum_over(leaf, names_of(axis_name), groups))
         axis = axes.canonical_axis(scatter_dimension, total.ndim)
         if total.shape[axis] % size if tiled else total.shape[axis] != size:
             what = "must be divisible by shard_count" if tiled else "must match shard count"

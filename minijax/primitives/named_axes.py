@@ -80,6 +80,9 @@ def vma_text(aval: ShapedArray) -> str:
 
 # ── Collectives ──────────────────────────────────────────────────────────────────────────────
 
+LINEAR = linear(0)
+
+
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
     raise unbound_axis(axis_name)
 
@@ -89,7 +92,7 @@ def varies_as_before(vma: frozenset, names: Sequence) -> frozenset:
 
 
 def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
-               jvp: Any = linear(0), may_produce_nan: bool = False,
+               jvp: Any = LINEAR, may_produce_nan: bool = False,
                vma: Callable[[frozenset, Sequence], frozenset] = varies_as_before,
                printed: Callable[..., Params] | None = None) -> Primitive:
     """A primitive along named axes, which only a `vmap` that names the axes can evaluate.
