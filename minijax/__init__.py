@@ -68,6 +68,9 @@ __all__ = lazily.attach(globals(), tracebacks.exported)
 operators.Operators.load = lazily.later("minijax.numpy.operators")
 core.ShapedArray.sharding = property(  # type: ignore[attr-defined]
     lazily.later("minijax.placement.named_sharding", "sharding_of_type"))
+core.ShapedArray.mat = core.ShapedArray.manual_axis_type = property(  # type: ignore[attr-defined]
+    lazily.later("minijax.sharding", "manual_axis_type"))
+core.ShapedArray.vma_text = lazily.later("minijax.primitives.named_axes", "vma_text")
 core.EvalTrace.checks, core.EvalTrace.call_checks = sharp_bits.checks, sharp_bits.call_checks
 core.Primitive.eager_dispatch = config.Hook(
     "minijax.placement.eager_dispatch", config.platforms, config.platform_name,

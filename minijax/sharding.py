@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from minijax.core import ShapedArray
 from minijax.placement.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh, PartitionSpec,
                                       get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh)
 from minijax.placement.resharding import reshard
@@ -29,6 +30,11 @@ class ManualAxisType:
     varying: frozenset = frozenset()
     unreduced: frozenset = frozenset()
     reduced: frozenset = frozenset()
+
+
+def manual_axis_type(aval: ShapedArray) -> ManualAxisType:
+    """The mesh axes along which values of a type vary."""
+    return ManualAxisType(varying=aval.vma)
 
 
 def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None

@@ -14,13 +14,15 @@ from minijax import config, core, dtypes, tree_util
 from minijax.util import source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.discharge import (carried_first, carrying_refs, closed_over, discharged,
                                           has_refs)
 from minijax.custom import custom_jvp_vjp
 from minijax.control_flow.program_rules import (elementwise_or, join_residuals, rearranged,
                                                 running_one_of)
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction, listed,
-                                                   share_consts, type_differences)
+                                                   pcast_advice, share_consts,
+                                                   type_differences)
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import batch_jaxpr
@@ -342,7 +344,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     try:
         for f in functions:  # a comprehension would be one more frame where branches nest deeply
             traced.append(TraceRequest(f, types, kind).traced())  # noqa: PERF401
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
     if len(traced) < len(functions):
         return carrying_refs(lambda refs, values: _bind_branches(
@@ -393,7 +395,12 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
                 for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
                             f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
-                            + f"{advice} all output types match.")
+                            + "\n\n" + pcast_advice(
+                                (x, y, f" to the output of {name}{place and f' at path {place}'}")
+                                for place, a, b in zip(paths, one.out_avals, two.out_avals,
+                                                       strict=True)
+                                for name, x, y in ((first, a, b), (second, b, a)))
+                            + f"{advice.lstrip()} all output types match.")
 
 
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable

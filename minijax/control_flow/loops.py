@@ -17,11 +17,13 @@ from minijax.util import caches
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
 from minijax.control_flow.traced_functions import (Operands, TraceRequest, TracedFunction,
-                                                   listed, type_differences)
+                                                   is_internal, listed, pcast_advice,
+                                                   type_differences)
 from minijax.transforms.compiled import called
 from minijax.transforms.jit import jit
 from minijax.control_flow.loop_rules import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                              scan_in_python, while_in_python)
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
@@ -48,12 +50,15 @@ class Carry(Operands):
                ) -> TracedFunction:
         """The body of the loop; `carry_of` takes the carry out of its result."""
         body = TraceRequest(f, (self.types, *others), self.kind).traced()
-        if self.adapted(carry_of(body.out_types)):
+        if self.adapted(carry_of(body.out_types), is_internal(f)):
             body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
-    def adapted(self, out_types: Any) -> bool:
-        """Convert weakly typed values to the dtypes that the body returns; whether any changed."""
+    def adapted(self, out_types: Any, is_internal: bool = False) -> bool:
+        """Convert weakly typed values to the dtypes that the body returns; whether any changed.
+
+        Where the body is part of the package, values vary along the axes along which it has them.
+        """
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         if out_tree != self.tree:
             return False
@@ -62,6 +67,9 @@ class Carry(Operands):
             dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
             if dtype != x.dtype:
                 self.leaves[i] = self.values[i] = converted(x, dtype)
+                changed = True
+            if is_internal and out.vma - x.aval.vma:
+                self.leaves[i] = self.values[i] = core.pvary(self.values[i], out.vma)
                 changed = True
         return changed
 
@@ -88,8 +96,12 @@ class Carry(Operands):
             for path, x, out in zip(paths, self.values, out_avals, strict=True))
         if wrong:
             lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
-            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
-                            "function so that all output types match the corresponding input "
+            advice = pcast_advice(
+                (x.aval, out, ", to the initial carry value corresponding to the input "
+                 f"{_part(name, path)}")
+                for path, x, out in zip(paths, self.values, out_avals, strict=True))
+            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\n{advice}Revise "
+                            "the function so that all output types match the corresponding input "
                             "types.")
 
 
@@ -133,7 +145,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
     try:
         return _scan(f, init, rows, x_tree, steps, reverse, unroll)
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
 
     def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
@@ -292,7 +304,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             pass  # the condition depends on a tracer, of vmap for instance
     try:
         return _while(cond_fun, body_fun, init_val)
-    except core.NotCarriedError as error:
+    except NotCarriedError as error:
         refs = carried_first(error)
     return carrying_refs(lambda refs, values: _while(
         lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
@@ -392,6 +404,8 @@ class _ForiBodies(NamedTuple):
 
         def of_scan(loop_carry: tuple, _: None) -> tuple[tuple, None]:
             return of_while(loop_carry), None
+        for body in (of_while, of_scan):
+            vars(body)["stands_for_internal"] = is_internal(body_fun)
         return cls(of_scan, of_while)
 
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import (Array, Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined,
+                          Zero)
 from minijax.core.jvp import jvp_jaxpr
-from minijax.core.partial_eval import separate_known_eqns
+from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
-from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, merge_lists,
-                                partition_list)
+from minijax.core.jaxpr import (ClosedJaxpr, Var, cached_on_jaxpr, eval_jaxpr, jaxpr_as_fun,
+                                merge_lists, partition_list)
 from minijax.core.tracing import stage
 
 Flags = Sequence[bool]
@@ -75,6 +76,19 @@ def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
 def batch_axes_first(args: list, dims: list) -> list[Any]:
     """The arguments, the batched ones with their batch axis in front."""
     return [x if d is None else core.move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+
+
+@cached_on_jaxpr
+def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
+    """The same program, in which no equation computes known and unknown values together."""
+    def both(*args: Array) -> list[Array]:
+        halves = partial_eval_jaxpr(closed, unknown_in)
+        known_args, unknown_args = partition_list(args, unknown_in)
+        outs = jaxpr_as_fun(halves.known)(*known_args)
+        count = halves.unknown_out.count(False)
+        rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
+        return merge_lists((outs[:count], rest), halves.unknown_out)
+    return stage(both, closed.in_avals, closed.jaxpr.debug_info)
 
 
 # ── One of several programs runs ─────────────────────────────────────────────────────────────

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax.util import caches
-from minijax import config, core, tree_util
+from minijax import config, core, errors, tree_util
 from minijax.core import Array, ShapedArray
 from minijax.transforms.arguments import flattened
 from minijax.control_flow.program_rules import rearranged
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.util.source_info import DebugInfo
+from minijax.util.source_info import DebugInfo, identify
 from minijax.core.tracing import FlatFunction, check_arg, convert_constvars, recorder
+from minijax.primitives.named_axes import in_order
 
 
 class Operands:
@@ -31,6 +32,13 @@ class Operands:
     def types(self) -> Any:
         """The tree with the type of each array in its place."""
         return self.tree.unflatten_types([x.aval for x in self.values])
+
+
+def is_internal(fun: Callable) -> bool:
+    """Whether a function is part of the package, or says of itself that it stands for one."""
+    code = identify(fun)[1]
+    return getattr(fun, "stands_for_internal",
+                   code is not None and errors.is_internal(code.co_filename))
 
 
 # By function, and by everything else that a trace depends on.
@@ -116,7 +124,8 @@ class TraceRequest:
         dynamic = [x for i, x in enumerate(self.args) if i not in self.static]
         avals, tree = tree_util.tree_flatten((dynamic, self.kwargs))
         static = tuple((i, type(self.args[i]), self.args[i]) for i in sorted(self.static))
-        axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
+        axes = tuple((axis.size, axis.name, axis.vma_trace)
+                     for axis in core.current_trace.get().axes)
         return self.traced_for, tree, tuple(avals), static, config.trace_key(), axes
 
     def traced(self) -> TracedFunction:
@@ -173,17 +182,38 @@ def listed(lines: Sequence[str]) -> str:
     return ";\n".join(f"  * {line}" for line in lines) + "."
 
 
+def mismatch(one: ShapedArray, two: ShapedArray) -> str:
+    """In what two types differ, weakness aside: a clause, empty if they do not."""
+    parts = {"dtypes": "dtype", "shapes": "shape", "manual axis types": "vma"}
+    differs = [f"the {what} do not match" for what, part in parts.items()
+               if getattr(one, part) != getattr(two, part)]
+    return ", and ".join([", ".join(differs[:-1])] * (len(differs) > 1) + differs[-1:])
+
+
+def pcast_advice(cases: Iterable[tuple[ShapedArray, ShapedArray, str]]) -> str:
+    """How to make values vary along the axes of a mesh along which others do.
+
+    Args:
+      cases: the type of a value, that of the other one, and where the value comes from.
+    """
+    fixes = [f"applying `jax.lax.pcast(..., {in_order(two.vma - one.vma)}, to='varying')`{where}"
+             for one, two, where in cases if two.vma - one.vma]
+    if not fixes:
+        return ""
+    return ("This might be fixed by" + (" " if len(fixes) == 1 else ":\n") + listed(fixes)
+            + "\nSee https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for more "
+            "information.\n\n")
+
+
 def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:
-    """A phrase for each pair of types that differ in shape or dtype.
+    """A phrase for each pair of types that differ.
 
     Args:
       pairs: the name of a value and its type, twice.
     """
     phrases = []
     for what, one, other, two in pairs:
-        differs = [part for part in ("dtype", "shape") if getattr(one, part) != getattr(two, part)]
-        if differs:
-            why = ", and ".join(f"the {part}s do not match" for part in differs)
+        if why := mismatch(one, two):
             phrases.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
                            f"type {two.str_long()}, so {why}")
     return phrases

@@ -12,9 +12,9 @@ from minijax.core.types import (Effect, Effects, NamedAxisEffect, Params, Progra
                                 physical_aval, programs_in)
 from minijax.core.array import (AbstractArray, Array, ArrayImpl, Typed, alias, array_from_buffer,
                                 deleted, donate, is_donated)
-from minijax.core.trace import (Axis, EvalTrace, Level, NotCarriedError, RuleTrace, Trace, Tracer,
-                                as_method, base_trace, check_not_leaked, concrete_or_error,
-                                current_source, current_trace, is_concrete, is_ref, leak_message,
+from minijax.core.trace import (Axis, EvalTrace, Level, RuleTrace, Trace, Tracer, as_method,
+                                base_trace, check_not_leaked, concrete_or_error, current_source,
+                                current_trace, is_concrete, is_ref, leak_message,
                                 leaving_no_tracer, run_with, user_frames_for_errors)
 from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_array_like,
                                      refuse_mask, stand_ins, stood_for, typeof)
@@ -25,7 +25,8 @@ if TYPE_CHECKING:  # hooks, which `minijax/__init__` sets: what transformations 
     from minijax.core.jaxpr import eval_jaxpr
     from minijax.extend.core import eval_context
     from minijax.primitives.ad_util import (add_cotangents, batch_to, instantiate, move_axis,
-                                             public_tangent, zeros)
+                                             public_tangent, repeated, zeros)
+    from minijax.primitives.named_axes import pvary
     from minijax.transforms.scopes import ensure_compile_time_eval
 
 AbstractValue = ShapedArray

@@ -13,7 +13,7 @@ from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
 from minijax.core.jaxpr import (ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, merge_lists,
                                 partition_list)
 from minijax.core.dce import without_dead_equations
-from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage, stage_with_aux
+from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage_with_aux
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,3 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
     known_avals = partition_list(closed.in_avals, unknown_in)[False]
     known, rest = stage_with_aux(known_half, known_avals, closed.jaxpr.debug_info)
     return SplitProgram(known, *rest)
-
-
-@cached_on_jaxpr
-def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
-    """The same program, in which no equation computes known and unknown values together."""
-    def both(*args: Array) -> list[Array]:
-        halves = partial_eval_jaxpr(closed, unknown_in)
-        known_args, unknown_args = partition_list(args, unknown_in)
-        outs = jaxpr_as_fun(halves.known)(*known_args)
-        count = halves.unknown_out.count(False)
-        rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
-        return merge_lists((outs[:count], rest), halves.unknown_out)
-    return stage(both, closed.in_avals, closed.jaxpr.debug_info)

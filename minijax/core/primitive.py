@@ -93,6 +93,8 @@ class Primitive:
       sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
         is sharded, from those of the operands; by default an axis of the same size keeps its own.
       may_produce_nan: whether it computes its floats, and does not move or choose them.
+      standard_vma: whether operands must vary along the same axes of a mesh, and the results then
+        do; otherwise `abstract_eval` says along which.
     """
 
     def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
@@ -109,7 +111,8 @@ class Primitive:
                  printed: Callable[..., Params] | None = None,
                  # for Taylor mode, complex numbers in loops, many devices, checks of nans
                  jet: Any = None, extend: Any = None, complex_parts: Any = None,
-                 complex_loop: Any = None, sharding: Any = None, may_produce_nan: bool = False):
+                 complex_loop: Any = None, sharding: Any = None, may_produce_nan: bool = False,
+                 standard_vma: bool = True):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch, self.jet, self.extend, self.complex_parts = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
@@ -121,6 +124,7 @@ class Primitive:
         self.can_fuse_operands, self.rows = can_fuse_operands, rows
         self.in_place, self.printed, self.complex_loop = in_place, printed, complex_loop
         self.sharding, self.may_produce_nan = sharding, may_produce_nan
+        self.standard_vma = standard_vma and split is None
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -129,6 +133,8 @@ class Primitive:
         try:
             values = [x if isinstance(x, Array) else self._argument(x, i)
                       for i, x in enumerate(args)]
+            if trace.cast_operands is not None and self.standard_vma:
+                values = trace.cast_operands(values)
             while not trace.concerns(self, values, params):
                 trace = trace.parent or base_trace
             current_trace.set(trace.ground)
@@ -177,10 +183,11 @@ class Primitive:
         # A cache entry would keep the programs inside alive, and their types are at hand anyway.
         if self.split is None:
             try:
-                return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
+                return _cached_types(rule, self.standard_vma, tuple(avals), tuple(params.items()),
+                                     config.trace_key())
             except TypeError:  # a parameter has no hash; or the rule refuses, and will once more
                 pass
-        return tuple(rule(*avals, **params))
+        return _types(rule, self.standard_vma, avals, params)
 
     eager_dispatch: Any = None  # the hook: true where operations may run on another device
 
@@ -233,10 +240,15 @@ class Primitive:
         return self.name
 
 
-@caches.remembered(maxsize=8192)
-def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple
-                  ) -> tuple[ShapedArray, ...]:
-    return tuple(rule(*avals, **dict(params)))
+def _types(rule: Callable, standard_vma: bool, avals: Sequence[ShapedArray], params: Any,
+           flags: tuple = ()) -> tuple[ShapedArray, ...]:
+    outs = rule(*avals, **dict(params))
+    if standard_vma and (vma := frozenset().union(*(aval.vma for aval in avals))):
+        return tuple(out.update(vma=vma) for out in outs)
+    return tuple(outs)
+
+
+_cached_types = caches.remembered(maxsize=8192)(_types)
 
 
 def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,

@@ -50,6 +50,7 @@ class Axis(NamedTuple):
     name: Any = None
     level: Level | None = None
     on_devices: bool = False  # whether each example stands for a device
+    vma_trace: Any = None  # where types say what varies along the axis: the class of its trace
 
 
 class Trace:
@@ -60,6 +61,7 @@ class Trace:
 
     Attributes:
       ground: the trace that is current while `process_primitive` runs.
+      cast_operands: inside of `shard_map`, makes operands vary along the same axes of the mesh.
     """
 
     def __init__(self, level: Level | None, parent: Trace | None):
@@ -67,6 +69,7 @@ class Trace:
         self.parent = parent
         self.ground = self
         self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+        self.cast_operands: Callable | None = parent.cast_operands if parent else None
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
         """Whether it processes the primitive; if not, its parent is asked."""
@@ -214,21 +217,6 @@ current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextv
 def is_ref(x: Any) -> bool:
     """Whether a value is an array reference; see `transforms.array_refs`."""
     return getattr(type(x), "is_reference", False)
-
-
-class NotCarriedError(ValueError):
-    """A function that is written down as a program uses a reference that was made outside of it.
-
-    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
-    not, and there the value is to be passed and returned.
-    """
-
-    def __init__(self, ref: Any):
-        self.ref = ref
-        super().__init__(
-            "a function that is traced uses an array reference that was made outside of it: "
-            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
-            "return the new one.")
 
 
 def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -18,13 +18,12 @@ import numpy as np
 from minijax import dtypes
 from minijax.util import lazily
 
-_bool = np.dtype(bool)
-
 Params = dict[str, Any]
 
 
 class ShapedArray:
-    """The type of an array: its shape, dtype, and whether the dtype is weak.
+    """The type of an array: its shape, dtype, whether the dtype is weak, and its `vma`: the axes of
+    a mesh along which it varies, inside of `shard_map`.
 
     Equal types are the same object, so types compare and hash by identity; a type that nobody
     holds is forgotten.
@@ -35,26 +34,27 @@ class ShapedArray:
     True
     """
 
-    __slots__ = ("__weakref__", "dtype", "shape", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "shape", "vma", "weak_type")
     _interned: weakref.WeakValueDictionary[tuple, ShapedArray] = weakref.WeakValueDictionary()
     _interning = threading.RLock()
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    vma: frozenset
+    vma_text: Any  # the hook: how the axes are printed
 
     # JAX: a type says how its arrays are spread over devices. Here arrays do, and `typeof` of one.
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *,
-                sharding: Any = None) -> ShapedArray:
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False,
+                vma: frozenset = frozenset(), *, sharding: Any = None) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
-        key = (tuple(shape), dtype, bool(weak_type))
+        key = (tuple(shape), dtype, bool(weak_type), vma)
         found = cls._interned.get(key)
         if found is None:
             new = object.__new__(cls)
-            object.__setattr__(new, "shape", key[0])
-            object.__setattr__(new, "dtype", dtype)
-            object.__setattr__(new, "weak_type", key[2])
+            for name, part in zip(("shape", "dtype", "weak_type", "vma"), key, strict=True):
+                object.__setattr__(new, name, part)
             with cls._interning:  # one winner among threads
                 found = cls._interned.setdefault(key, new)
         return found
@@ -63,7 +63,7 @@ class ShapedArray:
         raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")
 
     def __reduce__(self) -> tuple:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
 
     @property
     def ndim(self) -> int:
@@ -75,28 +75,30 @@ class ShapedArray:
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same type with some of its parts replaced."""
-        parts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        parts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
+                 "vma": self.vma}
         return ShapedArray(**{**parts, **changes})
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of its tangents: itself, or `float0` where there is nothing to vary."""
         if dtypes.issubdtype(self.dtype, np.inexact):
             return self
-        return ShapedArray(self.shape, dtypes.float0)
+        return self.update(dtype=dtypes.float0, weak_type=False)
 
     at_least_vspace = to_tangent_aval  # what JAX called it before
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""
         name = dtypes.short_name if short_dtypes else dtype_name
-        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        varying = self.vma_text() if self.vma else ""
+        return f"{name(self.dtype)}[{','.join(map(str, self.shape))}]{varying}"
 
     def str_long(self) -> str:
         """As an error message writes it: ``float32[2,3]``."""
-        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        return self.str_short()
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -121,9 +123,10 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     `float0` is stored as `bool`, all False.
     """
     if aval.dtype == dtypes.float0:
-        return aval.update(dtype=_bool)
+        return aval.update(dtype=np.dtype(bool))
     if has_key_dtype(aval):
-        return ShapedArray((*aval.shape, *aval.dtype.shape), np.uint32)
+        return aval.update(shape=(*aval.shape, *aval.dtype.shape), dtype=np.dtype(np.uint32),
+                           weak_type=False)
     return aval
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from minijax import core
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Params, Primitive, RuleTrace,
                           ShapedArray, Trace, Tracer)
-from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun
+from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, subjaxprs
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import run_flat, stage_with_aux
 
@@ -36,11 +36,13 @@ class BatchTracer(Tracer):
 class BatchTrace(RuleTrace):
     """Runs a primitive's batching rule on whole batches instead of the primitive."""
 
+    vma_trace: Any = None  # in a subclass: itself
+
     def __init__(self, parent: Trace, size: int, name: Any = None,
                  debug_info: DebugInfo | None = None, level: Level | None = None,
                  on_devices: bool = False):
         super().__init__(level or Level(parent, debug_info), parent)
-        self.axis = Axis(size, name, self.level, on_devices)
+        self.axis = Axis(size, name, self.level, on_devices, self.vma_trace)
         if name is not None:
             self.axes = (*self.axes, self.axis)
 
@@ -54,7 +56,9 @@ class BatchTrace(RuleTrace):
         """Whether an argument is batched, or the operation must be batched all the same."""
         name = self.axis.name
         return (super().concerns(primitive, args, params) or primitive.calls_python(params)
-                or name is not None and NamedAxisEffect(name) in primitive.effects(**params))
+                or name is not None and (NamedAxisEffect(name) in primitive.effects(**params)
+                                         or any(name in aval.vma for program in subjaxprs(params)
+                                                for aval in program.in_avals + program.out_avals)))
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
@@ -92,23 +96,23 @@ def without_axis(aval: ShapedArray, dim: int) -> ShapedArray:
     return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1:])
 
 
-def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
-    if dim is None:
-        return aval
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+def with_axis(aval: ShapedArray, dim: Dim, size: int, name: Any = None) -> ShapedArray:
+    """The type of a batch, which does not vary along an axis of that name."""
+    shape = aval.shape if dim is None else (*aval.shape[:dim], size, *aval.shape[dim:])
+    return aval.update(shape=shape, vma=aval.vma - {name})
 
 
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
-              level: Level | None = None, on_devices: bool = False
+              level: Level | None = None, on_devices: bool = False, vma_trace: Any = None
               ) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and where their batch axis is, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's
     function closed over is still recognised.
     """
-    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level,
-                       on_devices)
+    trace = (vma_trace or BatchTrace)(core.current_trace.get(), axis_size, axis_name, debug_info,
+                                      level, on_devices)
     outs = list(map(trace.split, run_flat(trace, fun, list(map(trace.join, args, dims)))))
     return [x for x, _ in outs], [d for _, d in outs]
 
@@ -136,6 +140,6 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
         return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 
-    in_avals = [with_axis(aval, dim, size)
+    in_avals = [with_axis(aval, dim, size, name)
                 for aval, dim in zip(closed.in_avals, in_dims, strict=True)]
     return stage_with_aux(on_batch, in_avals, closed.jaxpr.debug_info)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from minijax.util import source_info, tracebacks
-from minijax import core, errors
+from minijax import errors
 from minijax.transforms import arguments, compiled
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
                                   used_inputs)
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import carried_first, carrying_refs, reading
 from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
@@ -121,7 +122,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool
         function = functools.partial(fun, **named) if named else fun
         try:
             return called(function, args, kwargs)
-        except core.NotCarriedError as error:
+        except NotCarriedError as error:
             refs = carried_first(error)
 
         def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:

@@ -21,13 +21,16 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
 from minijax.control_flow.program_rules import has_tangent, split_half
+from minijax.control_flow.traced_functions import mismatch
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
-from minijax.core.vmap import Dim, vmap_flat, without_axis
+from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, merge_lists, partition_list
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.named_axes import checks_vma
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
 
@@ -101,9 +104,16 @@ def _jvp(primals: list, tangents: list, *, jvp: Rule, **_: Any) -> Outs:
 def _batch(p: Primitive, axis: Axis, args: list, dims: list, /, *, jvp: Rule, name: str,
            **function: Any) -> Outs:
     out_dims: list[Dim] = []
-    outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
-                  jvp=jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims)))
+    typed = _typed_dims(axis, function["call_jaxpr"].out_avals) if checks_vma(axis) else None
+    fun = _batched(_function(**function), axis, dims, out_dims, typed)
+    rule = jvp.with_call(_batched(jvp, axis, [*dims, *dims], out_dims, typed))
+    outs = p.bind(*args, name=name, fun=fun, jvp=rule)
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
+
+
+def _typed_dims(axis: Axis, avals: Sequence[ShapedArray]) -> list[Dim]:
+    """Where types say what varies along the axis: the batch dims of values of these types."""
+    return [0 if axis.name in aval.vma else None for aval in avals]
 
 
 def _transpose(cotangents: list, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
@@ -126,11 +136,12 @@ def custom_call_primitive(name: str, examples: Callable[[], list[core.Example]],
         **slots)
 
 
-def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
-             out_dims: list[Dim]) -> Callable[..., list]:
+def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
+             typed: Sequence[Dim] | None = None) -> Callable[..., list]:
     """A function of flat arrays on a batch; every result has the batch axis in front.
 
-    It writes the batch dims of its results into `out_dims`: None where all examples are the same.
+    It writes the batch dims of its results into `out_dims`: None where all examples are the same,
+    or where the types of results, and of their tangents, say so in `typed`.
     """
     def on_batch(*args: Any) -> list:
         is_zero = [isinstance(x, Zero) for x in args]
@@ -140,12 +151,22 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
                  for x, d in zip(zeros, zero_dims, strict=True)]
         outs, rule_dims = vmap_flat(
             lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
-            axis.size, axis.name, values, value_dims, level=axis.level)
+            axis.size, axis.name, values, value_dims, level=axis.level,
+            on_devices=axis.on_devices, vma_trace=axis.vma_trace)
         is_same = all(d is None for d in (*dims, *rule_dims))
         out_dims[:] = [None if is_same else 0] * len(outs)
-        return outs if is_same else [batch_to(x, d, 0, axis.size)
-                                     for x, d in zip(outs, rule_dims, strict=True)]
+        if typed is not None:
+            out_dims[:] = typed if len(typed) == len(outs) else [*typed, *typed]
+        return [_with_dim(x, old, new, axis.size)
+                for x, old, new in zip(outs, rule_dims, out_dims, strict=True)]
     return on_batch
+
+
+def _with_dim(x: Array, old: Dim, new: Dim, size: int) -> Array:
+    """A batch with its axis at `new`; where that is None, all examples are the same."""
+    if new is not None:
+        return batch_to(x, old, new, size)
+    return x if old is None else dynamic_index_in_dim(x, 0, old, keepdims=False)
 
 
 # ── Symbolic zeros, as rules with `symbolic_zeros=True` get them ──────────────────────────────
@@ -445,19 +466,26 @@ def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: i
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
                out_avals: Sequence[ShapedArray]) -> Outs:
+    out_dims = _typed_dims(axis, out_avals) if checks_vma(axis) else [0] * len(out_avals)
+
     def bwd_batched(*values: Any) -> list:
-        value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
-        cts = _batched(bwd, axis, value_dims, [])(*values)
-        return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
-    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+        cts = _batched(bwd, axis, [*dims[:num_residuals], *out_dims], [])(*values)
+        return [_unbatched(ct, d, axis) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
+    avals = tuple(with_axis(a, d, axis.size, axis.name)
+                  for a, d in zip(out_avals, out_dims, strict=True))
     outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals)
-    return outs, [0] * len(outs)
+    return outs, out_dims
 
 
-def _unbatched(ct: Any, dim: Dim) -> Any:
-    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
+def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
+    """A batch of cotangents for an argument: along its batch axis, or summed if it had none.
+
+    Where types say what varies, the rule has summed them: they are all the same.
+    """
     if ct.aval.dtype == dtypes.float0:
         return Zero(ct.aval)
+    if dim is None and checks_vma(axis):
+        return _with_dim(ct, 0, None, axis.size)
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
@@ -469,6 +497,7 @@ custom_lin_p = Primitive(
     jvp=_no_forward,
     transpose=_lin_transpose,
     users_transpose=True,
+    standard_vma=False,
     batch=_lin_batch,
     loop=_no_forward,
     examples=list,  # it has no value, only a transpose, which the examples of custom_vjp_call test
@@ -616,12 +645,11 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
     if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(aval)
     value = check_arg(ct)
-    if (value.shape, value.dtype) != (aval.shape, aval.dtype):
-        what = "shapes" if value.shape != aval.shape else "dtypes"
+    if why := mismatch(value.aval, aval):
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
             "of the primal function, but at "
             f"output{source_info.result_paths(in_tree)[place]} the bwd rule produced an output "
             f"of type {value.aval.str_long()} corresponding to an input of type "
-            f"{aval.str_long()}, so the {what} do not match")
+            f"{aval.str_long()}, so {why}")
     return value

@@ -16,10 +16,9 @@ from minijax.core import (Axis, Example, ForPrimitive, Primitive, ShapedArray, U
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction, share_consts
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
-from minijax.control_flow.program_rules import has_tangent, split_list
+from minijax.control_flow.program_rules import has_tangent, separate_known_eqns, split_list
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import linearize_flat
-from minijax.core.partial_eval import separate_known_eqns
 from minijax.core.transpose import transpose_jaxpr
 from minijax.core.vmap import batch_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun

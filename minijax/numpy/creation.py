@@ -265,6 +265,8 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
         return keys_of(a.shape if shape is None else shape, value, kind)
     value = filling(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
+    if isinstance(a, Array) and a.aval.vma:
+        return core.pvary(out, a.aval.vma)
     is_sharded = isinstance(a, ShardedArray) and out.shape == a.shape
     return shard_value(out, a.sharding) if is_sharded else out
 

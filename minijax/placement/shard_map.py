@@ -13,15 +13,16 @@ from typing import Any
 
 from minijax import core, tree_util
 from minijax.util import source_info
-from minijax.core import Array, tracing
+from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
 from minijax.placement.named_sharding import NamedSharding, ShardedArray
-from minijax.core.vmap import vmap_flat
+from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
+from minijax.primitives.named_axes import cast_operands
 from minijax.primitives.shape import reshape, transpose
 from minijax.util.tracebacks import standing_for
 
@@ -103,9 +104,8 @@ class _Call:
     def __call__(self) -> Any:
         outs = self.mapped(self.axes, [self.sharded(i) for i in range(len(self.values))],
                            [spec.mesh_axes() for spec in self.in_specs])
-        varying = [pair for pair in zip(self.specs, self.varying, strict=True) if pair[1]]
-        if self.check and varying:
-            raise self._not_the_same(*varying[0])
+        if self.check:
+            self.refuse_varying()
         return self.flat.result([self.concatenated(x, spec)
                                  for x, spec in zip(outs, self.specs, strict=True)])
 
@@ -157,7 +157,7 @@ class _Call:
         places = [0 if name in names else None for names in used]
         outs, dims = core.leaving_no_tracer(vmap_flat)(
             lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
-            self.flat.debug_info, on_devices=True)
+            self.flat.debug_info, on_devices=True, vma_trace=ShardMapTrace if self.check else None)
         return [self.out_of_axis(i, x, d, name, size)
                 for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
 
@@ -166,22 +166,18 @@ class _Call:
         tree = self.flat.out_tree
         self.specs = [P() if spec is None else spec for spec in tree_util.flatten_axes(
             "shard_map out_specs", tree, self.out_specs)]
-        self.varying: list[list] = [[] for _ in outs]
-        paths = tree_util.tree_flatten_with_path(tree.unflatten(outs))[0]
-        for (path, x), spec in zip(paths, self.specs, strict=True):
+        self.vma = [x.aval.vma for x in outs]
+        for path, x, spec in zip(source_info.result_paths(tree), outs, self.specs, strict=True):
             if len(spec) > x.ndim:
-                where = f"{self.name}(*args){tree_util.keystr(path)}"
-                raise self._too_long("out", spec, x,
-                                     f"{where} has shape {x.aval.str_long()}, which")
+                where = f"{self.name}(*args){path}"
+                shape = x.aval.update(vma=frozenset()).str_long()
+                raise self._too_long("out", spec, x, f"{where} has shape {shape}, which")
         return outs
 
     def out_of_axis(self, i: int, x: Array, dim: int | None, name: Any, size: int) -> Array:
         if name in self.specs[i].mesh_axes():
             return batch_to(x, dim, 0, size)
-        if dim is None:
-            return x
-        self.varying[i].insert(0, name)
-        return dynamic_index_in_dim(x, 0, dim, keepdims=False)
+        return x if dim is None else dynamic_index_in_dim(x, 0, dim, keepdims=False)
 
     # ── Refusals ─────────────────────────────────────────────────────────────────────────────
 
@@ -198,21 +194,31 @@ class _Call:
         name = self.flat.debug_info.arg_names[i]  # type: ignore[union-attr]
         return f"args[{i}], where args[{i}] is bound to {self.name}'s parameter '{name}'"
 
-    def _not_the_same(self, spec: PartitionSpec, names: list) -> ValueError:
-        meant = ("only varying across mesh axes {} and not {" + ",".join(map(str, names)) + "}, "
-                 "but it was inferred to be possibly varying over {" + ",".join(map(str, names))
-                 + "}")
-        if spec.partitions:
-            axes = ", ".join(repr(n) for n in names)
-            meant = (f"replicated across mesh axis {axes}, but could not infer replication over "
-                     "any axes")
-        return self._error(
-            "out_specs which require replication which can't be statically inferred given the mesh",
-            f"{self._grid}out_specs is {spec} which implies that the corresponding output value "
-            f"is {meant}",
-            "Check if these output values are meant to be replicated over those mesh axes. If "
-            "not, consider revising the corresponding out_specs entries. If so, consider "
-            "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
+    def refuse_varying(self) -> None:
+        """Refuse results that vary, by their types, along axes that their specs do not name."""
+        which, lines = tree_util.tree_leaves_with_path(self.out_specs), []
+        for spec, vma in zip(self.specs, self.vma, strict=True):
+            rest = [name for name in self.mesh.axis_names if name not in spec.mesh_axes()]
+            if varying := [name for name in rest if name in vma and name in self.sizes]:
+                path = next((tree_util.keystr(p) for p, other in which if other is spec), "")
+                meant = f"replicated across mesh axis '{rest[0]}', but could not infer " \
+                        "replication over any axes"
+                if len(rest) > 1:
+                    need, differ, got = (
+                        "{" + ",".join(str(n) for n in self.mesh.axis_names if n in names) + "}"
+                        for names in (spec.mesh_axes(), varying, vma))
+                    meant = (f"only varying across mesh axes {need} and not {differ}, but it was "
+                             f"inferred to be possibly varying over {got}")
+                lines.append(f"out_specs{path} is {spec} which implies that the corresponding "
+                             f"output value is {meant}")
+        if lines:
+            bullets = lines if len(lines) == 1 else [f"* {line}" for line in lines]
+            raise self._error(
+                "out_specs which require replication which can't be statically inferred given the "
+                "mesh", self._grid + "\n\n".join(bullets),
+                "Check if these output values are meant to be replicated over those mesh axes. If "
+                "not, consider revising the corresponding out_specs entries. If so, consider "
+                "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
 
     def _not_divisible(self, i: int, axis: int, names: tuple, count: int) -> ValueError:
         x = self.values[i]
@@ -244,6 +250,59 @@ class _Call:
             f"corresponding {way}put value.\n\nEither revise the spec to be shorter, or modify "
             f"'{self.name}' so that its {way}puts have sufficient rank."
             + (scalars if way == "out" and not x.ndim else ""))
+
+
+# ── Devices, and what types say of them ──────────────────────────────────────────────────────
+
+class ShardMapTracer(BatchTracer):
+    """What a device has, and whether its type says that it varies along the axis.
+
+    It may vary by its type and be there once, without a batch axis; or the other way about.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, trace: ShardMapTrace, value: Array, dim: Dim, varies: bool):
+        aval = value.aval if dim is None else without_axis(value.aval, dim)
+        core.Tracer.__init__(self, trace, aval.update(
+            vma=aval.vma | {trace.axis.name} if varies else aval.vma))
+        self.value, self.batch_dim = value, dim  # type: ignore[assignment]
+
+
+class ShardMapTrace(BatchTrace):
+    """A `vmap` along an axis of the mesh, in which types say which values vary along it."""
+
+    vma_trace = property(type)
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self.cast_operands = cast_operands
+
+    def join(self, value: Array, dim: Dim) -> Array:
+        return self.typed(value, dim, dim is not None)
+
+    def typed(self, value: Array, dim: Dim, varies: bool) -> Array:
+        return value if dim is None and not varies else ShardMapTracer(self, value, dim, varies)
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array], params: Params
+                          ) -> list:
+        if primitive.calls_python(params):
+            primitive, args, params = core.run_with(self, primitive.staged, args, params)
+            args = [self.with_batch_axis(x) for x in args]
+        out_avals = primitive.type_of([x.aval for x in args], params)
+        values = [self.split(x)[0] for x in args]
+        if primitive.standard_vma and not any(self.split(x)[1] is not None for x in args):
+            outs = primitive.bind_list(*values, **params)
+        else:
+            outs = super().process_primitive(primitive, args, params)
+        return [self.typed(*self.split(x), self.axis.name in aval.vma)
+                for x, aval in zip(outs, out_avals, strict=True)]
+
+    def with_batch_axis(self, x: Array) -> Array:
+        """A value that has a batch axis if it varies."""
+        value, dim = self.split(x)
+        varies = self.axis.name in x.aval.vma
+        return self.join(batch_to(value, dim, 0, self.axis.size), 0) if varies else x
 
 
 def _is_none(x: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
                           Zero)
 from minijax.primitives import summation
@@ -25,7 +25,7 @@ from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broad
 def zeros(aval: ShapedArray) -> Array:
     """An array of zeros of this type, as a program makes it: one scalar, broadcast."""
     if aval.dtype == dtypes.float0:
-        return ArrayImpl(np.zeros(aval.shape, bool), aval)
+        return ArrayImpl(np.zeros(aval.shape, bool), ShapedArray(aval.shape, aval.dtype))
     return repeated(0, aval)
 
 
@@ -46,8 +46,10 @@ def coefficient(value: Any, x: Array) -> Array:
 
 def repeated(value: Any, aval: ShapedArray) -> Array:
     """An array of this type, filled with one number."""
-    scalar = ArrayImpl(np.array(value, aval.dtype), aval.update(shape=()), is_literal=True)
-    return broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
+    type_of_one = ShapedArray((), aval.dtype, aval.weak_type)
+    scalar = ArrayImpl(np.array(value, aval.dtype), type_of_one, is_literal=True)
+    out = broadcast_at(scalar, (), aval.shape) if aval.shape else scalar
+    return core.pvary(out, aval.vma) if aval.vma else out
 
 
 def instantiate(x: Any) -> Array:

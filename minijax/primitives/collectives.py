@@ -15,67 +15,28 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined, cannot
+from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives import algebra, axes, comparison
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.ad_util import batch_to, linear, reduce_sum_p, transposed, zeros
+from minijax.primitives.ad_util import batch_to, reduce_sum_p, transposed, zeros
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.primitives.gather_scatter import index_take
+from minijax.primitives.named_axes import (LINEAR, checks_vma, collective, find_axis, names_of,
+                                           psum_invariant_p, pvary, sum_of_copies, varies_no_more)
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
 from minijax.primitives.slots import NUMBER, check_dtypes
-
-
-LINEAR = linear(0)
-
-
-def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
-    raise unbound_axis(axis_name)
-
-
-def unbound_axis(name: object, operation: str | None = None) -> NameError:
-    """The error for an axis name that no enclosing transformation binds.
-
-    >>> print(unbound_axis("i"))
-    unbound axis name: i
-    """
-    message = f"unbound axis name: {name}" if operation is None else (
-        f"Found an unbound axis name: {name}. To fix this, please call {operation} under "
-        "`jax.shard_map`.")
-    return errors.with_cure(NameError(message),
-                            f"An axis bears that name inside of vmap(f, axis_name={name!r}).")
-
-
-def find_axis(name: Any, operation: str | None = None) -> Axis:
-    """The innermost mapped axis of that name.
-
-    Raises:
-      NameError: when no enclosing `vmap` binds the name.
-    """
-    for axis in reversed(core.current_trace.get().axes):
-        if axis.name == name:
-            return axis
-    raise unbound_axis(name, operation)
-
-
-def collective(name: str, *, type_of: Callable[..., ShapedArray], transpose: Any, batch: Any,
-               jvp: Any = LINEAR, may_produce_nan: bool = False) -> Primitive:
-    """A primitive along a named axis, which only a `vmap` that names the axis can evaluate."""
-    return Primitive(
-        name, impl=_unbound, abstract_eval=lambda *avals, axis_name, **params: [
-            type_of(*avals, **params)], jvp=jvp, transpose=transpose, batch=batch, loop=_unbound,
-        effects=lambda axis_name, **_: frozenset([NamedAxisEffect(axis_name)]), examples=list,
-        may_produce_nan=may_produce_nan)
 
 
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
 
 axis_index_p = collective(
     "axis_index",
-    type_of=lambda: ShapedArray((), np.int32),
+    type_of=lambda vma: ShapedArray((), np.int32, vma=vma),
+    printed=lambda *, axis_name, vma: {"axis_name": axis_name},
     jvp=cannot("it takes no arguments"),
     transpose=cannot("it takes no arguments"),
-    batch=lambda axis, args, dims, *, axis_name: (
+    batch=lambda axis, args, dims, *, axis_name, vma: (
         [iota_p.bind(dtype=np.dtype(np.int32), shape=(axis.size,), dimension=0)], [0]))
 
 
@@ -90,10 +51,10 @@ def axis_index(axis_name: Any) -> Any:
     Array([ 0,  4, 10], dtype=int32)
     """
     flat: Any = None
-    for name in _names(axis_name):
-        size = find_axis(name, "axis_index").size
-        index = axis_index_p.bind(axis_name=name)
-        flat = index if flat is None else flat * size + index
+    for name in names_of(axis_name):
+        axis = find_axis(name, "axis_index")
+        index = axis_index_p.bind(axis_name=name, vma=frozenset([name] * checks_vma(axis)))
+        flat = index if flat is None else flat * axis.size + index
     return np.int32(0) if flat is None else flat
 
 
@@ -103,11 +64,7 @@ def axis_size(axis_name: Any) -> int:
     Raises:
       NameError: when no enclosing `vmap` binds the name.
     """
-    return math.prod(find_axis(name).size for name in _names(axis_name))
-
-
-def _names(axis_name: Any) -> tuple:
-    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    return math.prod(find_axis(name).size for name in names_of(axis_name))
 
 
 # ── Groups of examples ───────────────────────────────────────────────────────────────────────
@@ -195,16 +152,17 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
         if axis.name != axis_name:  # the vmap of another axis leaves the reduction as it is
             return [p.bind(x, axis_name=axis_name)], [dim]
         if dim is None:
-            return [_of_copies(x, axis.size) if is_sum else x], [None]
+            return [sum_of_copies(x, axis.size) if is_sum else x], [None]
         return [reduce.bind(x, axes=(dim,))], [None]
 
     not_linear = cannot("only sums along a named axis have a derivative here")
     p = collective(
-        name, type_of=lambda x: x, batch=batch, jvp=LINEAR if is_sum else not_linear,
+        name, type_of=lambda x: x, vma=varies_no_more, batch=batch,
+        jvp=LINEAR if is_sum else not_linear,
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
         if is_sum else not_linear, may_produce_nan=is_sum)
 
-    def over(leaf: Any, names: tuple, groups: Groups | None = None) -> Array:
+    def over(leaf: Any, names: Sequence, groups: Groups | None = None) -> Array:
         x = core.as_value(leaf)
         if groups is not None:
             rows = all_gather(x, names)
@@ -218,15 +176,9 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
         for name in names:
             if not isinstance(name, int):
                 find_axis(name, "psum")  # JAX's message, for extrema as for sums
-                x = p.bind(x, axis_name=name)
+                x = p.bind(pvary(x, [name]), axis_name=name)
         return x
     return p, over
-
-
-def _of_copies(x: Array, size: int) -> Array:
-    """The sum of `size` copies of `x`; as in JAX, its factor is weak for a scalar only."""
-    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, not x.ndim), True)
-    return algebra.mul_p.bind(x, count)
 
 
 psum_p, _sum_over = _reduction("psum", reduce_sum_p, is_sum=True)
@@ -242,7 +194,7 @@ def _leaf_by_leaf(one: Callable[..., Any], x: Any, axis_name: Any, axis_index_gr
       ValueError: when an axis is named twice, or groups are no partition.
       NotImplementedError: for groups under `vmap`.
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     if axis_index_groups is not None and (len(names) != 1 or isinstance(names[0], int)):
         raise ValueError("axis_index_groups only supported for sums over just named axes")
     groups = Groups.of(axis_name, axis_index_groups,
@@ -282,7 +234,14 @@ def _sum(leaf: Any, names: tuple, groups: Groups | None) -> Any:
     if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
         leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
     if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
-        return _sum_over(leaf, names, groups)
+        typed = tuple(name for name in names
+                      if not isinstance(name, int) and checks_vma(find_axis(name, "psum")))
+        if typed and groups is not None:
+            raise NotImplementedError("psum of groups inside of shard_map: its result varies from "
+                                      "group to group. Pass check_vma=False to shard_map.")
+        x = _sum_over(leaf, [name for name in names if name not in typed], groups)
+        varies_along(x.aval, typed, "psum")  # or else ValueError
+        return psum_invariant_p.bind(pvary(x, typed), axis_name=typed) if typed else x
     size = axis_size(names) if groups is None else len(groups.lists[0])
     with np.errstate(over="ignore"):
         return leaf * type(leaf)(size) if np.ndim(leaf) == 0 else (
@@ -313,30 +272,44 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 # ── Moves along the axis ─────────────────────────────────────────────────────────────────────
 
-def _gather_batch(axis: Axis, args: list, dims: list, *, axis_name: Any,
+@core.ForPrimitive
+def _gather_batch(p: Primitive, axis: Axis, args: list, dims: list, *, axis_name: Any,
                   all_gather_dimension: int, axis_size: int) -> tuple[list, list]:
     [x], [dim], new = args, dims, all_gather_dimension
     if axis.name == axis_name:
         return [batch_to(x, dim, new, axis.size)], [None]
     if dim is not None:  # another axis is mapped: make room for the new one
         new, dim = (new + 1, dim) if dim <= new else (new, dim + 1)
-    return [all_gather_p.bind(x, axis_name=axis_name, all_gather_dimension=new,
-                              axis_size=axis_size)], [dim]
+    return [p.bind(x, axis_name=axis_name, all_gather_dimension=new, axis_size=axis_size)], [dim]
+
+
+def _gather_type(x: ShapedArray, all_gather_dimension: int, axis_size: int) -> ShapedArray:
+    return x.update(shape=axes.with_item(x.shape, all_gather_dimension, axis_size))
+
+
+def _own_row(ct: Array, axis_name: Any, axis: int) -> Array:
+    return dynamic_index_in_dim(ct, axis_index(axis_name), axis, keepdims=False)
 
 
 def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
                       axis_size: int) -> Array:
     """Each example gets the sum of all examples' cotangents for its row."""
-    total = psum_p.bind(ct, axis_name=axis_name)
-    row = axis_index_p.bind(axis_name=axis_name)
-    return dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)
+    return _own_row(psum(ct, axis_name), axis_name, all_gather_dimension)
 
 
 all_gather_p = collective(
     "all_gather",
-    type_of=lambda x, all_gather_dimension, axis_size: x.update(
-        shape=axes.with_item(x.shape, all_gather_dimension, axis_size)),
+    type_of=_gather_type,
     transpose=transposed(_transpose_gather),
+    batch=_gather_batch)
+
+# Its result is the same along the axis by its type, too, and so is its cotangent.
+all_gather_invariant_p = collective(
+    "all_gather_invariant",
+    type_of=_gather_type,
+    vma=varies_no_more,
+    transpose=transposed(lambda ct, x, *, axis_name, all_gather_dimension, axis_size:
+                         _own_row(ct, axis_name, all_gather_dimension)),
     batch=_gather_batch)
 
 
@@ -350,7 +323,8 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
       axis_index_groups: as of `psum`; each example gets the values of its group.
       axis: the axis of each result along which the examples go.
       tiled: whether they are joined along an axis they have, and not stacked along a new one.
-      to: ``"varying"`` or ``"invarying"``, which are the same here.
+      to: ``"varying"`` or ``"invarying"``: whether the type of the result says that it varies,
+        inside of `shard_map`; if not, its cotangent is the same for all, and is not added up.
 
     Returns:
       The same tree; the value no longer varies along the axis.
@@ -371,12 +345,13 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     def gathered(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         new = axes.canonical_axis(axis, leaf.ndim + (not tiled))
-        out, names, shape = leaf, _names(axis_name), leaf.shape
+        out, names, shape = leaf, names_of(axis_name), leaf.shape
         if groups is not None:
             out = transpose(groups.gather(leaf), axes.with_item(range(1, leaf.ndim + 1), new, 0))
         for name in reversed(names) if groups is None else ():
-            out = all_gather_p.bind(out, axis_name=name, all_gather_dimension=new,
-                                    axis_size=axis_size(name))
+            out = (all_gather_invariant_p if to == "invarying" else all_gather_p).bind(
+                pvary(out, [name]), axis_name=name, all_gather_dimension=new,
+                axis_size=axis_size(name))
         if len(names) != 1:
             out = reshape(out, (*shape[:new], size, *shape[new:]))
         if not tiled:
@@ -407,8 +382,9 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     _sources(perm, axis_size(axis_name))  # or else ValueError
     pairs = tuple((int(a), int(b)) for a, b in perm)
+    name = _one_name(axis_name)
     return tree_util.tree_map(lambda leaf: ppermute_p.bind(
-        core.as_value(leaf), axis_name=_one_name(axis_name), perm=pairs), x)
+        pvary(core.as_value(leaf), [name]), axis_name=name, perm=pairs), x)
 
 
 def _one_name(axis_name: Any) -> Any:
@@ -417,7 +393,7 @@ def _one_name(axis_name: Any) -> Any:
     Raises:
       NotImplementedError: for several.
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     if len(names) != 1:
         raise NotImplementedError(f"moves along several named axes at once, {names}: make them one "
                                   "axis, or move along one after the other")
@@ -494,7 +470,9 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The value itself, marked as varying along an axis; here nothing depends on the mark.
+    """The value itself, whose type says, inside of `shard_map`, that it varies along an axis.
+
+    The cotangent of `x` is the sum of those of the result along the axis.
 
     Args:
       x: an array or a tree of arrays.
@@ -502,11 +480,35 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       to: ``"varying"``.
 
     Raises:
-      ValueError, NotImplementedError: for something else.
+      ValueError, NotImplementedError: for something else, or where it varies already.
     """
-    axis_size(axis_name)  # or else NameError
+    if isinstance(axis_name, set | frozenset):
+        raise TypeError(f"axis_name={axis_name!r} must be a tuple or a str. Got {axis_name}")
+    names = names_of(axis_name)
+    axis_size(names)  # or else NameError
     check_kind(to, "", "varying", "reduced", "unreduced")
-    return x
+
+    def cast(leaf: Any) -> Any:
+        leaf = core.as_value(leaf)
+        if varies_along(leaf.aval, names, "pcast"):
+            raise ValueError(f"Unsupported pcast from=varying, {to=}")
+        return pvary(leaf, names)
+    return tree_util.tree_map(cast, x) if names else x
+
+
+def varies_along(aval: ShapedArray, names: Sequence, operation: str) -> bool:
+    """Whether values of a type vary along all of these axes.
+
+    Raises:
+      ValueError: when they vary along some, and not along others.
+    """
+    varying = aval.vma.intersection(names)
+    if 0 < len(varying) < len(names):
+        raise ValueError(
+            f"jax.lax.{operation} can only accept axis_name which corresponds to one of varying, "
+            "unreduced, reduced or invarying state of the input. Got input type: "
+            f"{aval.str_long()}, axes: {tuple(names)} and input state: {{'varying', 'invarying'}}")
+    return bool(varying)
 
 
 def check_kind(to: str, of: str, *allowed: str) -> None:
@@ -579,7 +581,8 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
         if tiled:
             leaf = _in_blocks(leaf, split, size)
         if groups is None:
-            out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=to)
+            out = all_to_all_p.bind(pvary(leaf, [name]), axis_name=name, split_axis=split,
+                                    concat_axis=to)
         else:
             sent = dynamic_index_in_dim(groups.gather(leaf), groups.index(), split + 1,
                                         keepdims=False)
@@ -631,7 +634,8 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     def part(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         check_dtypes("reduce_scatter", [leaf.aval], [NUMBER])
-        total = psum(leaf, axis_name, axis_index_groups=axis_index_groups)
+        total = (psum(leaf, axis_name) if groups is None else
+                 _sum_over(leaf, names_of(axis_name), groups))
         axis = axes.canonical_axis(scatter_dimension, total.ndim)
         if total.shape[axis] % size if tiled else total.shape[axis] != size:
             what = "must be divisible by shard_count" if tiled else "must match shard count"

@@ -152,7 +152,8 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     shape = aval.shape if shape is None else axes.canonical_shape(shape)
     weak_type = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else dtypes.dtype(dtype)
-    return full(shape, filling(fill_value, dtype, weak_type))
+    out = full(shape, filling(fill_value, dtype, weak_type))
+    return core.pvary(out, aval.vma) if aval.vma else out
 
 
 def type_of_template(x: Any) -> ShapedArray:

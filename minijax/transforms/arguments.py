@@ -28,6 +28,21 @@ class Sentinel:
 UNSPECIFIED: Any = Sentinel("UnspecifiedValue")
 
 
+class NotCarriedError(ValueError):
+    """A function that is written down as a program uses a reference that was made outside of it.
+
+    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
+    not, and there the value is to be passed and returned.
+    """
+
+    def __init__(self, ref: Any):
+        self.ref = ref
+        super().__init__(
+            "a function that is traced uses an array reference that was made outside of it: "
+            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
+            "return the new one.")
+
+
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
 
 def static_value(value: Any) -> tuple[type, Any]:

@@ -18,6 +18,7 @@ from minijax.core.vmap import BatchTracer
 from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import zeros
 from minijax.core.tracing import DynamicJaxprTrace
+from minijax.transforms.arguments import NotCarriedError
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +62,7 @@ class Ref:
             if trace.level is self._home.level:
                 break
             if type(trace) is DynamicJaxprTrace:
-                raise ValueError(self.passed_as) if self.passed_as else core.NotCarriedError(self)
+                raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
         if self._value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),

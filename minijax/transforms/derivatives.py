@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from minijax import core, dtypes, tree_util
-from minijax.util import tracebacks
-from minijax.core import Array, ShapedArray, Zero, partial_eval, transpose
+from minijax.util import lazily, tracebacks
+from minijax.core import Array, ShapedArray, Zero, transpose
 from minijax.transforms.arguments import flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
@@ -354,15 +354,25 @@ def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
     t, want = check_arg(tangent), x.to_tangent_aval()
     # JAX: any number of the right shape will do for a result that has no derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
-    if want.shape != t.shape or not fits:
+    if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
         raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),
-                                        of=x.str_long()))
+                                        of=x.str_long(), cure=_pcast_advice(want.vma, t.aval.vma)))
     return Zero(want) if want.dtype == dtypes.float0 else t
+
+
+def _pcast_advice(of_primal: frozenset, of_tangent: frozenset) -> str:
+    """What to cast where a tangent varies along other axes of a mesh than its primal."""
+    casts = {"primal value passed to `jax.linearize`": of_tangent - of_primal,
+             "tangent value passed to the callable `f_jvp` returned by `jax.linearize`":
+             of_primal - of_tangent}
+    lines = [f"\n  * applying `jax.lax.pcast(..., {tuple(names)}, to='varying')` to the {what};"
+             for what, names in casts.items() if names]
+    return "".join([" \nThis might be fixed by:"] * bool(lines) + lines)
 
 
 _OF_LINEARIZED = (
     "linearized function called on tangent values inconsistent with the original primal values:\n"
-    "Got tangent aval {got} for primal aval {of} but expected {want}.")
+    "Got tangent aval {got} for primal aval {of} but expected {want}.{cure}")
 _OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got}, but "
            "expected {want} because the corresponding output of the differentiated function had "
            "JAX type {of}")
@@ -408,7 +418,9 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
                for x, ct in zip(closed.out_avals, values, strict=True)):
             raise TypeError("cotangent type does not match function output, "
                             f"expected {tuple(closed.out_avals)} but got {cts}")
-        program = partial_eval.separate_known_eqns(closed, [True] * len(avals))
+        with lazily.importing:
+            from minijax.control_flow.program_rules import separate_known_eqns
+        program = separate_known_eqns(closed, [True] * len(avals))
         return unflattened_args(flat.in_tree, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
     return transposed

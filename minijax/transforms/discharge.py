@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax import core, tree_util
 from minijax.core import Array
+from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.util import source_info
 from minijax.util.source_info import DebugInfo
@@ -110,14 +111,14 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
     return pure
 
 
-def carry(error: core.NotCarriedError, refs: list[Ref]) -> None:
+def carry(error: NotCarriedError, refs: list[Ref]) -> None:
     """Add the reference to those that an operation carries, or raise the error again."""
     if any(error.ref is ref for ref in refs) or not error.ref.is_open():
         raise error  # who is around must carry it first, or it was made by what has failed
     refs.append(error.ref)
 
 
-def carried_first(error: core.NotCarriedError) -> list[Ref]:
+def carried_first(error: NotCarriedError) -> list[Ref]:
     """What an operation carries that has met a reference from outside; see `carry`."""
     refs: list[Ref] = []
     carry(error, refs)
@@ -135,7 +136,7 @@ def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], re
     while True:
         try:
             result, values = with_refs(refs, [ref.read() for ref in refs])
-        except core.NotCarriedError as error:
+        except NotCarriedError as error:
             carry(error, refs)
         else:
             for ref, value in zip(refs, values, strict=True):
@@ -159,7 +160,7 @@ class DischargedJit:
         self._of_captured: dict[int, JitFunction] = {}  # by the number of references
         self._of_arguments: dict[tuple[int, ...], JitFunction] = {}  # by their places
 
-    def __call__(self, args: tuple, kwargs: dict, error: core.NotCarriedError | None) -> Any:
+    def __call__(self, args: tuple, kwargs: dict, error: NotCarriedError | None) -> Any:
         """A call of the function, which has met a reference from outside before if `error` is one.
         """
         leaves, tree = tree_util.tree_flatten((args, kwargs))

@@ -86,8 +86,7 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
         if aval.dtype.kind == "c":
             advice = NOT_HOLOMORPHIC.format("complex outputs", "jax.vjp")
         check_real(at.result, name, "outputs", holomorphic, advice)
-        one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
-        gradients = as_chosen(argnums, at.pull_back([one]))
+        gradients = as_chosen(argnums, at.pull_back([core.repeated(1, aval)]))
         return returned(at.flat.with_aux(at.result) if has_aux else at.result, gradients)
     return value_and_gradient
 

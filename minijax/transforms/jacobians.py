@@ -115,8 +115,9 @@ def _basis(tree: Any) -> Any:
             parts.append(np.zeros((total, *aval.shape), dtypes.float0))
         else:
             block = np.eye(total, aval.size, -start, aval.dtype)
-            stacked = aval.update(shape=(total, *aval.shape))
-            parts.append(core.array_from_buffer(block.reshape(stacked.shape), stacked))
+            stacked = aval.update(shape=(total, *aval.shape), vma=frozenset())
+            part = core.array_from_buffer(block.reshape(stacked.shape), stacked)
+            parts.append(core.pvary(part, aval.vma) if aval.vma else part)
         start += aval.size
     return tree_util.tree_unflatten(treedef, parts)
 

@@ -22,9 +22,10 @@ from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.transforms.compiled import called, jit_p, may_shard, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
-from minijax.transforms.arguments import (UNSPECIFIED, Named, check_callable, check_donated_once,
-                                          check_not_deleted, donated_leaves, looks_like,
-                                          named_arguments, static_value, usable, without_static)
+from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError, check_callable,
+                                          check_donated_once, check_not_deleted, donated_leaves,
+                                          looks_like, named_arguments, static_value, usable,
+                                          without_static)
 from minijax.placement.devices import Device, device_of, put
 from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, placement, rebuilder
 from minijax.core.jaxpr import eval_jaxpr
@@ -115,7 +116,8 @@ class CallArguments:
     @property
     def key(self) -> Key:
         static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
-        axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
+        axes = tuple((axis.size, axis.name, axis.vma_trace)
+                     for axis in core.current_trace.get().axes)
         return Key(self.jitted._part, self.in_tree, tuple(self.avals),
                    tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
                    device_of(self.leaves))
@@ -206,7 +208,7 @@ class JitFunction:
                 count = len(self._table())
                 traced = self._traced(call)
                 return self._result(call, traced, has_run=len(self._table()) == count)
-            except core.NotCarriedError as caught:
+            except NotCarriedError as caught:
                 error = caught
         return self._discharge()(args, kwargs, error)
 
