@@ -1,6 +1,6 @@
 """Dtypes: their kinds, promotion, the dtype of a value, and weak types.
 
-Stands on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
+Builds on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
 ``dtype``, so that nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: ``jax/_src/dtypes.py``.
 """

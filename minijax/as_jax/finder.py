@@ -1,6 +1,6 @@
 """The import hook: `jax.x` is the module `minijax.x` itself, with JAX's internals of `names`.
 
-Stands on `names`.  JAX has no counterpart.
+Builds on `names`.  JAX has no counterpart.
 """
 
 from __future__ import annotations

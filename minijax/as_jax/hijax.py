@@ -1,6 +1,6 @@
 """Stubs for JAX's user-defined types: Flax declares some, and minijax traces with none.
 
-Stands on `core`.  In JAX: `jax/experimental/hijax.py`.
+Builds on `core`.  In JAX: `jax/experimental/hijax.py`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """JAX's internals that libraries use, each small; `names` says which library uses which.
 
-Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
+Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loop tree as a Numba program: a module that runs with NumPy and Numba alone.
 
-Stands on text.py, whose printer it is, with types: Numba would compute in 64 bits what has 32.
+Builds on text.py, whose printer it is, with types: Numba would compute in 64 bits what has 32.
 numba_helpers.py has what it calls. Chapter 24. JAX has no counterpart.
 """
 

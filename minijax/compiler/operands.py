@@ -1,6 +1,6 @@
 """Operands: an array is a function from an index to a scalar, stored or computed; their builder.
 
-Stands on builder.py. What rules are handed, and what loop and library rules write with; schedule.py
+Builds on builder.py. What rules are handed, and what loop and library rules write with; schedule.py
 adds programs inside. Chapter 23. In XLA: the generators that the elemental IR emitter passes
 around; in JAX: the lowering context of `jax/_src/interpreters/mlir.py`.
 """

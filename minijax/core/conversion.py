@@ -1,6 +1,6 @@
 """The one place where a value becomes an array: numbers, NumPy arrays, and what stands for them.
 
-Stands on `trace`.  Chapter 15, *Non-array inputs*.
+Builds on `trace`.  Chapter 15, *Non-array inputs*.
 In JAX: `jax/_src/abstract_arrays.py`, `jax/_src/api_util.py` (`shaped_abstractify`).
 """
 

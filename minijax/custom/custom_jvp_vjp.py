@@ -1,6 +1,6 @@
 """Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`.
 
-Stands on `core`.  Chapter 10, *Your own rules*.
+Builds on `core`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_derivatives.py`.
 """
 

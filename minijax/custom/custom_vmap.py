@@ -1,6 +1,6 @@
 """Functions with a batching rule of their own: `custom_vmap`, `sequential_vmap`.
 
-Stands on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
+Builds on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_batching.py`.
 """
 

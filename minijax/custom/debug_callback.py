@@ -1,6 +1,6 @@
 """Calling Python from traced and compiled code: `debug.callback`, `debug.print`.
 
-Stands on `core`; compiled code calls Python through `compiler.host`.  Chapter 12.
+Builds on `core`; compiled code calls Python through `compiler.host`.  Chapter 12.
 In JAX: `jax/_src/debugging.py`.
 """
 

@@ -1,6 +1,6 @@
 """Python functions that compute values of a program: `pure_callback`, `io_callback`.
 
-Stands on `debug_callback`.  Chapter 12.
+Builds on `debug_callback`.  Chapter 12.
 In JAX: `jax/_src/callback.py`.
 """
 

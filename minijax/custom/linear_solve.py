@@ -1,6 +1,6 @@
 """Linear functions with transposes that the user defines, linear solves, roots of functions.
 
-Stands on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
+Builds on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/lax/control_flow/solves.py`, `jax/_src/custom_derivatives.py` (`linear_call`).
 """
 

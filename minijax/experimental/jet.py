@@ -2,7 +2,7 @@
 
 ``y = f(x)`` has the slope ``y' = Df(x) x'``, a function of two curves, so that the JVP rule of a
 primitive gives its derivatives of all orders.  The rule in its slot `jet` is faster.
-Stands on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
+Builds on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions with transformations applied to them: `wrap_init`, `transformation`.
 
-Stands on `config`.  JAX passes functions in this form; minijax passes them unchanged, and accepts
+Builds on `config`.  JAX passes functions in this form; minijax passes them unchanged, and accepts
 those of this form too, as they can be called.  In JAX: `jax/_src/linear_util.py`.
 """
 

@@ -1,6 +1,6 @@
 """Custom generators of random numbers: `define_prng_impl`; and Threefry.
 
-Stands on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
+Builds on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """JAX's tables of rules as views of the slots of primitives.
 
-Stands on `core`.  Chapter 02 has the slots.
+Builds on `core`.  Chapter 02 has the slots.
 In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
 """
 

@@ -1,6 +1,6 @@
 """Classes with functions of their own for `vmap`: `register_vmappable`.
 
-Stands on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
+Builds on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
 """
 
 from __future__ import annotations

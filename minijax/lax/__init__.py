@@ -1,6 +1,6 @@
 """The façade: JAX's `lax` names, from where they are made.
 
-Stands on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
+Builds on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """The incomplete gamma and beta functions, their derivatives, and those of digamma.
 
-Stands on `while_loop`: each is a program that sums a series or a continued fraction until it
+Builds on `while_loop`: each is a program that sums a series or a continued fraction until it
 converges.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/lax/special.py`.
 """

@@ -1,6 +1,6 @@
 """Random numbers from a generator with a hidden state: `lax.rng_uniform`.
 
-Stands on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
+Builds on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
 In JAX: `jax/_src/lax/lax.py`, and the state is XLA's.
 """
 

@@ -1,6 +1,6 @@
 """`minijax.nn`: what neural networks are made of.
 
-Stands on `numpy`.  Chapter 00, *A tour*, trains a network with it.
+Builds on `numpy`.  Chapter 00, *A tour*, trains a network with it.
 In JAX: `jax/nn/__init__.py`.
 """
 

@@ -2,7 +2,7 @@
 
 Python computes every drawing; a small script shows one at a time.  Where no script runs, one of
 them stands there as a still picture; as plain text a film is its captions.
-Stands on `show`.  The widgets of the course are films.  JAX has no counterpart.
+Builds on `show`.  The widgets of the course are films.  JAX has no counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changing living objects in place, so that it can be undone.
 
-Stands on `core` (for `Primitive`).  `live` uses it; an entry of the journal is one step back.
+Builds on `core` (for `Primitive`).  `live` uses it; an entry of the journal is one step back.
 JAX has no counterpart.
 """
 

@@ -2,7 +2,7 @@
 
 Equations are numbered, and passes carry the numbers along, as they do the user's lines.  Statements
 belong to the equations whose values they compute; instructions, by debug locations that only a
-compilation made for looking has, to statements.  Stands on `compiler`.  JAX has no counterpart.
+compilation made for looking has, to statements.  Builds on `compiler`.  JAX has no counterpart.
 """
 
 from __future__ import annotations

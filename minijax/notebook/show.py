@@ -1,6 +1,6 @@
 """Pictures and texts of programs for a cell, and how anything is shown with and without IPython.
 
-Stands on `pictures`, `jit`.  Every object here prints as text, and is richer in a notebook.
+Builds on `pictures`, `jit`.  Every object here prints as text, and is richer in a notebook.
 In JAX: nothing; there one prints jaxprs.
 """
 

@@ -1,6 +1,6 @@
 """Products of matrices and vectors, and tensor contractions: matmul, einsum, ….
 
-Stands on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
+Builds on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
 function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum.py`, which asks
 `opt_einsum` for the best order.
 """

@@ -1,6 +1,6 @@
 """Arrays to and from other libraries: DLPack on every device, and CUDA's array interface.
 
-Stands on `core` and `devices`.  Memory of a GPU is shared in both directions, not copied; its owner
+Builds on `core` and `devices`.  Memory of a GPU is shared in both directions, not copied; its owner
 is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
 """
 

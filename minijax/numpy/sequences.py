@@ -1,6 +1,6 @@
 """Sequences of numbers: differences, gradients, interpolation, convolution, `polyval`.
 
-Stands on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `polynomial.py`.
 """
 

@@ -1,6 +1,6 @@
 """`out_sharding=` of functions that make arrays, and pictures of shardings as text.
 
-Stands on `resharding`.  Chapter 11, *Named axes and many devices*.
+Builds on `resharding`.  Chapter 11, *Named axes and many devices*.
 In JAX: the parameter is in each function; `jax/_src/debugging.py`.
 """
 

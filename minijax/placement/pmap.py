@@ -1,6 +1,6 @@
 """`pmap`: one function on many devices, each with a row of the arguments.
 
-Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
+Builds on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/pmap.py`.
 """
 

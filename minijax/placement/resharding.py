@@ -1,6 +1,6 @@
 """Sharding arrays over simulated devices: `reshard`, `with_sharding_constraint`, shards.
 
-Stands on `named_sharding`.  Shards are copies of parts of one array.
+Builds on `named_sharding`.  Shards are copies of parts of one array.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 

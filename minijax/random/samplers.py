@@ -1,6 +1,6 @@
 """Continuous distributions, each a formula over uniform random bits.
 
-Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
+Builds on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 

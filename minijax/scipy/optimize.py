@@ -1,7 +1,7 @@
 """`minijax.scipy.optimize`: a minimum of a function of vectors, by quasi-Newton steps (BFGS).
 
 After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5, 3.6 and 8.1.
-Stands on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
+Builds on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
 """
 
 from __future__ import annotations

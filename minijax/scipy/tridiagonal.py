@@ -1,6 +1,6 @@
 """Eigenvalues of tridiagonal matrices by bisection.
 
-Stands on `scan`, `while_loop`, `custom_jvp`.
+Builds on `scan`, `while_loop`, `custom_jvp`.
 In JAX: `eigh_tridiagonal` of `jax/_src/scipy/linalg.py`.
 """
 

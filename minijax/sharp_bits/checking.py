@@ -1,6 +1,6 @@
 """The checks of each moment of evaluation, tracing and compilation, and their flags.
 
-Stands on the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
+Builds on the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
 """
 

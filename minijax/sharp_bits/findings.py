@@ -1,6 +1,6 @@
 """Findings of checks, with the iteration they occurred in: raised, warned of, or collected.
 
-Stands on `config`, `context`, `errors`, `source_info`.  Each check's own file says when there is
+Builds on `config`, `context`, `errors`, `source_info`.  Each check's own file says when there is
 a finding.  JAX has no counterpart.
 """
 

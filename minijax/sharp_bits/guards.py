@@ -1,6 +1,6 @@
 """JAX's guard flags at run time: implicit transfers, and tracing again.
 
-Stands on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, a Python number or
+Builds on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, a Python number or
 a NumPy array that becomes an array counts as a transfer.  In JAX: `jax/_src/config.py`.
 """
 

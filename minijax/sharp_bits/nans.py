@@ -1,7 +1,7 @@
 """NaN and infinity checks: a bad number is reported at the operation that makes it.
 
 Compiled code is checked by its outputs. If they are bad, its program is run by equations, and
-traced back to the equation that made the bad number. Stands on `jaxpr`, `findings`, `origins`.
+traced back to the equation that made the bad number. Builds on `jaxpr`, `findings`, `origins`.
 Chapter 19, *NaNs*. In JAX: `jax/_src/dispatch.py`.
 """
 

@@ -1,6 +1,6 @@
 """Values out of range: an index for its array, a number for its new dtype.
 
-Stands on `findings` and `primitives/checks.py`, which looks, under `config.debug_out_of_bounds` and
+Builds on `findings` and `primitives/checks.py`, which looks, under `config.debug_out_of_bounds` and
 `config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
 In JAX: nothing: the index is moved, or the access dropped; of a nan that is cast NumPy warns.
 """

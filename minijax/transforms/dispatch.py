@@ -1,6 +1,6 @@
 """The shortest way from a call to compiled code: Python written for one tree of arguments.
 
-Stands on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
+Builds on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
 In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
 """
 

@@ -1,6 +1,6 @@
 """The modules of JAX that are not built here: what each is, and what to do instead.
 
-Stands on nothing.  JAX has all of them.
+Builds on nothing.  JAX has all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Context variables that hold another value for the time of a call.
 
 A program's meaning depends on `core.current_trace` and the flags that a `with` holds; two say where
-we are, for errors alone (`core.current_source`, `sharp_bits.findings`).  Stands on nothing.
+we are, for errors alone (`core.current_source`, `sharp_bits.findings`).  Builds on nothing.
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/config.py`.
 """
 

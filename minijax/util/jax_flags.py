@@ -1,7 +1,7 @@
 """Flags that programs for JAX set, and that change nothing here: of XLA, of clusters, of JAX's own
 development.
 
-Stands on `config`.  A row is a name and JAX's default, whose kind a value must have.
+Builds on `config`.  A row is a name and JAX's default, whose kind a value must have.
 In JAX: `jax/_src/config.py` and all over the place.
 """
 

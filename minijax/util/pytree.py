@@ -1,6 +1,6 @@
 """What a tree is: kinds of node, one per container type, and treedefs.
 
-Stands on `errors`.  Chapter 05, *Trees*.
+Builds on `errors`.  Chapter 05, *Trees*.
 In JAX: ``jaxlib/pytree.cc``, written in C++.
 """
 

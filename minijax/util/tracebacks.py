@@ -1,6 +1,6 @@
 """Tracebacks that show the user's lines: frames of the package are taken out at its boundaries.
 
-Stands on `config`.  A boundary is where a user's line calls us: what `jit`, `grad`, … return, and
+Builds on `config`.  A boundary is where a user's line calls us: what `jit`, `grad`, … return, and
 every function of a façade such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
 In JAX: `jax/_src/traceback_util.py`.
 """

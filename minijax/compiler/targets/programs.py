@@ -1,6 +1,6 @@
 """Running a scheduled kernel on a device: the host's part between launches.
 
-Stands on launches.py; a device is driver.Gpu or emulator.Emulator, which know nothing of programs.
+Builds on launches.py; a device is driver.Gpu or emulator.Emulator, which know nothing of programs.
 What no launch can do the host does on copies. Chapter 27. In JAX: XLA's thunks and PJRT's buffers.
 """
 

@@ -1,6 +1,6 @@
 """The code of a thread block for a body of loops.
 
-Stands on loops.py. Parallel iterations and reductions are distributed over threads; shuffles
+Builds on loops.py. Parallel iterations and reductions are distributed over threads; shuffles
 combine partial results in a fixed order. All other code every thread runs, but only one stores.
 Chapter 27. In Triton: what its compiler makes of a program.
 """

@@ -1,6 +1,6 @@
 """The promotion lattice as a map, on which two dtypes walk to where they meet.
 
-Stands on `film`; the steps are those of `dtypes`, and so is the place where two meet.
+Builds on `film`; the steps are those of `dtypes`, and so is the place where two meet.
 Chapter 01.  JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The reverse pass over the graph of a linear program, cotangents added where paths meet.
 
-Stands on `derivatives` and `core.transpose`, to which it listens, and on `pictures` for
+Builds on `derivatives` and `core.transpose`, to which it listens, and on `pictures` for
 the places of the boxes.  Chapter 07.  JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """A primitive on its way down the traces: who meets it, what it unpacks, what comes back.
 
-Stands on `watch`, whose record it draws.  Chapters 02 and 04.  JAX has no counterpart.
+Builds on `watch`, whose record it draws.  Chapters 02 and 04.  JAX has no counterpart.
 """
 
 from __future__ import annotations
