@@ -1,6 +1,6 @@
-"""The switches of the house: what each is called, what it means, what it may be set to.
+"""The flags of the package: their names, meanings and allowed values.
 
-Builds on the standard library alone.  This module is what users know as ``minijax.config``.
+Builds on the standard library alone.  Users see this module as ``minijax.config``.
 Chapter 08, *jit*: a flag that changes tracing is part of the key.
 In JAX: ``jax/_src/config.py``.
 """

@@ -1,4 +1,4 @@
-"""Looking into running programs: `debug.print`, `debug.callback`, `debug.breakpoint`.
+"""Debugging of compiled programs: `debug.print`, `debug.callback`, `debug.breakpoint`.
 
 Builds on `custom.debug_callback`, `debug_breakpoint`.  Chapter 12.  In JAX: `jax/debug.py`.
 """

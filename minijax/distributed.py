@@ -1,4 +1,4 @@
-"""Programs of several processes, of which there is only one here.
+"""Programs of several processes; minijax runs in one.
 
 Builds on nothing.  In JAX: `jax/_src/distributed.py`.
 """

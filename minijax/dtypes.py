@@ -1,7 +1,7 @@
 """Dtypes: their kinds, promotion, the dtype of a value, and weak types.
 
 Builds on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
-``dtype``, so that nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
+``dtype``, so that no outer ring is imported.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: ``jax/_src/dtypes.py``.
 """
 

@@ -1,4 +1,4 @@
-"""Updates by functions, the predecessors of `x.at`; and reductions of segments.
+"""Functions for updates, the predecessors of `x.at`; and reductions of segments.
 
 Builds on `numpy.indexing`.  Chapter 13, *In-place updates*.
 In JAX: `jax/ops/__init__.py`; the `index_` functions were removed from it in 0.3.2.

@@ -1,4 +1,4 @@
-"""The façade of shardings: meshes, specs, shardings.
+"""`minijax.sharding`: meshes, partition specs, shardings.
 
 Builds on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
 """

@@ -1,4 +1,4 @@
-"""The stages of a compiled function, from its program to machine code.  Chapter 08.
+"""The stages of a compiled function, from jaxpr to machine code.  Chapter 08.
 
 Builds on `transforms.compiled`.  In JAX: `jax/stages.py`.
 """

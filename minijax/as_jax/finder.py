@@ -1,4 +1,4 @@
-"""The import hook: `jax.x` is the module `minijax.x` itself, with JAX's internals of `names`.
+"""The import hook: `jax.x` is the module `minijax.x` itself, and `names` adds JAX's internals.
 
 Builds on `names`.  JAX has no counterpart.
 """

@@ -1,4 +1,4 @@
-"""Stubs for JAX's user-defined types: Flax declares some, and minijax traces with none.
+"""Stubs for JAX's user-defined types, which Flax declares; minijax does not trace them.
 
 Builds on `core`.  In JAX: `jax/experimental/hijax.py`.
 """

@@ -1,4 +1,4 @@
-"""JAX's internals that libraries use, each small; `names` says which library uses which.
+"""JAX's internals that libraries use; `names` lists the users of each.
 
 Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 """

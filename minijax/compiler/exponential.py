@@ -1,4 +1,4 @@
-"""exp, log and what follows from them, as polynomials in the scalar operations.
+"""exp, log and functions derived from them, as polynomials in the scalar operations.
 
 Builds on `primitives.infix`. Coefficients without a name beside them are minimax fits (Remez
 exchange in 60 digits, relative error below a quarter unit in the last place). Chapter 25.

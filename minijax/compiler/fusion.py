@@ -1,4 +1,4 @@
-"""Fusion: which values are materialised in buffers, since recomputing them would cost more.
+"""Fusion: a value is materialised in a buffer where recomputing it would cost more.
 
 Builds on probe.py. Walks a program backwards, counting how often each value is evaluated. Chapter
 23. In XLA: instruction fusion and its cost model.

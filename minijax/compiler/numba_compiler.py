@@ -1,4 +1,4 @@
-"""The Numba program of a kernel, compiled by Numba: the other compiler, with the flag `compiler`.
+"""Compiles the Numba program of a kernel: the second compiler, chosen by the flag `compiler`.
 
 Builds on numba_text.py; Numba is imported at the first use. Chapter 24.
 JAX has no counterpart.

@@ -1,4 +1,4 @@
-"""Loops as users call them: `scan`, `while_loop`, `fori_loop`, `map`.
+"""The public loops: `scan`, `while_loop`, `fori_loop`, `map`.
 
 Each stages its functions, checks their types, and binds `scan_p` or `while_p`.
 Builds on `loop_rules`, `traced_functions`, `jit`.  Chapter 09, *Control flow*.

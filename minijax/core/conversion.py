@@ -1,4 +1,4 @@
-"""The one place where a value becomes an array: numbers, NumPy arrays, and what stands for them.
+"""The conversion of values to arrays: numbers, NumPy arrays, and objects with `__jax_array__`.
 
 Builds on `trace`.  Chapter 15, *Non-array inputs*.
 In JAX: `jax/_src/abstract_arrays.py`, `jax/_src/api_util.py` (`shaped_abstractify`).

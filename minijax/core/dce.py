@@ -1,4 +1,4 @@
-"""Dead code elimination: a program without the equations that none of its results needs.
+"""Dead code elimination: removes the equations that no result of a program needs.
 
 Builds on `jaxpr`.  Chapter 22, *Simplifying*.
 In JAX: `dce_jaxpr` of `jax/_src/interpreters/partial_eval.py`.

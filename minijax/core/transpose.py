@@ -1,4 +1,4 @@
-"""Transposition: run a linear program backwards, adding up cotangents.
+"""Transposition: run a linear program backwards and accumulate cotangents.
 
 Builds on `jaxpr`, `tracing`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).

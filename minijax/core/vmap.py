@@ -1,4 +1,4 @@
-"""Vectorising: carry a whole batch, and where its axis is.
+"""Vectorisation: carry a whole batch and its batch dimension.
 
 Builds on `core`, `tracing`.  Chapter 04, *Vectorising*.
 In JAX: `jax/_src/interpreters/batching.py`.

@@ -1,4 +1,4 @@
-"""Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`.
+"""Functions with custom derivative rules: `custom_jvp`, `custom_vjp`.
 
 Builds on `core`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_derivatives.py`.

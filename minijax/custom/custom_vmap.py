@@ -1,4 +1,4 @@
-"""Functions with a batching rule of their own: `custom_vmap`, `sequential_vmap`.
+"""Functions with a custom batching rule: `custom_vmap`, `sequential_vmap`.
 
 Builds on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_batching.py`.

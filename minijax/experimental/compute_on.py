@@ -1,4 +1,4 @@
-"""Where XLA computes something: accepted without effect, as everything is computed on the host.
+"""The place of a computation in XLA: accepted without effect.
 
 Builds on nothing.  In JAX: `jax/_src/compute_on.py`.
 """

@@ -1,7 +1,7 @@
 """Taylor mode: the derivatives of a function along a curve, to any order.
 
-``y = f(x)`` has the slope ``y' = Df(x) x'``, a function of two curves, so that the JVP rule of a
-primitive gives its derivatives of all orders.  The rule in its slot `jet` is faster.
+``y = f(x)`` has the derivative ``y' = Df(x) x'``, a function of two curves, so the JVP rule of a
+primitive yields its derivatives of all orders.  A rule in its slot `jet` is faster.
 Builds on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 

@@ -1,4 +1,4 @@
-"""Devices in the order of a mesh: here the order that they have.
+"""Devices in the order of a mesh, which here is their own order.
 
 Builds on `placement.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """

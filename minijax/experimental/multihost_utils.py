@@ -1,4 +1,4 @@
-"""Collective operations of the processes of a program: here there is one process.
+"""Collective operations of the processes of a program, of which minijax has one.
 
 Builds on `device_put`.  In JAX: `jax/experimental/multihost_utils.py`.
 """

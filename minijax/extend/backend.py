@@ -1,4 +1,4 @@
-"""Backends: the platforms of devices, with the interface of XLA's clients.
+"""Backends: platforms of devices, with the interface of XLA's clients.
 
 Builds on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 """

@@ -1,4 +1,4 @@
-"""Classes with functions of their own for `vmap`: `register_vmappable`.
+"""Classes with custom conversions for `vmap`: `register_vmappable`.
 
 Builds on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
 """

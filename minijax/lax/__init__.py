@@ -1,4 +1,4 @@
-"""The façade: JAX's `lax` names, from where they are made.
+"""`minijax.lax`: JAX's `lax` names, imported from the modules that define them.
 
 Builds on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
 """

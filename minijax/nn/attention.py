@@ -1,4 +1,4 @@
-"""Attention: for each query a mean of values, weighted by its similarity to their keys.
+"""Attention: for each query the mean of the values, weighted by the similarity of their keys.
 
 Builds on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
 In JAX: `jax/_src/nn/functions.py`.

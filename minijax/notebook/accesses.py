@@ -1,4 +1,4 @@
-"""Which places in memory the threads of a warp touch at once, drawn from the emulator.
+"""The memory accesses of a warp, as pictures of the emulator's records.
 
 Builds on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
 """

@@ -1,4 +1,4 @@
-"""A transformation at work: one line for each primitive, indented under the rule that asked for it.
+"""A transformation at work: one line for each primitive, indented under the rule that binds it.
 
 Builds on `core`.  Chapters 03, 04 and 07 watch `jvp`, `vmap` and `grad`.
 JAX has no counterpart.

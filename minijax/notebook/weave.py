@@ -1,4 +1,4 @@
-"""Chapters and package kept alike: live cells and solutions are written from the source.
+"""The weaver: writes live cells and solutions of the chapters from the source.
 
 Builds on `source`, `checks`.  `notebooks/run_chapter.py` is its command line.
 JAX has no counterpart.

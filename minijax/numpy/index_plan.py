@@ -1,4 +1,4 @@
-"""Indices as NumPy has them: parsed into one entry an axis, and planned as a gather.
+"""NumPy's indices: parsed into one entry for each axis, and planned as a gather.
 
 Builds on `lax`; `indexing` reads and writes by it.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.

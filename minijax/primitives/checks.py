@@ -1,7 +1,7 @@
 """Primitive check: reports elements out of bounds at run time.
 
-Builds on `families`; `sharp_bits` and `experimental/checkify.py` choose the checks and word the
-reports.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
+Builds on `families`; `sharp_bits` and `experimental/checkify.py` choose the checks and write the
+messages.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
 """
 
 import functools

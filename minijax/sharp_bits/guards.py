@@ -1,7 +1,7 @@
-"""JAX's guard flags at run time: implicit transfers, and tracing again.
+"""JAX's guard flags at run time: implicit transfers and retracing.
 
-Builds on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, a Python number or
-a NumPy array that becomes an array counts as a transfer.  In JAX: `jax/_src/config.py`.
+Builds on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, converting a
+Python number or a NumPy array to an array is a transfer.  In JAX: `jax/_src/config.py`.
 """
 
 import contextvars

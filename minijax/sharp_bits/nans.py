@@ -1,7 +1,7 @@
-"""NaN and infinity checks: a bad number is reported at the operation that makes it.
+"""NaN and infinity checks: a bad number is reported at the operation that produces it.
 
-Compiled code is checked by its outputs. If they are bad, its program is run by equations, and
-traced back to the equation that made the bad number. Builds on `jaxpr`, `findings`, `origins`.
+Compiled code is checked at its outputs. If these are bad, its program is evaluated equation by
+equation, up to the one that produces the bad number. Builds on `jaxpr`, `findings`, `origins`.
 Chapter 19, *NaNs*. In JAX: `jax/_src/dispatch.py`.
 """
 

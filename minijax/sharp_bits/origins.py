@@ -1,4 +1,4 @@
-"""Bad numbers, and descriptions of the operations that made them.
+"""Bad numbers, and descriptions of the operations that produce them.
 
 Builds on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
 """

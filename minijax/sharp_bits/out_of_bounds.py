@@ -1,8 +1,8 @@
-"""Values out of range: an index for its array, a number for its new dtype.
+"""Values out of range: indices beyond an array, numbers beyond their new dtype.
 
-Builds on `findings` and `primitives/checks.py`, which looks, under `config.debug_out_of_bounds` and
-`config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
-In JAX: nothing: the index is moved, or the access dropped; of a nan that is cast NumPy warns.
+Builds on `findings` and the checks of `primitives/checks.py`, under `config.debug_out_of_bounds`
+and `config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
+JAX clamps the index or drops the access; of a nan that is cast NumPy warns.
 """
 
 from collections.abc import Iterable

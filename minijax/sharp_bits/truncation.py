@@ -1,6 +1,6 @@
 """64-bit NumPy data that loses information when it becomes 32 bits wide.
 
-Rounding alone is no mistake, for nearly every float64 is rounded: see `what_is_lost`.
+Rounding alone is no mistake, since nearly every float64 is rounded: see `what_is_lost`.
 Builds on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
 JAX has no counterpart.
 """

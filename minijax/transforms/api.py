@@ -1,4 +1,4 @@
-"""Users' functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
+"""The public functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
 
 Builds on `core`, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.

@@ -1,4 +1,4 @@
-"""Derivatives along directions, as users call them: `jvp`, `linearize`, `vjp`.
+"""The public directional derivatives: `jvp`, `linearize`, `vjp`.
 
 Builds on `core`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """

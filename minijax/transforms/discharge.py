@@ -1,4 +1,4 @@
-"""Array references of programs, which have none: their values become arguments and results.
+"""Discharge of array references: in a program their values become arguments and results.
 
 Builds on `array_refs`.  Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/discharge.py`.
 """

@@ -1,4 +1,4 @@
-"""Gradients, as users call them: `grad`, `value_and_grad`.
+"""The public gradients: `grad`, `value_and_grad`.
 
 Builds on `derivatives`.  Chapter 07, *Reverse derivatives*.  In JAX: `jax/_src/api.py`.
 """

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians, as users call them: `jacfwd`, `jacrev`, `hessian`.
+"""The public Jacobians and Hessians: `jacfwd`, `jacrev`, `hessian`.
 
 Builds on `gradients`, and on `vmap` of `api`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """

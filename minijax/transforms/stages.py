@@ -1,4 +1,4 @@
-"""The stages of a function, from its program for given arguments to machine code.
+"""The stages of a function: its jaxpr for some arguments, loops, machine code.
 
 Builds on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 """

@@ -1,4 +1,4 @@
-"""The modules of JAX that are not built here: what each is, and what to do instead.
+"""The modules of JAX that minijax lacks: the purpose of each, and an alternative.
 
 Builds on nothing.  JAX has all of them.
 """

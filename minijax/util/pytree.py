@@ -1,4 +1,4 @@
-"""What a tree is: kinds of node, one per container type, and treedefs.
+"""Trees: the kinds of nodes, one for each container type, and treedefs.
 
 Builds on `errors`.  Chapter 05, *Trees*.
 In JAX: ``jaxlib/pytree.cc``, written in C++.

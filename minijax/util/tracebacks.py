@@ -1,7 +1,7 @@
-"""Tracebacks that show the user's lines: frames of the package are taken out at its boundaries.
+"""Tracebacks of the user's lines: frames of the package are removed at its boundaries.
 
-Builds on `config`.  A boundary is where a user's line calls us: what `jit`, `grad`, … return, and
-every function of a façade such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
+Builds on `config`.  A boundary is a function that users call: the results of `jit`, `grad`, …, and
+every function of a public module such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
 In JAX: `jax/_src/traceback_util.py`.
 """
 

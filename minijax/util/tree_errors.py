@@ -1,4 +1,4 @@
-"""Where two trees differ, in the words of JAX's errors.
+"""The difference of two trees, in the words of JAX's errors.
 
 Builds on `pytree`.  Chapter 05, *Trees*.  In JAX: ``jax/_src/tree_util.py``.
 """

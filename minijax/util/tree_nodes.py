@@ -1,6 +1,6 @@
-"""Nodes of trees: one level of a tree, structures as values, and classes that are containers.
+"""Nodes of trees: one level of a tree, structures as values, and user-defined containers.
 
-Builds on `tree_util`, where users find these names.  Chapter 05, *Trees*.
+Builds on `tree_util`, which exports these names.  Chapter 05, *Trees*.
 In JAX: ``jax/_src/tree_util.py``.
 """
 

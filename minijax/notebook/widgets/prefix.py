@@ -1,4 +1,4 @@
-"""A prefix laid over a full tree: which leaf of it speaks for which part.
+"""A prefix laid over a full tree: the subtree of each of its leaves.
 
 Builds on `pytree` and `tree_util`.  Chapter 05.  JAX has no counterpart.
 """

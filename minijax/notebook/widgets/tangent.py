@@ -1,4 +1,4 @@
-"""A tangent to drag along a curve: the value and the slope that `jvp` gives there.
+"""A tangent to drag along a curve: the value and the slope that `jvp` computes there.
 
 Builds on `film`.  Chapter 03.  JAX has no counterpart.
 """
