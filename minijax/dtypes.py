@@ -400,7 +400,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = True) -> Any:
     """
     if isinstance(dtype, KeyType):
         if not allow_extended_dtype:
-            raise ValueError(f"{dtype} is no NumPy dtype, and here one is needed.")
+            raise ValueError(f"{dtype} is not a NumPy dtype, which is required here.")
         return dtype
     if not isinstance(dtype, np.dtype):
         dtype = np.dtype(dtype)

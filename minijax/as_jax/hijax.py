@@ -37,8 +37,8 @@ class HiPrimitive:
         self.name = name
 
     def bind(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"{self.name}: types of one's own are not traced here; with Flax "
-                                  "leave hijax=False, its default, for variables")
+        raise NotImplementedError(f"{self.name}: minijax does not trace user-defined types; with "
+                                  "Flax leave hijax=False, its default, for variables")
 
 
 class aval_method:

@@ -95,7 +95,7 @@ def callback_primitive(name: str, **rules: Any) -> Primitive:
 
 debug_callback_p = callback_primitive(
     "debug_callback", jvp=families.constant_in_all, batch=batch_unrolled,
-    transpose=cannot("it has no result, so nothing flows back through it"),
+    transpose=cannot("it has no result, and so no cotangent"),
     effects=lambda *, effect, **_: frozenset([effect]))
 
 

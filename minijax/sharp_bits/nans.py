@@ -319,8 +319,8 @@ def _announce(kind: str, function: str | None, is_input: bool = False) -> None:
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
         if is_input:
-            print(f"The de-optimized version made no {kind}: it came in with an argument or is "
-                  "written in the program, or only the compiled code gives it. Going on.")
+            print(f"The de-optimized version produced no {kind}: it is in an argument or in a "
+                  "constant, or only compiled code has it. Execution continues.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────

@@ -26,17 +26,17 @@ _WINDOW = "Keep the whole window inside: start <= size - width."
 KINDS = {
     "read": (
         "the nearest element is read",
-        "Keep the index inside, or say what is meant outside: x.at[i].get(mode='clip'), or "
-        "mode='fill'."),
+        "Keep the index inside, or choose a mode for indices outside: x.at[i].get(mode='clip'), "
+        "or mode='fill'."),
     "take": (
         "nan is read, or an extreme integer",
-        "Keep the index inside, or say what is meant outside: mode='fill', 'clip' or 'wrap'."),
+        "Keep the index inside, or choose a mode for indices outside: 'fill', 'clip' or 'wrap'."),
     "update": (
         "nothing is written there",
-        "Keep the index inside, or say that it may be dropped: x.at[i].set(y, mode='drop')."),
+        "Keep the index inside, or allow the update to be dropped: x.at[i].set(y, mode='drop')."),
     "window drop": (
         "nothing is written there",
-        "Keep the whole window inside, or say that it may be dropped: mode='drop'."),
+        "Keep the whole window inside, or allow the update to be dropped: mode='drop'."),
     "window read": ("the window is moved inside", _WINDOW),
     "window update": ("the window is moved inside, and written there", _WINDOW),
 }

@@ -123,7 +123,7 @@ def _same_only(default: Any) -> config.Kind:
             raise ValueError("not the default")
         return value
     return config.Kind(check, lambda text: text or None,
-                       f"{default!r} here, as minijax has nothing else")
+                       f"{default!r} here, the only value that minijax supports")
 
 
 def _real(value: Any) -> float:

@@ -22,9 +22,9 @@ LIVE = "<minijax live "
 HIDDEN_NOTE = ("For simplicity, JAX has removed its internal frames from the traceback. "
                "Set JAX_TRACEBACK_FILTERING=off to include these.")
 
-TOO_DEEP = ("minijax: functions that call each other, transformed or not, are too deep inside each "
-            "other for Python's stack. Each jit takes about 10 frames, other transformations up to "
-            "20; sys.setrecursionlimit allows more.")
+TOO_DEEP = ("minijax: functions, transformed or not, are nested too deeply for Python's recursion "
+            "limit. Each jit takes about 10 frames, other transformations up to 20; "
+            "sys.setrecursionlimit raises the limit.")
 
 
 def is_user_frame(frame: FrameType) -> bool:
