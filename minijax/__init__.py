@@ -1,6 +1,6 @@
 """minijax: JAX rebuilt small enough to read.  This module is the list of its public names.
 
-What stands in the list is loaded when a program first names it.
+Each name is loaded on first use.
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 

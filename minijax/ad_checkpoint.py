@@ -1,6 +1,6 @@
 """Policies of checkpointing, names of values for them, and the residuals of a derivative.
 
-Stands on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
+Builds on `derivatives`, `custom.checkpoint`.  Chapter 10.  In JAX: `jax/ad_checkpoint.py`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""The switches of the house: what each is called, what it means, what it may be set to.
+"""The flags of the package: their names, meanings and allowed values.
 
-Stands on the standard library alone.  This module is what users know as ``minijax.config``.
+Builds on the standard library alone.  Users see this module as ``minijax.config``.
 Chapter 08, *jit*: a flag that changes tracing is part of the key.
 In JAX: ``jax/_src/config.py``.
 """
@@ -342,67 +342,67 @@ def spellings(flag: Flag) -> list[str]:
 
 
 enable_x64 = switch("enable_x64", traced=True, doc=(
-    "Allow 64-bit types; off, they are truncated to 32 bits (with a warning if asked for)."))
+    "Allow 64-bit types; off, they are truncated to 32 bits (with a warning if explicit)."))
 numpy_dtype_promotion = choice("numpy_dtype_promotion", "standard", "strict", traced=True, doc=(
     "'strict' refuses to promote between two array dtypes; Python numbers still adapt."))
 numpy_rank_promotion = choice("numpy_rank_promotion", "allow", "warn", "raise", traced=True, doc=(
-    "What to do when operands of different rank are broadcast against each other."))
+    "The treatment of operands of different rank that are broadcast against each other."))
 default_matmul_precision = choice(
     "default_matmul_precision", None, "default", "high", "highest", "bfloat16", "tensorfloat32",
     "float32", "bfloat16_3x", traced=True,
-    doc="Precision of products that name none; on the CPU all of them are full precision.")
+    doc="The default precision of products; on the CPU every choice is full precision.")
 
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
-    "Draw random bits in the layout that can be computed in independent pieces."))
+    "Draw random bits in the layout of independent pieces."))
 # JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
 default_prng_impl = choice("default_prng_impl", "threefry2x32", traced=True, doc=(
-    "The generator that random.key and random.PRNGKey use unless told otherwise."))
+    "The default generator of random.key and random.PRNGKey."))
 enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
-    "Let random.PRNGKey give typed keys, as random.key does."))
+    "Let random.PRNGKey return typed keys, as random.key does."))
 legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=True, doc=(
-    "What to do when a raw uint32 key goes where a typed key could."))
+    "The treatment of a raw uint32 key in place of a typed key."))
 random_seed_offset = define("random_seed_offset", integer, 0, traced=True, doc=(
     "A number added to every seed: the same program with other random numbers."))
 
 disable_jit = switch("disable_jit", doc=(
     "Run the Python of jitted functions and of control flow directly, operation by operation."))
 check_tracer_leaks = switch("check_tracer_leaks", traced=True, doc=(
-    "Raise where a transformation ends while somebody still holds one of its tracers."))
-debug_nans = switch("debug_nans", "Raise FloatingPointError at the operation that makes a nan.")
+    "Raise at the end of a transformation if one of its tracers is still referenced."))
+debug_nans = switch("debug_nans", "Raise FloatingPointError at the operation that produces a nan.")
 debug_infs = switch("debug_infs", doc=(
-    "Raise FloatingPointError at the operation that makes an infinity."))
+    "Raise FloatingPointError at the operation that produces an infinity."))
 debug_key_reuse = switch("debug_key_reuse", traced=True, doc=(
     "Raise KeyReuseError when a random key is consumed twice."))
 debug_out_of_bounds = switch("debug_out_of_bounds", traced=True, doc=(
     "Raise IndexError with index, axis and bound where an index is clamped or dropped."))
 debug_purity = switch("debug_purity", traced=True, doc=(
-    "Watch traced functions for side effects, and for globals that changed since tracing."))
+    "Check traced functions for side effects, and for globals that changed since tracing."))
 debug_recompiles = switch("debug_recompiles", doc=(
     "Warn, with the reason, when a jitted function is traced again and again."))
 debug_dtype_truncation = switch("debug_dtype_truncation", doc=(
-    "Warn when 64-bit NumPy data loses bits on its way in, not only when asked for by name."))
+    "Warn when 64-bit NumPy data loses bits, also without an explicit dtype."))
 debug_unsafe_casts = switch("debug_unsafe_casts", traced=True, doc=(
-    "Raise when astype meets a value that the new dtype cannot hold."))
+    "Raise when astype converts a value that the new dtype cannot represent."))
 xla_runtime_errors = switch("experimental_unsafe_xla_runtime_errors", doc=(
     "Let a checkify.check that is compiled without checkify raise, from compiled code."))
 enable_checks = switch("enable_checks", doc=(
-    "Check every jaxpr after each transformation: for those who work on minijax itself."))
+    "Check every jaxpr after each transformation, for work on minijax itself."))
 
 log_compiles = switch("log_compiles", doc=(
     "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
 profiling = switch("profiling", doc=(
-    "Tell the profile that `jax.profiler` writes of each operation: for `start_trace`."))
+    "Record each operation in the profile of `jax.profiler`; `start_trace` sets it."))
 no_tracing = switch("no_tracing", "Refuse to trace a function that was not traced before.")
 
 
 def _transfer_guard(what: str = "", together: tuple[Flag, ...] = ()) -> Flag:
-    """A flag that guards transfers; what it minds is in `sharp_bits.guards`."""
+    """A flag that guards transfers; `sharp_bits.guards` has the checks."""
     return choice(
         "transfer_guard" + what, None, "allow", "log", "disallow", "log_explicit",
         "disallow_explicit", together=together, doc=(
-            "What is done about numbers that come in from Python or NumPy, or go there: nothing, "
-            "a word in the log, or an error, where it was not asked for by name, or even if so."))
+            "The treatment of transfers from and to Python and NumPy: allowed, logged or refused; "
+            "of implicit transfers only, or (with '_explicit') of explicit ones, too."))
 
 
 transfer_guard_device_to_device = _transfer_guard("_device_to_device")
@@ -416,37 +416,37 @@ explain_cache_misses = switch("explain_cache_misses", doc=(
 traceback_filtering = choice(
     "traceback_filtering", "auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames",
     "quiet", doc=(
-        "How frames of the package are kept out of tracebacks: 'off' shows everything, 'quiet' is "
+        "The removal of the package's frames from tracebacks: 'off' shows everything, 'quiet' is "
         "short for 'quiet_remove_frames'."))
 tracer_error_num_traceback_frames = define("tracer_error_num_traceback_frames", integer, 5, doc=(
-    "How many frames an UnexpectedTracerError shows of where the tracer was made."))
+    "How many frames of the tracer's creation an UnexpectedTracerError shows."))
 
 platforms = define("platforms", optional_text, None, doc=(
-    "Where new arrays lie, and programs run whose arguments lie nowhere else: cpu, numpy (the CPU "
-    "without a compiler), cuda (a GPU of NVIDIA's) or emulator (a GPU in NumPy). Of several, "
+    "The platform of new arrays, and of programs without arguments on a device: cpu, numpy (the "
+    "CPU without a compiler), cuda (an NVIDIA GPU) or emulator (a GPU in NumPy). Of several, "
     "separated by commas, the first is taken; None means cpu."))
 platform_name = define("platform_name", optional_text, None, doc=(
-    "The same as `platforms`, which goes first."))
+    "The same as `platforms`, which has precedence."))
 default_device = define("default_device", hashable, None, traced=True, doc=(
-    "The device, or platform, on which new arrays lie, and programs run whose arguments lie "
-    "nowhere else; None means the first device of `platforms`."))
+    "The device, or platform, of new arrays, and of programs without arguments on a device; "
+    "None means the first device of `platforms`."))
 mesh = define("mesh", hashable, None, traced=True, doc=(
-    "The mesh that partition specs stand for; `set_mesh` sets it."))
+    "The mesh of partition specs; `set_mesh` sets it."))
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
-    "How many CPU devices to pretend to have; -1 means one."))
+    "The number of simulated CPU devices; -1 means one."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(
     "Keep compiled kernels on disk for the next process."))
 disable_most_optimizations = switch("disable_most_optimizations", doc=(
-    "Compile in a tenth of the time what then runs slower: LLVM without its optimiser."))
+    "Compile without LLVM's optimiser, in a tenth of the time; programs run slower."))
 # In XLA `--xla_gpu_deterministic_ops`, which is off by default, too.
 deterministic_ops = switch("deterministic_ops", traced=True, doc=(
     "Give the same bits each time on a GPU: sums of floats that scatters add up in the order of "
     "their updates, which takes several times as long as in the order of the threads."))
 cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
-    "The level of x86-64 to make code for; None means all that the processor here has. It is for "
-    "programs that have not been compiled yet."))
+    "The level of x86-64 of generated code; None means all features of this processor. It applies "
+    "to programs that have not been compiled yet."))
 compiler = choice("compiler", "llvm", "numba", traced=True, doc=(
-    "What compiles for the CPU: 'llvm' takes a tenth of the time; 'numba' compiles the program "
+    "The compiler for the CPU: 'llvm' takes a tenth of the time; 'numba' compiles the program "
     "that as_text('numba') shows, which cannot call LAPACK or Python."))
 compilation_cache_dir = define("compilation_cache_dir", optional_text, None, doc=(
     "The directory of compiled kernels; None means the user's cache directory."))

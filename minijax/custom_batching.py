@@ -1,4 +1,4 @@
-"""Custom batching rules.  Stands on `custom.custom_vmap`.  Chapter 10.
+"""Custom batching rules.  Builds on `custom.custom_vmap`.  Chapter 10.
 
 In JAX: `jax/custom_batching.py`.
 """

@@ -1,6 +1,6 @@
-"""Derivative rules of one's own, and functions that help to write them.
+"""Custom derivative rules, and functions that help to write them.
 
-Stands on `custom.custom_jvp_vjp`.  Chapter 10, *Your own rules*.
+Builds on `custom.custom_jvp_vjp`.  Chapter 10, *Your own rules*.
 In JAX: `jax/custom_derivatives.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Looking into running programs: `debug.print`, `debug.callback`, `debug.breakpoint`.
+"""Debugging of compiled programs: `debug.print`, `debug.callback`, `debug.breakpoint`.
 
-Stands on `custom.debug_callback`, `debug_breakpoint`.  Chapter 12.  In JAX: `jax/debug.py`.
+Builds on `custom.debug_callback`, `debug_breakpoint`.  Chapter 12.  In JAX: `jax/debug.py`.
 """
 
 from minijax.custom.debug_breakpoint import breakpoint

@@ -1,6 +1,6 @@
-"""Programs of several processes, of which there is only one here.
+"""Programs of several processes; minijax runs in one.
 
-Stands on nothing.  In JAX: `jax/_src/distributed.py`.
+Builds on nothing.  In JAX: `jax/_src/distributed.py`.
 """
 
 from __future__ import annotations

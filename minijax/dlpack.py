@@ -1,6 +1,6 @@
 """Arrays that other libraries made, without a copy: `from_dlpack`.
 
-Stands on `numpy`.  In JAX: `jax/dlpack.py`.
+Builds on `numpy`.  In JAX: `jax/dlpack.py`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Dtypes: their kinds, promotion, the dtype of a value, and weak types.
 
-Stands on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
-``dtype``, so that nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on NumPy, ml_dtypes, `config` and `errors`; values are recognised by their ``aval`` or
+``dtype``, so that no outer ring is imported.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: ``jax/_src/dtypes.py``.
 """
 
@@ -400,7 +400,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = True) -> Any:
     """
     if isinstance(dtype, KeyType):
         if not allow_extended_dtype:
-            raise ValueError(f"{dtype} is no NumPy dtype, and here one is needed.")
+            raise ValueError(f"{dtype} is not a NumPy dtype, which is required here.")
         return dtype
     if not isinstance(dtype, np.dtype):
         dtype = np.dtype(dtype)

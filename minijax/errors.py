@@ -1,7 +1,7 @@
-"""Every error that a user can meet; the docstring of each class is its page of the book.
+"""The errors of the package; the docstring of each class is its page of the book.
 
-A class takes facts (the tracer, the primitive's name, what was expected) and builds the sentence.
-Stands on the standard library alone.  Chapter 21, *The errors, one by one*.
+A class takes facts (the tracer, the primitive's name, the expected type) and builds the message.
+Builds on the standard library alone.  Chapter 21, *The errors, one by one*.
 In JAX: ``jax/_src/errors.py`` and the messages spread over many files.
 """
 

@@ -1,6 +1,6 @@
 """`ravel_pytree`: a tree of arrays as one vector, and back.
 
-Stands on `numpy`.  Chapter 05, *Trees*.
+Builds on `numpy`.  Chapter 05, *Trees*.
 In JAX: `jax/_src/flatten_util.py`.
 """
 

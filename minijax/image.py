@@ -1,6 +1,6 @@
 """`minijax.image`: resized images, each pixel of which is a weighted sum of pixels.
 
-Stands on `numpy`.  In JAX: `jax/_src/image/scale.py`.
+Builds on `numpy`.  In JAX: `jax/_src/image/scale.py`.
 """
 
 import enum

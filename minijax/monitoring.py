@@ -1,6 +1,6 @@
 """Events of a program, such as tracing and compilation, sent to listeners.
 
-Stands on nothing.  In JAX: `jax/_src/monitoring.py`.
+Builds on nothing.  In JAX: `jax/_src/monitoring.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Updates by functions, the predecessors of `x.at`; and reductions of segments.
+"""Functions for updates, the predecessors of `x.at`; and reductions of segments.
 
-Stands on `numpy.indexing`.  Chapter 13, *In-place updates*.
+Builds on `numpy.indexing`.  Chapter 13, *In-place updates*.
 In JAX: `jax/ops/__init__.py`; the `index_` functions were removed from it in 0.3.2.
 """
 

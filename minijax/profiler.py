@@ -1,7 +1,7 @@
-"""Profiles: when what was traced, compiled and evaluated, in a file for https://ui.perfetto.dev.
+"""Profiles: times of tracing, compilation and evaluation, in a file for https://ui.perfetto.dev.
 
 Tracing and compilation record their own events; under the flag `profiling` evaluation records each
-operation, see `sharp_bits.checking`.  Stands on `config`.
+operation (`sharp_bits.checking`).  Builds on `config`.
 In JAX: `jax/_src/profiler.py`; there XLA records threads and devices, too.
 """
 

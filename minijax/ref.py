@@ -1,4 +1,4 @@
-"""Arrays that can be written in place.  Stands on `transforms.array_refs`.  Chapter 13.
+"""Arrays that can be written in place.  Builds on `transforms.array_refs`.  Chapter 13.
 
 In JAX: `jax/ref.py`.
 """

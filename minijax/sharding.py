@@ -1,6 +1,6 @@
-"""The façade of shardings: meshes, specs, shardings.
+"""`minijax.sharding`: meshes, partition specs, shardings.
 
-Stands on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
+Builds on `placement`.  Chapter 11.  In JAX: `jax/sharding.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
-"""The stages of a compiled function, from its program to machine code.  Chapter 08.
+"""The stages of a compiled function, from jaxpr to machine code.  Chapter 08.
 
-Stands on `transforms.compiled`.  In JAX: `jax/stages.py`.
+Builds on `transforms.compiled`.  In JAX: `jax/stages.py`.
 """
 
 from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced

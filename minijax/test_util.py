@@ -1,6 +1,6 @@
 """Derivatives against finite differences: `check_grads`, `check_jvp`, `check_vjp`.
 
-Stands on `derivatives`.  Chapter 10, *Your own rules*.  In JAX: `jax/test_util.py`.
+Builds on `derivatives`.  Chapter 10, *Your own rules*.  In JAX: `jax/test_util.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """The short names of the tree functions: ``minijax.tree.map`` is ``tree_util.tree_map``.
 
-Stands on ``tree_util``, where everything is.  Chapter 05, *Trees*.
+Builds on ``tree_util``, which defines them.  Chapter 05, *Trees*.
 In JAX: ``jax.tree``.
 """
 

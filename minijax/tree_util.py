@@ -1,6 +1,6 @@
-"""Taking trees apart and putting them together, as users do.
+"""The public functions of trees: flatten, unflatten, map and compare.
 
-Stands on `pytree`, which says what a tree is.  Chapter 05, *Trees*.
+Builds on `pytree`, which defines trees.  Chapter 05, *Trees*.
 In JAX: ``jax/_src/tree_util.py``.
 """
 

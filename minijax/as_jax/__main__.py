@@ -1,4 +1,4 @@
-"""`python -m minijax.as_jax script.py …`: a program for JAX, unchanged, on minijax.
+"""`python -m minijax.as_jax script.py …` runs an unchanged program for JAX on minijax.
 
 `python -m minijax.as_jax -m module …` runs a module, as Python itself does.
 """

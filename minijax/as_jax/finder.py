@@ -1,6 +1,6 @@
-"""The import hook: `jax.x` is the module `minijax.x` itself, with JAX's internals of `names`.
+"""The import hook: `jax.x` is the module `minijax.x` itself, and `names` adds JAX's internals.
 
-Stands on `names`.  JAX has no counterpart.
+Builds on `names`.  JAX has no counterpart.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def missing(module: str, name: str, names: Sequence[str]) -> str:
         return sentence
     where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module
     closest = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
-    hint = f"; the nearest that it has is {where}.{closest[0]}" if closest else ""
+    hint = f"; the closest name is {where}.{closest[0]}" if closest else ""
     return f"minijax, which is `jax` in this process, has no {where}.{name}{hint}."
 
 

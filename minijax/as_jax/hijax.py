@@ -1,6 +1,6 @@
-"""Stubs for JAX's user-defined types: Flax declares some, and minijax traces with none.
+"""Stubs for JAX's user-defined types, which Flax declares; minijax does not trace them.
 
-Stands on `core`.  In JAX: `jax/experimental/hijax.py`.
+Builds on `core`.  In JAX: `jax/experimental/hijax.py`.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,8 @@ class HiPrimitive:
         self.name = name
 
     def bind(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"{self.name}: types of one's own are not traced here; with Flax "
-                                  "leave hijax=False, its default, for variables")
+        raise NotImplementedError(f"{self.name}: minijax does not trace user-defined types; with "
+                                  "Flax leave hijax=False, its default, for variables")
 
 
 class aval_method:

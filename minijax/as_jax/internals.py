@@ -1,6 +1,6 @@
-"""JAX's internals that libraries use, each small; `names` says which library uses which.
+"""JAX's internals that libraries use; `names` lists the users of each.
 
-Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
+Builds on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 """
 
 from __future__ import annotations
@@ -177,13 +177,13 @@ class LoweringRuleContext:
     """
 
     def __init__(self, *_: Any, **__: Any):
-        raise NotImplementedError("minijax has no MLIR to write: lower a primitive with "
+        raise NotImplementedError("minijax has no MLIR: lower a primitive with "
                                   "jax.interpreters.mlir.lower_fun")
 
 
 def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:
-    """JAX's way to XLA, which nothing here takes; libraries patch it to count compilations."""
-    raise NotImplementedError("minijax compiles with LLVM: there is no XLA client to compile with")
+    """JAX's call of XLA, which minijax never makes; libraries patch it to count compilations."""
+    raise NotImplementedError("minijax compiles with LLVM, and has no XLA client")
 
 
 def wait_for_tokens() -> None:

@@ -1,7 +1,7 @@
-"""The places of JAX's names that minijax has elsewhere, or for libraries only; and their users.
+"""JAX's names that have another place in minijax, or serve libraries only, and their users.
 
-A row is JAX's name, the place inside the package, and the libraries that stop without it.
-Stands on nothing.  In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
+A row is JAX's name, the place in the package, and the libraries that need it.
+Builds on nothing.  In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
 """
 
 TABLE = """

@@ -1,4 +1,4 @@
-"""From a program to loops, to text and to machine code: `lowered.py` has the stages in their order.
+"""The compiler: from jaxprs to loops, text and machine code. `lowered.py` has the stages in order.
 
-Nothing is imported here: a block may need one formula of this folder, and no compiler.
+Nothing is imported here: blocks of primitives import formulas without the compiler.
 """

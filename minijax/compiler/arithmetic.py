@@ -1,6 +1,6 @@
 """Scalar arithmetic of the builder: common subexpressions, code motion, constant folding.
 
-Stands on loops.py. Pure expressions are shared and hoisted out of loops; narrow numbers are
+Builds on loops.py. Pure expressions are shared and hoisted out of loops; narrow numbers are
 computed in a wider dtype; a linear index is divided out only where it is used. Chapter 23. In JAX
 this role is played by MLIR builders and XLA's elemental IR emitter.
 """

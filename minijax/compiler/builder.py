@@ -1,6 +1,6 @@
-"""The builder: what lowering rules write loop trees with.
+"""The builder of loop trees, used by lowering rules.
 
-Stands on arithmetic.py (expressions); here are memory, variables, control and reductions.
+Builds on arithmetic.py (expressions); adds memory, variables, control flow and reductions.
 Chapter 23. In JAX this role is played by MLIR builders and XLA's loop emitters.
 """
 

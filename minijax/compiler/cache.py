@@ -1,6 +1,6 @@
 """Compiled kernels, in memory and on disk: made once per text, processor and compiler.
 
-Stands on cpu.py, pool.py, and on llvm.py for the text that stands for a kernel. Chapter 26.
+Builds on cpu.py, pool.py, and on llvm.py for the text by which kernels are cached. Chapter 26.
 In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 """
 

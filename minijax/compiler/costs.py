@@ -1,6 +1,6 @@
 """Cost analysis of a kernel's loops: operations, elementary functions, bytes, memory.
 
-Stands on routines.py. Chapter 28. In JAX: `HloCostAnalysis`, and the statistics of its buffers.
+Builds on routines.py. Chapter 28. In JAX: `HloCostAnalysis`, and the statistics of its buffers.
 """
 
 import re

@@ -1,6 +1,6 @@
 """LLVM assembly to object code, and object code to a callable.
 
-Stands on llvmlite, the LLVM bindings of Numba. Numba's type inference is not needed: all types are
+Builds on llvmlite, the LLVM bindings of Numba. Numba's type inference is not needed: all types are
 known. Chapter 24.
 In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 """

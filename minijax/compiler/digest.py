@@ -1,6 +1,6 @@
-"""The name of a program in the disk cache: a digest of all that its machine code depends on.
+"""The key of a program in the disk cache: a digest of all that its machine code depends on.
 
-Stands on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digests a module of MLIR.
+Builds on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digests a module of MLIR.
 """
 
 import enum

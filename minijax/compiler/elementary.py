@@ -1,6 +1,6 @@
 """The elementary functions, for float32 and float64: no loop, no table.
 
-Stands on exponential.py, trigonometric.py and error_function.py: each public function of these from
+Builds on exponential.py, trigonometric.py and error_function.py: each public function of these from
 numbers to a number is a formula, and a scalar operation of its name: `s.exp(x)`. Chapter 25.
 In JAX: XLA's own polynomials (xla/codegen/math, chlo decompositions), for the rest libm.
 """

@@ -1,6 +1,6 @@
 """erf, erfc and the inverse of erf.
 
-Stands on exponential.py. Coefficients without a name beside them are minimax fits, as there.
+Builds on exponential.py. Coefficients without a name beside them are minimax fits, as there.
 Chapter 25. In JAX: erf and erf_inv of XLA's chlo dialect; erf_inv is the same formula.
 """
 

@@ -1,6 +1,6 @@
 """Machine code as Python functions: buffers in, new buffers out.
 
-Stands on pool.py, and on recycling.py for large results. Chapter 26.
+Builds on pool.py, and on recycling.py for large results. Chapter 26.
 In JAX: `jaxlib`'s loaded executables (`xla/pjrt`).
 """
 

@@ -1,6 +1,6 @@
-"""exp, log and what follows from them, as polynomials in the scalar operations.
+"""exp, log and functions derived from them, as polynomials in the scalar operations.
 
-Stands on `primitives.infix`. Coefficients without a name beside them are minimax fits (Remez
+Builds on `primitives.infix`. Coefficients without a name beside them are minimax fits (Remez
 exchange in 60 digits, relative error below a quarter unit in the last place). Chapter 25.
 In JAX: XLA's own polynomials for exp and log, libm for the rest.
 """

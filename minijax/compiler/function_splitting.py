@@ -1,6 +1,6 @@
 """Function splitting: LLVM's compile time is superlinear in the length of a function.
 
-Stands on loops.py. A kernel is split where no scalar or variable is live. A long loop is
+Builds on loops.py. A kernel is split where no scalar or variable is live. A long loop is
 strip-mined, and each strip distributed over several loops that pass live values in temps. Chapter
 24. In XLA: the limits of fusion.
 """

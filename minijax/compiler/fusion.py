@@ -1,6 +1,6 @@
-"""Fusion: which values are materialised in buffers, since recomputing them would cost more.
+"""Fusion: a value is materialised in a buffer where recomputing it would cost more.
 
-Stands on probe.py. Walks a program backwards, counting how often each value is evaluated. Chapter
+Builds on probe.py. Walks a program backwards, counting how often each value is evaluated. Chapter
 23. In XLA: instruction fusion and its cost model.
 """
 

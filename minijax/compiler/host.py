@@ -1,6 +1,6 @@
 """Calls from machine code back into Python: a callable object that takes the arguments' address.
 
-Stands on NumPy. A kernel finds the object's address in a constant buffer, so its code does not
+Builds on NumPy. A kernel finds the object's address in a constant buffer, so its code does not
 depend on the process; interrupts.py has the machine code of the call. Chapter 26. In JAX:
 `xla_python_gpu_callback` and its CPU kin.
 """

@@ -1,7 +1,7 @@
 """Index-set splitting: a loop with conditions on its index becomes one loop for each range in which
 they are constant.
 
-Stands on arithmetic.py. For concatenated and padded arrays; llvm.py prints the result. Chapter 24.
+Builds on arithmetic.py. For concatenated and padded arrays; llvm.py prints the result. Chapter 24.
 In LLVM: index set splitting, which its default passes lack.
 """
 

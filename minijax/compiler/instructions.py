@@ -1,6 +1,6 @@
 """Operations that take more than one LLVM instruction, as formulas of numbers.
 
-Stands on infix.py. The operations of one instruction are in scalars.py, llvm.py prints. Chapter 24.
+Builds on infix.py. The operations of one instruction are in scalars.py, llvm.py prints. Chapter 24.
 In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play this role.
 """
 

@@ -1,6 +1,6 @@
 """Interrupting compiled programs: long loops poll for signals at their back edges.
 
-Stands on probe.py. llvm.py prints the polls, pool.py loads the functions that they call. Chapter
+Builds on probe.py. llvm.py prints the polls, pool.py loads the functions that they call. Chapter
 26. JAX has nothing for this: its programs run to their end.
 """
 

@@ -1,6 +1,6 @@
 """The addresses of what kernels call in other libraries: the C library, BLAS and LAPACK.
 
-Stands on the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
+Builds on the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
 In JAX: jaxlib's LAPACK kernels and XLA's runtime calls (Eigen, oneDNN) play this role.
 """
 

@@ -1,6 +1,6 @@
 """The loop tree as LLVM assembly: one method for each kind of statement.
 
-Stands on instructions.py (the scalar operations) and routines.py; imports no compiler. Chapter 24.
+Builds on instructions.py (the scalar operations) and routines.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 

@@ -1,6 +1,6 @@
 """The loop tree: a small, typed, frozen program over buffers and scalars.
 
-Stands on scalars.py. What schedule.py builds and text.py, cpu.py print. Chapter 24.
+Builds on scalars.py. schedule.py builds the tree; text.py and llvm.py print it. Chapter 24.
 In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 """
 

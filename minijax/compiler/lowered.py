@@ -1,6 +1,6 @@
-"""The stages of a program, from jaxpr to text and to machine code.
+"""The stages of a program, from a jaxpr to text and machine code.
 
-Stands on every other module of this folder; only `transforms.compiled` calls it. Chapters 22–26.
+Builds on every other module of this folder; only `transforms.compiled` calls it. Chapters 22–26.
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 

@@ -1,6 +1,6 @@
 """Buffer assignment: temps whose live ranges do not overlap share memory in the workspace.
 
-Stands on loops.py. Chapter 24. In XLA: buffer assignment.
+Builds on loops.py. Chapter 24. In XLA: buffer assignment.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Alias and loop metadata for LLVM: which accesses are independent, which loops are parallel.
 
-Stands on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
+Builds on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalysis`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loop fusion: tasks over the same rows share one loop, as deep as their indices agree.
 
-Stands on fusion.py. Softmax becomes one loop over rows with three small loops inside.
+Builds on fusion.py. Softmax becomes one loop over rows with three small loops inside.
 Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
 """
 

@@ -1,6 +1,6 @@
-"""The Numba program of a kernel, compiled by Numba: the other compiler, with the flag `compiler`.
+"""Compiles the Numba program of a kernel: the second compiler, chosen by the flag `compiler`.
 
-Stands on numba_text.py; Numba is imported at the first use. Chapter 24.
+Builds on numba_text.py; Numba is imported at the first use. Chapter 24.
 JAX has no counterpart.
 """
 

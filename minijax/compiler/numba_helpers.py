@@ -1,7 +1,7 @@
-"""What a Numba program calls: scalar operations that Python has no operator for.
+"""Helpers of Numba programs: scalar operations for which Python has no operator.
 
-numba_text.py copies the text of those that a program uses; nothing imports this file but tests.
-Each means what its row in scalars.py means, in Numba's terms. Chapter 24.
+numba_text.py copies the text of those that a program uses; only tests import this file.
+Each computes the same as its row in scalars.py, in Numba's terms. Chapter 24.
 In XLA: the elemental IR emitter.
 """
 

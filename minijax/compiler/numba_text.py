@@ -1,7 +1,7 @@
 """The loop tree as a Numba program: a module that runs with NumPy and Numba alone.
 
-Stands on text.py, whose printer it is, with types: Numba would compute in 64 bits what has 32.
-numba_helpers.py has what it calls. Chapter 24. JAX has no counterpart.
+Builds on the printer of text.py, and adds types: Numba would compute 32-bit numbers in 64 bits.
+numba_helpers.py has the functions that a program calls. Chapter 24. JAX has no counterpart.
 """
 
 from __future__ import annotations

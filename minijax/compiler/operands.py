@@ -1,8 +1,8 @@
 """Operands: an array is a function from an index to a scalar, stored or computed; their builder.
 
-Stands on builder.py. What rules are handed, and what loop and library rules write with; schedule.py
-adds programs inside. Chapter 23. In XLA: the generators that the elemental IR emitter passes
-around; in JAX: the lowering context of `jax/_src/interpreters/mlir.py`.
+Builds on builder.py. Rules take operands; loop and library rules take the builder, to which
+schedule.py adds nested programs. Chapter 23. In XLA: the generators of the elemental IR emitter;
+in JAX: the lowering context of `jax/_src/interpreters/mlir.py`.
 """
 
 from __future__ import annotations

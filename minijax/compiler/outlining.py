@@ -1,6 +1,6 @@
-"""Outlining: which loops become functions, for threads to share or as pieces of long kernels.
+"""Outlining: loops become functions, for threads to share or as pieces of long kernels.
 
-Stands on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the parallel task assignment of
+Builds on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the parallel task assignment of
 its CPU backend, and outlined computations.
 """
 

@@ -1,6 +1,6 @@
 """Equations in real numbers: complex numbers become pairs of reals, typed PRNG keys their words.
 
-Stands on the formulas of `primitives.complex_pairs`; simplify.py calls it for each equation.
+Builds on the formulas of `primitives.complex_pairs`; simplify.py calls it for each equation.
 Loops and printers see real numbers only. In the kernel's arguments both parts of a complex array
 are in one buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
 """

@@ -1,6 +1,6 @@
 """The thread pool: each free thread takes the next block of a parallel loop, until none is left.
 
-Stands on cpu.py, and on the locks that Python's own threads use. Chapter 26.
+Builds on cpu.py, and on the locks that Python's own threads use. Chapter 26.
 In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).
 """
 

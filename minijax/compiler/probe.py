@@ -1,6 +1,6 @@
 """The access patterns and the cost of an element rule.
 
-Stands on operands.py. A rule is run once on operands that record at which index they are read, so
+Builds on operands.py. A rule is run once on operands that record at which index they are read, so
 the scheduler needs no knowledge of any primitive. Chapter 23. In XLA: HLO cost analysis and the
 indexing maps of its fusion passes.
 """

@@ -1,6 +1,6 @@
 """An allocator for large results and workspaces: freed memory is reused.
 
-Stands on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its CPU client asks the
+Builds on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its CPU client asks the
 system each time.
 """
 

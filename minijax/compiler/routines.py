@@ -1,7 +1,7 @@
 """External routines of kernels, on addresses and int64 numbers: BLAS and LAPACK, whose matrices are
 column-major, and our microkernel for matrix products.
 
-Stands on builder.py; library.py finds the library's. Chapter 24.
+Builds on builder.py; library.py finds the library's. Chapter 24.
 In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 """
 

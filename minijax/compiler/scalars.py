@@ -1,6 +1,6 @@
 """The scalar operations: a closed set of rows, each with its dtypes, its meaning, its instruction.
 
-Stands on NumPy and library.py. A meaning is exact, and written in NumPy; machine code and readable
+Builds on NumPy and library.py. A meaning is exact, and written in NumPy; machine code and readable
 text must agree with it. `NumpyScalars` runs what is written for the builder on arrays. Chapter 24.
 In JAX this role is played by StableHLO's element-wise operations.
 """

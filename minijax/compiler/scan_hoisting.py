@@ -1,7 +1,7 @@
 """Hoisting matrix products out of scans: products of inputs are batched before the loop; products
 that feed only outputs, and sums of products, are batched after it.
 
-Stands on `core`. Chapter 22. In XLA: while-loop invariant code motion; in
+Builds on `core`. Chapter 22. In XLA: while-loop invariant code motion; in
 JAX: `_split_transpose` of `scan`.
 """
 

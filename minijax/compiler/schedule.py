@@ -1,6 +1,6 @@
 """From a jaxpr to loops: emits the loop nests that nests.py planned.
 
-Stands on nests.py, operands.py and simplify.py. Chapter 23.
+Builds on nests.py, operands.py and simplify.py. Chapter 23.
 In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 """
 

@@ -1,7 +1,7 @@
-"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code; complex
-numbers become pairs of reals, and keys words.
+"""Simplification of a jaxpr: inlining, constant folding, common subexpressions, dead code, pairs of
+reals for complex numbers, words for keys.
 
-Stands on pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
+Builds on pairs.py, scan_hoisting.py, transpose_folding.py and sparse_accumulation.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 

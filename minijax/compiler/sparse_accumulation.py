@@ -1,6 +1,6 @@
-"""Sums with arrays that are zero outside of a part become in-place scatter-adds of that part.
+"""Sums with arrays that are zero outside a window become in-place scatter-adds of that window.
 
-Stands on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references; in XLA: fusions of
+Builds on jaxpr.py. Chapter 22. In JAX: accumulators of cotangents in references; in XLA: fusions of
 `dynamic-update-slice`.
 """
 

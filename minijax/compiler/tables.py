@@ -1,6 +1,6 @@
 """Call tables: long runs of calls become data, since LLVM's time grows with instructions only.
 
-Stands on outlining.py; llvm.py prints them. Chapter 24. In XLA: the thunks of its CPU backend.
+Builds on outlining.py; llvm.py prints them. Chapter 24. In XLA: the thunks of its CPU backend.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The loop tree as readable Python, which also runs: on NumPy buffers, scalar by scalar.
 
-Stands on loops.py and printing.py; names are those of the printed jaxpr, and CALLS are what it may
-call. Chapter 24.
+Builds on loops.py and printing.py; names are those of the printed jaxpr, and CALLS are its
+helpers. Chapter 24.
 In JAX: the HLO dump (`lower(…).compile().as_text()`), which does not run.
 """
 

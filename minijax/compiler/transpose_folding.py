@@ -1,6 +1,6 @@
 """Transpose folding: a matrix product absorbs the transposes of its operands and of its result.
 
-Stands on jaxpr.py. Chapter 22. In XLA: `DotDecomposer` and layout assignment.
+Builds on jaxpr.py. Chapter 22. In XLA: `DotDecomposer` and layout assignment.
 """
 
 from collections import Counter

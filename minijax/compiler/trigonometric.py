@@ -1,6 +1,6 @@
 """sin, cos, tan for angles of any size, and their inverses.
 
-Stands on exponential.py for the floating-point formats. Coefficients are minimax fits, as there.
+Builds on exponential.py for the floating-point formats. Coefficients are minimax fits, as there.
 Chapter 25. In JAX: XLA calls libm for most of these, one element at a time.
 """
 

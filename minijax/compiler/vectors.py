@@ -1,6 +1,6 @@
 """Elementary functions in machine code: inlined, or called in a vectorised variant.
 
-Stands on builder.py; llvm.py prints with it. A program with many of them would otherwise take
+Builds on builder.py; llvm.py prints with it. A program with many of them would otherwise take
 longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
 """
 

@@ -1,6 +1,6 @@
 """Cumulative results of an associative function: `associative_scan`.
 
-Stands on `loops`, and on the cumulative primitives.  Chapter 09, *Control flow*.
+Builds on `loops`, and on the cumulative primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 

@@ -1,6 +1,6 @@
 """Branches: `cond`, `switch`, the primitive behind them, and batches with inactive examples.
 
-Stands on `program_rules`, `traced_functions`.  Chapters 09, *Control flow*, and 14,
+Builds on `program_rules`, `traced_functions`.  Chapters 09, *Control flow*, and 14,
 *Out-of-bounds indexing*.  In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 """
 

@@ -1,6 +1,6 @@
 """Loop-invariant code motion: residuals and linear functions are computed before the loop.
 
-Stands on `jaxpr`; rules of loops call it.  Chapter 09, *Control flow*.
+Builds on `jaxpr`; rules of loops call it.  Chapter 09, *Control flow*.
 In JAX: `_scan_partial_eval` moves known invariants out, XLA linear ones.
 """
 

@@ -1,6 +1,6 @@
 """The primitives behind `scan` and `while_loop`, and the rules that they share.
 
-The rules of a loop are methods of its parameters.  Stands on `program_rules`, `cond`.
+The rules of a loop are methods of its parameters.  Builds on `program_rules`, `cond`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 

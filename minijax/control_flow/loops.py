@@ -1,7 +1,7 @@
-"""Loops as users call them: `scan`, `while_loop`, `fori_loop`, `map`.
+"""The public loops: `scan`, `while_loop`, `fori_loop`, `map`.
 
 Each stages its functions, checks their types, and binds `scan_p` or `while_p`.
-Stands on `loop_rules`, `traced_functions`, `jit`.  Chapter 09, *Control flow*.
+Builds on `loop_rules`, `traced_functions`, `jit`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 

@@ -1,6 +1,6 @@
-"""What the rules of primitives with jaxprs inside share, and the rules of those that run one.
+"""Helpers for the rules of primitives with jaxprs inside, and the rules of those that run one.
 
-Stands on `core`.  Chapter 09, *Control flow*.
+Builds on `core`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 

@@ -1,6 +1,6 @@
 """Reductions by a function of the user's: along axes, and in sliding windows.
 
-Stands on `loops`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
+Builds on `loops`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/lax.py` (`reduce`), `jax/_src/lax/windowed_reductions.py`.
 """
 

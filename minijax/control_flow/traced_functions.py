@@ -1,6 +1,6 @@
 """The user's functions as programs, traced once: of loops, branches, checkpoints, solvers.
 
-Traces are cached by function, as in `jit`.  Stands on `tracing`, `arguments`.
+Traces are cached by function, as in `jit`.  Builds on `tracing`, `arguments`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 

@@ -1,4 +1,4 @@
-"""The core: types, arrays, traces, primitives; beside them jaxprs and transformations.
+"""The core: types, arrays, traces, primitives, jaxprs, transformations.
 
 Read `types`, `array`, `trace`, `conversion`, `primitive`; `jaxpr`, `tracing`; `jvp`, `vmap`,
 `partial_eval`, `linearize`, `transpose`.  Chapters 01 to 07.

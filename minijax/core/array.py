@@ -1,6 +1,6 @@
-"""Arrays: what programs compute with, and those with numbers behind them.
+"""Arrays: the base class of arrays and tracers, and concrete arrays.
 
-Stands on `types`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `types`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
 """
 

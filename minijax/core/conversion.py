@@ -1,6 +1,6 @@
-"""The one place where a value becomes an array: numbers, NumPy arrays, and what stands for them.
+"""The conversion of values to arrays: numbers, NumPy arrays, and objects with `__jax_array__`.
 
-Stands on `trace`.  Chapter 15, *Non-array inputs*.
+Builds on `trace`.  Chapter 15, *Non-array inputs*.
 In JAX: `jax/_src/abstract_arrays.py`, `jax/_src/api_util.py` (`shaped_abstractify`).
 """
 

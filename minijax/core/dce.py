@@ -1,6 +1,6 @@
-"""Dead code elimination: a program without the equations that none of its results needs.
+"""Dead code elimination: removes the equations that no result of a program needs.
 
-Stands on `jaxpr`.  Chapter 22, *Simplifying*.
+Builds on `jaxpr`.  Chapter 22, *Simplifying*.
 In JAX: `dce_jaxpr` of `jax/_src/interpreters/partial_eval.py`.
 """
 

@@ -1,6 +1,6 @@
 """Programs as data: variables, equations, jaxprs, and the loop that runs them.
 
-Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
+Builds on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 """
 
 from __future__ import annotations

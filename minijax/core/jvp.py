@@ -1,6 +1,6 @@
 """Forward derivatives: carry a tangent beside every primal.
 
-Stands on `core`, `tracing`.  Chapter 03, *Forward derivatives*.
+Builds on `core`, `tracing`.  Chapter 03, *Forward derivatives*.
 In JAX: `jax/_src/interpreters/ad.py`.
 """
 

@@ -1,6 +1,6 @@
 """Linearization: `jvp` under a trace that runs the primal part and records the tangent part.
 
-Stands on `jvp`, `partial_eval`.  Chapter 07, *Reverse derivatives*.
+Builds on `jvp`, `partial_eval`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/ad.py` (`linearize`).
 """
 

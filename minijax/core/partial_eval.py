@@ -1,6 +1,6 @@
-"""Partial evaluation: run what is known, record the rest.
+"""Partial evaluation: evaluate known values, record the operations on unknown ones.
 
-Stands on `tracing`.  Chapter 07, *Reverse derivatives*.
+Builds on `tracing`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/partial_eval.py` (`JaxprTrace`, `partial_eval_jaxpr_nounits`).
 """
 

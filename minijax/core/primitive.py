@@ -1,6 +1,6 @@
-"""Primitives: one block an operation, with a slot for the rule of each transformation.
+"""Primitives: one block for each operation, with a slot for the rule of each transformation.
 
-Stands on `trace` and `conversion`.  Chapter 02, *Primitives and tracers*.
+Builds on `trace` and `conversion`.  Chapter 02, *Primitives and tracers*.
 In JAX: `Primitive` of `jax/_src/core.py`.
 """
 

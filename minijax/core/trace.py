@@ -1,6 +1,6 @@
-"""Traces: what happens to an operation while transformations run, and the one current trace.
+"""Traces: the interpreters of operations under transformations, and the one current trace.
 
-Stands on `array`.  Chapter 02, *Primitives and tracers*.
+Builds on `array`.  Chapter 02, *Primitives and tracers*.
 In JAX: `Trace`, `Tracer` and `EvalTrace` of `jax/_src/core.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Python to program: run a function on tracers and write down what it did.
+"""Staging: run a Python function on tracers and record its operations as a jaxpr.
 
-Stands on `core` and `jaxpr`.  Chapter 06, *Programs as data*.
+Builds on `core` and `jaxpr`.  Chapter 06, *Programs as data*.
 In JAX: `jax/_src/interpreters/partial_eval.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Transposition: run a linear program backwards, adding up cotangents.
+"""Transposition: run a linear program backwards and accumulate cotangents.
 
-Stands on `jaxpr`, `tracing`.  Chapter 07, *Reverse derivatives*.
+Builds on `jaxpr`, `tracing`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).
 """
 

@@ -1,6 +1,6 @@
 """The types of values: shape, dtype and weakness; zero tangents; effects of equations.
 
-Stands on `dtypes`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `dtypes`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `ShapedArray` and `Effect` of `jax/_src/core.py`, `jax/_src/effects.py`.
 """
 

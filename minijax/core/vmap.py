@@ -1,6 +1,6 @@
-"""Vectorising: carry a whole batch, and where its axis is.
+"""Vectorisation: carry a whole batch and its batch dimension.
 
-Stands on `core`, `tracing`.  Chapter 04, *Vectorising*.
+Builds on `core`, `tracing`.  Chapter 04, *Vectorising*.
 In JAX: `jax/_src/interpreters/batching.py`.
 """
 

@@ -1,1 +1,1 @@
-"""Calls with rules of their own: custom derivatives, checkpoints, callbacks, solvers."""
+"""Functions with custom rules: custom derivatives, checkpoints, callbacks, solvers."""

@@ -1,6 +1,6 @@
-"""`checkpoint`: save no intermediate values for the backward pass, compute them again.
+"""`checkpoint`: recompute intermediate values in the backward pass instead of saving them.
 
-Stands on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
+Builds on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/ad_checkpoint.py`.
 """
 

@@ -1,6 +1,6 @@
 """Policies of checkpoints: which results may be saved, by their primitive or by name.
 
-Stands on `core`.  Chapter 10, *Your own rules and checkpointing*.
+Builds on `core`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/ad_checkpoint.py`.
 """
 

@@ -1,6 +1,6 @@
-"""`composite`: an operation with a name and a version, and a function that says what it does.
+"""`composite`: an operation with a name, a version, and a function that defines it.
 
-Stands on `compiled`, `traced_functions`.  Chapter 06, *Programs as data*, for what reads programs.
+Builds on `compiled`, `traced_functions`.  Chapter 06, *Programs as data*, for readers of programs.
 In JAX: `jax/_src/lax/lax.py` (`composite`).
 """
 

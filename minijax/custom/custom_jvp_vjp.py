@@ -1,6 +1,6 @@
-"""Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`.
+"""Functions with custom derivative rules: `custom_jvp`, `custom_vjp`.
 
-Stands on `core`.  Chapter 10, *Your own rules*.
+Builds on `core`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_derivatives.py`.
 """
 
@@ -282,9 +282,9 @@ class CustomFunction:
         places = {i for i, x in enumerate(args) if has_refs(x)}
         if places and type(core.current_trace.get()) is DynamicJaxprTrace:
             raise NotImplementedError(
-                f"{source_info.function_name(self.fun)} has a rule for its derivative and is given "
-                "an array reference inside of a function that is compiled, or of a loop, before it "
-                "is differentiated. Differentiate inside: jit(grad(f)) in place of grad(jit(f)).")
+                f"{source_info.function_name(self.fun)} has a custom derivative rule and takes an "
+                "array reference inside of a jitted function or a loop that is differentiated as a "
+                "whole. Differentiate inside: jit(grad(f)) in place of grad(jit(f)).")
         return places
 
     def rule(self, call: Call) -> Rule | None:
@@ -453,7 +453,7 @@ def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
 def _no_forward(*_: Any, **__: Any) -> Any:
     raise errors.with_cure(
         TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function."),
-        "Its rule is for reverse mode: grad, vjp, jacrev. For both write one with jax.custom_jvp.")
+        "Its rule is for reverse mode: grad, vjp, jacrev. A rule of jax.custom_jvp serves both.")
 
 
 def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: int, **_: Any

@@ -1,6 +1,6 @@
-"""Functions with a batching rule of their own: `custom_vmap`, `sequential_vmap`.
+"""Functions with a custom batching rule: `custom_vmap`, `sequential_vmap`.
 
-Stands on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
+Builds on `custom_jvp_vjp`, `loops`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/custom_batching.py`.
 """
 
@@ -73,7 +73,7 @@ def _examples() -> list[Example]:
 
 custom_vmap_call_p = ProgramPrimitive(
     "custom_vmap_call", **running("call"), jvp=_jvp, batch=_batch,
-    transpose=cannot("a function with its own batching rule counts as non-linear"),
+    transpose=cannot("a function with a custom batching rule counts as non-linear"),
     split=refusing(
         ValueError, "Linearization failed to produce known values for all output primals. This is "
         "typically caused by attempting to differentiate a function uses an operation that does "

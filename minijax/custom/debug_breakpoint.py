@@ -1,6 +1,6 @@
 """A breakpoint in a compiled program, `debug.breakpoint`, and its prompt.
 
-Stands on `custom.debug_callback`.  Chapter 12.  In JAX: `jax/_src/debugger/`.
+Builds on `custom.debug_callback`.  Chapter 12.  In JAX: `jax/_src/debugger/`.
 """
 
 from __future__ import annotations

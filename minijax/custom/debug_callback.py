@@ -1,6 +1,6 @@
 """Calling Python from traced and compiled code: `debug.callback`, `debug.print`.
 
-Stands on `core`; compiled code calls Python through `compiler.host`.  Chapter 12.
+Builds on `core`; compiled code calls Python through `compiler.host`.  Chapter 12.
 In JAX: `jax/_src/debugging.py`.
 """
 
@@ -95,7 +95,7 @@ def callback_primitive(name: str, **rules: Any) -> Primitive:
 
 debug_callback_p = callback_primitive(
     "debug_callback", jvp=families.constant_in_all, batch=batch_unrolled,
-    transpose=cannot("it has no result, so nothing flows back through it"),
+    transpose=cannot("it has no result, and so no cotangent"),
     effects=lambda *, effect, **_: frozenset([effect]))
 
 

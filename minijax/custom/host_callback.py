@@ -1,6 +1,6 @@
 """Python functions that compute values of a program: `pure_callback`, `io_callback`.
 
-Stands on `debug_callback`.  Chapter 12.
+Builds on `debug_callback`.  Chapter 12.
 In JAX: `jax/_src/callback.py`.
 """
 
@@ -127,7 +127,7 @@ def _batch_io(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
     return _one_by_one(p, axis, args, dims, True, params)
 
 
-NOT_LINEAR = cannot("Python is not linear.")
+NOT_LINEAR = cannot("a Python callback is not linear.")
 pure_callback_p = callback_primitive(
     "pure_callback", batch=_batch_pure, transpose=NOT_LINEAR, jvp=refusing(
         ValueError, "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use "

@@ -1,6 +1,6 @@
 """Linear functions with transposes that the user defines, linear solves, roots of functions.
 
-Stands on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
+Builds on `custom_jvp_vjp`, `compiled`.  Chapter 10, *Your own rules*.
 In JAX: `jax/_src/lax/control_flow/solves.py`, `jax/_src/custom_derivatives.py` (`linear_call`).
 """
 
@@ -61,7 +61,7 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, num_res: int, **program
     if any(has_tangent(residual_tangents)):
         if directions.equation is None:
             raise NotImplementedError("linear_call is differentiated by its linear arguments only; "
-                                      "what its residuals depend on must not vary.")
+                                      "its residuals must not depend on differentiated values.")
         xs = outs[:len(linear_tangents)]
         zeros = [Zero(x.aval.to_tangent_aval()) for x in xs]
         _, changes = jvp_flat(jaxpr_as_fun(directions.equation), [*residuals, *xs],

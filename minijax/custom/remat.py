@@ -1,6 +1,6 @@
-"""Partial evaluation with a policy, which says what is saved for the backward pass.
+"""Partial evaluation with a policy that selects the residuals of the backward pass.
 
-Stands on `program_rules`.  Chapter 10, *Your own rules and checkpointing*.
+Builds on `program_rules`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/interpreters/partial_eval.py` (`partial_eval_jaxpr_custom`, `dce_jaxpr`).
 """
 

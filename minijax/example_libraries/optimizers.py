@@ -1,6 +1,6 @@
 """First-order optimizers: each is three functions, to initialize, update and read its state.
 
-Stands on `numpy`, `tree_util`.  Chapter 05, *Trees*, trains with one of them.
+Builds on `numpy`, `tree_util`.  Chapter 05, *Trees*, trains with one of them.
 In JAX: `jax/example_libraries/optimizers.py`.
 """
 

@@ -1,6 +1,6 @@
 """Small neural networks: a layer is a pair of functions, and networks are layers of layers.
 
-Stands on `numpy`, `nn`, `random`.
+Builds on `numpy`, `nn`, `random`.
 In JAX: `jax/example_libraries/stax.py`.
 """
 

@@ -1,4 +1,4 @@
-"""What JAX calls experimental.  Stands on `transforms`.
+"""JAX's experimental modules.  Builds on `transforms`.
 
 In JAX: `jax/experimental/__init__.py`.
 """

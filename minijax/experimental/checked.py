@@ -1,7 +1,7 @@
-"""Turns a program with checks into one without, which also returns its failures.
+"""Transforms a program with checks into one without, which also returns its failures.
 
-Of each kind of failure it returns the first in time; of several kinds the first check counts.
-Stands on `transforms`, `primitives/checks.py`; `checkify` is what users call.  Chapter 14.
+It returns the earliest failure of each kind; among several kinds the first check counts.
+Builds on `transforms`, `primitives/checks.py`; `checkify` is its public interface.  Chapter 14.
 In JAX: `jax/_src/checkify.py`.
 """
 

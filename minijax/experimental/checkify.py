@@ -1,6 +1,6 @@
 """Checks at run time whose failures are values: `checkify`, `check`, and their `Error`.
 
-Stands on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
+Builds on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
 """
 
 import contextlib

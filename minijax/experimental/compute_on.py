@@ -1,6 +1,6 @@
-"""Where XLA computes something: accepted without effect, as everything is computed on the host.
+"""The place of a computation in XLA: accepted without effect.
 
-Stands on nothing.  In JAX: `jax/_src/compute_on.py`.
+Builds on nothing.  In JAX: `jax/_src/compute_on.py`.
 """
 
 from __future__ import annotations

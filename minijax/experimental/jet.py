@@ -1,8 +1,8 @@
 """Taylor mode: the derivatives of a function along a curve, to any order.
 
-``y = f(x)`` has the slope ``y' = Df(x) x'``, a function of two curves, so that the JVP rule of a
-primitive gives its derivatives of all orders.  The rule in its slot `jet` is faster.
-Stands on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
+``y = f(x)`` has the derivative ``y' = Df(x) x'``, a function of two curves, so the JVP rule of a
+primitive yields its derivatives of all orders.  A rule in its slot `jet` is faster.
+Builds on `core`, `transforms`.  In JAX: `jax/experimental/jet.py`.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
         if not is_leaf([term]):
             raise ValueError(f"term {j} for argument {i} is not an array")
     if not has_derivatives(core.get_aval(x)):
-        raise TypeError(f"jet needs floats to go along, but argument {i} has the dtype "
+        raise TypeError(f"jet requires floating-point arguments, but argument {i} has the dtype "
                         f"{core.get_aval(x).dtype}. Convert it, or close over it.")
 
 
 def _as_derivative(value: Array, term: Any) -> Array:
     """A term of a series as an array of the value's dtype."""
     if jnp.shape(term) != value.shape:
-        raise ValueError(f"a term of the shape {jnp.shape(term)} is given for an argument of the "
-                         f"shape {value.shape}; they must be equal.")
+        raise ValueError(f"a term has shape {jnp.shape(term)}, but its argument has shape "
+                         f"{value.shape}; they must be equal.")
     return jnp.asarray(term).astype(value.dtype)
 
 

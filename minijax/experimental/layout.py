@@ -1,6 +1,6 @@
 """The order of an array in memory, and its device: `Layout`, `Format`.
 
-Stands on `placement.named_sharding`.  In JAX: `jax/_src/layout.py`.
+Builds on `placement.named_sharding`.  In JAX: `jax/_src/layout.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""Devices in the order of a mesh: here the order that they have.
+"""Devices in the order of a mesh, which here is their own order.
 
-Stands on `placement.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
+Builds on `placement.meshes`.  In JAX: `jax/experimental/mesh_utils.py`.
 """
 
 from collections.abc import Sequence

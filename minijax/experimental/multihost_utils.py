@@ -1,6 +1,6 @@
-"""Collective operations of the processes of a program: here there is one process.
+"""Collective operations of the processes of a program, of which minijax has one.
 
-Stands on `device_put`.  In JAX: `jax/experimental/multihost_utils.py`.
+Builds on `device_put`.  In JAX: `jax/experimental/multihost_utils.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ordinary differential equations, by the Dormand-Prince method with adaptive steps.
 
 The derivative solves the adjoint equation backwards in time, and saves no step.
-Stands on `numpy`, `lax`, `custom`.  In JAX: `jax/experimental/ode.py`.
+Builds on `numpy`, `lax`, `custom`.  In JAX: `jax/experimental/ode.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """The deprecated name of `jax.jit` for arrays on several devices.
 
-Stands on `transforms.jit`.  In JAX: `jax/experimental/pjit.py`.
+Builds on `transforms.jit`.  In JAX: `jax/experimental/pjit.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Long short-term memory: `lstm`, with the weights in the order of cuDNN.
 
-Stands on `numpy`, `lax`.  In JAX: `jax/experimental/rnn.py`, whose `lstm` is cuDNN's and needs a
+Builds on `numpy`, `lax`.  In JAX: `jax/experimental/rnn.py`, whose `lstm` is cuDNN's and needs a
 GPU; its `lstm_ref` is the definition.
 Source: Hochreiter and Schmidhuber, *Long Short-Term Memory*, 1997.
 """

@@ -1,6 +1,6 @@
 """The deprecated name of `jax.shard_map`.
 
-Stands on `shard_map`.  In JAX: `jax/experimental/shard_map.py`.
+Builds on `shard_map`.  In JAX: `jax/experimental/shard_map.py`.
 """
 
 from __future__ import annotations

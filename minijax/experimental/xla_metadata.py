@@ -1,6 +1,6 @@
 """Metadata of operations for XLA, which changes no number: accepted without effect.
 
-Stands on nothing.  In JAX: `jax/_src/xla_metadata.py`.
+Builds on nothing.  In JAX: `jax/_src/xla_metadata.py`.
 """
 
 from __future__ import annotations

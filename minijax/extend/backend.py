@@ -1,6 +1,6 @@
-"""Backends: the platforms of devices, with the interface of XLA's clients.
+"""Backends: platforms of devices, with the interface of XLA's clients.
 
-Stands on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
+Builds on `device_put`.  In JAX: `jax/_src/xla_bridge.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions with transformations applied to them: `wrap_init`, `transformation`.
 
-Stands on `config`.  JAX passes functions in this form; minijax passes them unchanged, and accepts
-those of this form too, as they can be called.  In JAX: `jax/_src/linear_util.py`.
+Builds on `config`.  JAX passes functions in this form; minijax passes them unchanged, and also
+accepts this form, since it is callable.  In JAX: `jax/_src/linear_util.py`.
 """
 
 from __future__ import annotations

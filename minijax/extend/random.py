@@ -1,6 +1,6 @@
 """Custom generators of random numbers: `define_prng_impl`; and Threefry.
 
-Stands on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
+Builds on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     Array([3, 3], dtype=uint32)
     """
     if len(key_shape) != 1:
-        raise ValueError(f"the words of a key form a vector here: key_shape is {key_shape}, not "
-                         "of one axis; reshape them in the functions")
+        raise ValueError("the words of a key must form a vector, but key_shape is "
+                         f"{key_shape}; reshape them in the functions")
     return PRNGSpec(name, tag, key_shape[0], seed, split=split, random_bits=random_bits,
                     fold_in=fold_in)
 

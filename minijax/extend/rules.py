@@ -1,6 +1,6 @@
 """JAX's tables of rules as views of the slots of primitives.
 
-Stands on `core`.  Chapter 02 has the slots.
+Builds on `core`.  Chapter 02 has the slots.
 In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
 """
 
@@ -237,7 +237,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
     def program(*args: Any, **params: Any) -> Any:
         if not isinstance(rule, ProgramRule):
             raise NotImplementedError(
-                f"the lowering rule of {prim} writes MLIR, which minijax does not have: pass "
+                f"the lowering rule of {prim} emits MLIR, which minijax does not have: pass "
                 f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
                 "operations.")
         outs = rule.fun(*args, **params)

@@ -1,6 +1,6 @@
-"""Classes with functions of their own for `vmap`: `register_vmappable`.
+"""Classes with custom conversions for `vmap`: `register_vmappable`.
 
-Stands on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
+Builds on `api`.  In JAX: `jax/_src/interpreters/batching.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
     """
     if not (spec_type is axis_size_type is int and make_iota is None):
         raise NotImplementedError(
-            f"vmap maps along axes of a size that is an int, given by an int: {data_type.__name__} "
+            f"vmap requires an int as the axis and an int as its size: {data_type.__name__} "
             f"has {spec_type.__name__} and {axis_size_type.__name__}; pad it to arrays of one size")
     _vmappables[data_type] = to_elt, from_elt
     api.registered[data_type] = _map_arguments

@@ -1,6 +1,6 @@
-"""The façade: JAX's `lax` names, from where they are made.
+"""`minijax.lax`: JAX's `lax` names, imported from the modules that define them.
 
-Stands on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
+Builds on `primitives`, `control_flow`.  In JAX: `jax/lax/__init__.py`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """`minijax.lax.linalg`: factorisations of matrices and triangular systems.
 
-Stands on `primitives`.  In JAX: `jax/lax/linalg.py`.
+Builds on `primitives`.  In JAX: `jax/lax/linalg.py`.
 """
 
 from minijax.lax.polar import qdwh

@@ -1,6 +1,6 @@
 """The polar decomposition by iteration.
 
-Stands on `scan` and `while_loop`.  In JAX: `jax/_src/tpu/linalg/qdwh.py`.
+Builds on `scan` and `while_loop`.  In JAX: `jax/_src/tpu/linalg/qdwh.py`.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The incomplete gamma and beta functions, their derivatives, and those of digamma.
 
-Stands on `while_loop`: each is a program that sums a series or a continued fraction until it
+Builds on `while_loop`: each is a program that sums a series or a continued fraction until it
 converges.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/lax/special.py`.
 """
@@ -255,7 +255,7 @@ def _grad_x(a: Array, x: Array) -> Array:
 
 igamma_grad_a_p, igamma_grad_a = _of_two(
     "igamma_grad_a", "The derivative of `igamma` in its first argument.", "-0.2762",
-    lambda a, x: _grad_a(a, x, False), cannot("it is a derivative that has none"))
+    lambda a, x: _grad_a(a, x, False), cannot("`igamma` has no second derivative by `a`"))
 igamma_p, igamma = _of_two(
     "igamma", "The lower incomplete gamma function, divided by the whole one.", "0.2642",
     lambda a, x: _igamma(a, x, False), families.per_argument(

@@ -1,6 +1,6 @@
 """Random numbers from a generator with a hidden state: `lax.rng_uniform`.
 
-Stands on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
+Builds on `core`; compiled code reaches the generator, NumPy's, through `compiler.host`.
 In JAX: `jax/_src/lax/lax.py`, and the state is XLA's.
 """
 
@@ -53,9 +53,9 @@ rng_uniform_p = Primitive(
     "rng_uniform",
     impl=_draw,
     abstract_eval=_type,
-    jvp=cannot("its numbers are drawn anew each time; jax.random.uniform has a derivative."),
-    transpose=cannot("its numbers are drawn anew each time; it is not linear."),
-    batch=cannot("its numbers are drawn for one call; jax.random.uniform draws for a batch."),
+    jvp=cannot("each call draws new numbers; jax.random.uniform has a derivative."),
+    transpose=cannot("each call draws new numbers; it is not linear."),
+    batch=cannot("it draws numbers for one call; jax.random.uniform draws them for a batch."),
     loop=lambda b, outs, operands, *, shape: b.host_call(
         functools.partial(_draw, shape=shape), operands, outs),
     effects=lambda **_: frozenset([state_effect]),

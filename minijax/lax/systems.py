@@ -1,6 +1,6 @@
 """Products of reflections, updates of factors, and tridiagonal systems, by products and scans.
 
-Stands on `primitives`, `scan`.  In JAX: `jax/_src/lax/linalg.py`.
+Builds on `primitives`, `scan`.  In JAX: `jax/_src/lax/linalg.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
-"""`minijax.nn`: what neural networks are made of.
+"""`minijax.nn`: activations, normalisers, initializers and attention for neural networks.
 
-Stands on `numpy`.  Chapter 00, *A tour*, trains a network with it.
+Builds on `numpy`.  Chapter 00, *A tour*, trains a network with it.
 In JAX: `jax/nn/__init__.py`.
 """
 

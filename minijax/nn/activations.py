@@ -1,6 +1,6 @@
 """Activation functions: relu, sigmoid, gelu, softplus, elu, ….
 
-Stands on `numpy`.  Chapter 10 shows why `relu` has a derivative of its own.
+Builds on `numpy`.  Chapter 10 shows why `relu` has a custom derivative.
 In JAX: `jax/_src/nn/functions.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Attention: for each query a mean of values, weighted by its similarity to their keys.
+"""Attention: for each query the mean of the values, weighted by the similarity of their keys.
 
-Stands on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
+Builds on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
 In JAX: `jax/_src/nn/functions.py`.
 """
 

@@ -1,6 +1,6 @@
 """Initial weights: functions of (key, shape, dtype), and functions that return such functions.
 
-Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
+Builds on `numpy`, `random`.  Chapter 00 starts its network with one of them.
 In JAX: `jax/_src/nn/initializers.py`.
 """
 

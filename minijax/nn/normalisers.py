@@ -1,6 +1,6 @@
 """Functions of a whole row: softmax, logsumexp, standardize, one_hot.
 
-Stands on `numpy`.  Chapter 20, *Precision*: why the largest is subtracted first.
+Builds on `numpy`.  Chapter 20, *Precision*: why the maximum is subtracted first.
 In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
 """
 

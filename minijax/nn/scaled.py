@@ -1,6 +1,6 @@
-"""Products of block-scaled arrays, which are quantised already, or by the product.
+"""Products of block-scaled arrays, quantised before the product or by it.
 
-Stands on `numpy`.  Block formats: *OCP Microscaling Formats (MX) Specification* 1.0.
+Builds on `numpy`.  Block formats: *OCP Microscaling Formats (MX) Specification* 1.0.
 In JAX: `jax/_src/cudnn/scaled_matmul_stablehlo.py`.
 """
 

@@ -1,6 +1,6 @@
-"""What the course uses in its cells: live source, columns, transformations at work, checks.
+"""The tools of the course's cells: live source, columns, transformations at work, checks.
 
-Stands on the whole package.  `%load_ext minijax.notebook` makes the magics; everything else works
+Builds on the whole package.  `%load_ext minijax.notebook` defines the magics; everything else works
 without IPython too, as plain text.  JAX has no counterpart.
 """
 

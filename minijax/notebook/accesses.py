@@ -1,6 +1,6 @@
-"""Which places in memory the threads of a warp touch at once, drawn from the emulator.
+"""The memory accesses of a warp, as pictures of the emulator's records.
 
-Stands on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
+Builds on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Compute counts sectors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Exercises: their answers are registered beside the chapters, and `check` looks at a reader's.
+"""Exercises: their solutions are registered beside the chapters, and `check` tests an answer.
 
-Stands on `show`; the chapters' folder `exercises` has one file for each of them.
+Builds on `show`; the chapters' folder `exercises` has one file for each of them.
 JAX has no counterpart.
 """
 

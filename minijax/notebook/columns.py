@@ -1,6 +1,6 @@
 """One transformation's rules for many primitives: a column, cut from the blocks.
 
-Stands on `source`.  Chapters 02 to 04 show columns.  In JAX a column is a table of rules, such as
+Builds on `source`.  Chapters 02 to 04 show columns.  In JAX a column is a table of rules, such as
 `ad.primitive_jvps`; here it is generated.
 """
 

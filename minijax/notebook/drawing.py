@@ -1,7 +1,7 @@
 """Pieces of SVG for films: boxes, words, lines, arrows.
 
-Their colours are the page's own (`INK`) and middle tones that can be seen through, so that they
-are readable on a light and on a dark page.  Stands on nothing.  JAX has no counterpart.
+Their colours are that of the page's text (`INK`) and translucent middle tones, so they
+are readable on a light and on a dark page.  Builds on nothing.  JAX has no counterpart.
 """
 
 from __future__ import annotations

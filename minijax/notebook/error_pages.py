@@ -1,6 +1,6 @@
 """The page of an error class, read from its docstring: what happened, an example, the fix.
 
-Stands on `errors`.  Short errors take their cure from here, the gallery its programs.
+Builds on `errors`.  Short errors use its cures, the gallery its programs.
 JAX has no counterpart.
 """
 

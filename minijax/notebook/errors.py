@@ -1,6 +1,6 @@
-"""Errors as a cell shows them: what happened, the reader's line, and the cure.
+"""Short errors in a cell: what happened, the reader's line, and the cure.
 
-Stands on `error_pages`.  The whole traceback is a `%full_error` away.  JAX has no counterpart.
+Builds on `error_pages`.  `%full_error` shows the whole traceback.  JAX has no counterpart.
 """
 
 from __future__ import annotations

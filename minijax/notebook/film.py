@@ -1,8 +1,8 @@
 """A film: drawings in a row, each with a caption, that a reader steps through in a cell.
 
-Python computes every drawing; a small script shows one at a time.  Where no script runs, one of
-them stands there as a still picture; as plain text a film is its captions.
-Stands on `show`.  The widgets of the course are films.  JAX has no counterpart.
+Python computes every drawing; a small script shows one at a time.  Without the script the page
+shows one of them as a still picture; as plain text a film is its captions.
+Builds on `show`.  The widgets of the course are films.  JAX has no counterpart.
 """
 
 from __future__ import annotations

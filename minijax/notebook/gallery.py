@@ -1,6 +1,6 @@
-"""The errors as pairs of programs: one that raises the error, and the same one mended.
+"""The errors as pairs of programs: one that raises the error, and the corrected one.
 
-Stands on the docstrings of `errors`, where both are written; the book and chapter 21 show them,
+Builds on the docstrings of `errors`, which contain both; the book and chapter 21 show them,
 and a test runs every one.  JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The reader's own library, `mini`: cells that begin with `%%mini` write it, chapter by chapter.
 
-Stands on `source`.  JAX has no counterpart.
+Builds on `source`.  JAX has no counterpart.
 """
 
 from __future__ import annotations

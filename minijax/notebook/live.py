@@ -1,7 +1,7 @@
 """Live source: a cell that holds a definition of the package, and changes it when it is edited.
 
-Stands on `source`.  Chapter 02 shows the first.  Objects are changed in place, so that an edit
-reaches what was made before: tracers, tables, primitives, functions imported elsewhere.
+Builds on `source`.  Chapter 02 shows the first.  Objects are changed in place, so that an edit
+reaches existing tracers, tables and primitives, and functions imported elsewhere.
 JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The magics of the course, `%%live`, `%%mini`, `%full_error`; short errors, programs in colour.
 
-Stands on `live`, `errors`, `pictures`; IPython hands over its shell, so nothing of it is imported.
+Builds on `live`, `errors`, `pictures`; IPython passes its shell, so this module does not import it.
 JAX has no counterpart.
 """
 

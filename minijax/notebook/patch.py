@@ -1,6 +1,6 @@
-"""Changing living objects in place, so that it can be undone.
+"""Changes of objects in place, with undo.
 
-Stands on `core` (for `Primitive`).  `live` uses it; an entry of the journal is one step back.
+Builds on `core` (for `Primitive`).  `live` uses it; an entry of the journal undoes one step.
 JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """A jaxpr in colour as HTML, and as a picture (SVG).
 
-Stands on `jaxpr_text`.  Explained in chapter 06.  In JAX: nothing; there one prints jaxprs.
+Builds on `jaxpr_text`.  Explained in chapter 06.  JAX prints jaxprs.
 """
 
 from __future__ import annotations

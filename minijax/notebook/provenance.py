@@ -1,8 +1,8 @@
-"""Which equations of a program, and which statements of its loops, each later piece comes from.
+"""Provenance: the equations behind each loop statement, and the statements behind each instruction.
 
-Equations are numbered, and passes carry the numbers along, as they do the user's lines.  Statements
-belong to the equations whose values they compute; instructions, by debug locations that only a
-compilation made for looking has, to statements.  Stands on `compiler`.  JAX has no counterpart.
+Equations are numbered, and passes propagate the numbers, as they do the user's lines.  Statements
+belong to the equations of the values that they compute; instructions belong to statements by debug
+locations, emitted for this purpose only.  Builds on `compiler`.  JAX has no counterpart.
 """
 
 from __future__ import annotations

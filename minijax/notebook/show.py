@@ -1,7 +1,7 @@
-"""Pictures and texts of programs for a cell, and how anything is shown with and without IPython.
+"""Pictures and texts of programs for a cell, and their display with and without IPython.
 
-Stands on `pictures`, `jit`.  Every object here prints as text, and is richer in a notebook.
-In JAX: nothing; there one prints jaxprs.
+Builds on `pictures`, `jit`.  Every object here prints as text, and as a picture in a notebook.
+JAX prints jaxprs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where a definition of the package stands, and its text, letter by letter.
+"""The location of a definition in the package, and its exact text.
 
-Stands on nothing but the files.  The course uses it: live cells, columns, the weaver.
+Builds on the files alone.  The course uses it: live cells, columns, the weaver.
 JAX has no counterpart.
 """
 

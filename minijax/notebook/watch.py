@@ -1,6 +1,6 @@
-"""A transformation at work: one line for each primitive, indented under the rule that asked for it.
+"""A transformation at work: one line for each primitive, indented under the rule that binds it.
 
-Stands on `core`.  Chapters 03, 04 and 07 watch `jvp`, `vmap` and `grad`.
+Builds on `core`.  Chapters 03, 04 and 07 watch `jvp`, `vmap` and `grad`.
 JAX has no counterpart.
 """
 

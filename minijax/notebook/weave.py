@@ -1,6 +1,6 @@
-"""Chapters and package kept alike: live cells and solutions are written from the source.
+"""The weaver: writes live cells and solutions of the chapters from the source.
 
-Stands on `source`, `checks`.  `notebooks/run_chapter.py` is its command line.
+Builds on `source`, `checks`.  `notebooks/run_chapter.py` is its command line.
 JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The arguments of `numpy` functions: checked, promoted to one dtype and one rank.
 
-Stands on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/util.py`.
 """
 

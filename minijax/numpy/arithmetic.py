@@ -1,6 +1,6 @@
 """Arithmetic of two arrays, element by element: add, remainder, power, maximum, hypot, ….
 
-Stands on `arguments`, `unary`.  Chapters 01 and 20.
+Builds on `arguments`, `unary`.  Chapters 01 and 20.
 In JAX: `jax/_src/numpy/ufuncs.py`.
 """
 

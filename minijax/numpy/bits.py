@@ -1,6 +1,6 @@
 """Numbers as their bits and divisors: frexp, modf, spacing, gcd, lcm, bitwise_count, packbits, ….
 
-Stands on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
 """
 

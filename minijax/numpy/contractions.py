@@ -1,8 +1,8 @@
 """Products of matrices and vectors, and tensor contractions: matmul, einsum, ….
 
-Stands on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
-function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum.py`, which asks
-`opt_einsum` for the best order.
+Builds on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
+function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum.py`; there
+`opt_einsum` chooses the order.
 """
 
 from __future__ import annotations

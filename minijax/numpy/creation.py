@@ -1,6 +1,6 @@
 """Creation of arrays: from Python and NumPy values, from a shape, from a range.
 
-Stands on `shaping` and `interchange`.  Chapters 01 and 15, *Non-array inputs*.
+Builds on `shaping` and `interchange`.  Chapters 01 and 15, *Non-array inputs*.
 In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
 """
 

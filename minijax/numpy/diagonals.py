@@ -1,6 +1,6 @@
 """Matrices and grids from indices: eye, tri, tril, diag, meshgrid, indices, ….
 
-Stands on `creation`, `shaping`.  Chapter 18, *Dynamic shapes*.
+Builds on `creation`, `shaping`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 

@@ -1,6 +1,6 @@
 """The text of arrays, and their conversion to NumPy.
 
-Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
 """
 from typing import Any

@@ -1,6 +1,6 @@
 """Linear equations, determinants, least squares: solve, inv, det, slogdet, cond, pinv, lstsq, ….
 
-Stands on `lax.linalg`.  Capstones; chapter 10 for the rules of their derivatives.
+Builds on `lax.linalg`.  Capstones; chapter 10 for the rules of their derivatives.
 In JAX: `jax/_src/numpy/linalg.py`.
 """
 

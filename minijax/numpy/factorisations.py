@@ -1,6 +1,6 @@
 """Factorisations of matrices, and norms: cholesky, eig, eigh, qr, svd, norm, ….
 
-Stands on `reductions`, `lax.linalg`.  Chapter 20, *Precision*; capstones with Gaussian processes.
+Builds on `reductions`, `lax.linalg`.  Chapter 20, *Precision*; capstones with Gaussian processes.
 In JAX: `jax/_src/numpy/linalg.py`.
 """
 

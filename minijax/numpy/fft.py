@@ -1,6 +1,6 @@
 """`minijax.numpy.fft`: Fourier transforms along any axes, their frequencies and shifts.
 
-Stands on `lax.fft`, which transforms the last axes.
+Builds on `lax.fft`, which transforms the last axes.
 In JAX: `jax/_src/numpy/fft.py`.
 """
 

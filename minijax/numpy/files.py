@@ -1,6 +1,6 @@
 """Arrays from files, buffers, texts and functions, and into files.
 
-Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `array_creation.py`.
 """
 

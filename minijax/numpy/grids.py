@@ -1,6 +1,6 @@
 """Index expressions such as `r_[1:4, 7]` and `mgrid[:3, :4]`, and flat indices.
 
-Stands on `joining`, `diagonals`.  Chapter 14, *Out-of-bounds indexing*.
+Builds on `joining`, `diagonals`.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/numpy/index_tricks.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Indices as NumPy has them: parsed into one entry an axis, and planned as a gather.
+"""NumPy's indices: parsed into one entry for each axis, and planned as a gather.
 
-Stands on `lax`; `indexing` reads and writes by it.  Chapter 14, *Out-of-bounds indexing*.
+Builds on `lax`; `indexing` reads and writes by it.  Chapter 14, *Out-of-bounds indexing*.
 In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.
 """
 

@@ -1,6 +1,6 @@
 """Indexing: `x[idx]` reads and `x.at[idx]` updates, by one parser and one plan.
 
-Stands on `lax`.  Chapters 13 and 14, *In-place updates* and *Out-of-bounds indexing*.
+Builds on `lax`.  Chapters 13 and 14, *In-place updates* and *Out-of-bounds indexing*.
 In JAX: `jax/_src/numpy/indexing.py`, `jax/_src/ops/scatter.py`, `array_methods.py`.
 """
 

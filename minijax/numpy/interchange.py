@@ -1,6 +1,6 @@
 """Arrays to and from other libraries: DLPack on every device, and CUDA's array interface.
 
-Stands on `core` and `devices`.  Memory of a GPU is shared in both directions, not copied; its owner
+Builds on `core` and `devices`.  Memory of a GPU is shared in both directions, not copied; its owner
 is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
 """
 
@@ -81,7 +81,7 @@ def managed_in(capsule: Any) -> Any:
     """The managed tensor in a capsule."""
     name = _name_of(capsule)
     if name not in KINDS:
-        raise BufferError(f"a DLPack capsule is read once; this one is called {name!r}")
+        raise BufferError(f"a DLPack capsule can be read only once; this one is named {name!r}")
     return KINDS[name].from_address(_pointer_in(capsule, name))
 
 
@@ -103,8 +103,8 @@ def device_numbered(platform: int, number: int) -> GpuDevice | None:
     for kind, of_kind in PLATFORMS.items():
         if platform == of_kind:
             return cast(GpuDevice, kind.numbered(number))
-    raise BufferError(f"an array on DLPack's device {(platform, number)} cannot be taken: bring it "
-                      "to the CPU or to a GPU of NVIDIA's first.")
+    raise BufferError(f"DLPack's device {(platform, number)} is not supported: move the array "
+                      "to the CPU or to an NVIDIA GPU first.")
 
 
 def is_on_gpu(x: Any) -> bool:
@@ -136,11 +136,11 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
     if dl_device is not None and tuple(dl_device) == (ON_HOST, 0) and copy is not False:
         return _of_host(x._buffer, options, knows_read_only)
     if dl_device is not None and tuple(dl_device) != here:
-        raise BufferError(f"the array lies on {x.device}, which is {here} for DLPack, and is asked "
-                          f"for on {tuple(dl_device)}: jax.device_put(x, device) brings it there.")
+        raise BufferError(f"the array is on {x.device}, DLPack's device {here}, but was requested "
+                          f"on {tuple(dl_device)}: jax.device_put(x, device) moves it there.")
     if not knows_read_only and copy is False:
-        raise BufferError("arrays do not change, and who asks without max_version knows of no "
-                          "read-only memory: it is given a copy, which copy=False refuses.")
+        raise BufferError("arrays are immutable, and DLPack has no read-only memory before version "
+                          "1: pass max_version=(1, 0), or allow a copy instead of copy=False.")
     copies = copy or not knows_read_only
     memory = x.there().copy() if copies else x.there()
     if stream != -1:  # with -1 the consumer synchronises
@@ -167,7 +167,7 @@ def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any
             flags: int | None) -> Any:
     """A capsule of memory that has an owner; without flags, one of a version before 1."""
     if aval.dtype not in CODES:
-        raise BufferError(f"DLPack has no word for {core.dtype_name(aval.dtype)}")
+        raise BufferError(f"DLPack has no type for {core.dtype_name(aval.dtype)}")
     lengths = (ctypes.c_int64 * aval.ndim)(*aval.shape)
     strides = (ctypes.c_int64 * aval.ndim)(
         *(math.prod(aval.shape[i + 1:]) for i in range(aval.ndim)))
@@ -213,7 +213,7 @@ def cuda_array_interface(x: Any) -> dict[str, Any]:
         raise AttributeError("only arrays on a CUDA device have __cuda_array_interface__")
     display.check_no_keys(x)
     if x.dtype not in CODES or x.dtype == BFLOAT16:
-        raise AttributeError(f"__cuda_array_interface__ has no word for {x.dtype}; DLPack may have")
+        raise AttributeError(f"__cuda_array_interface__ has no type for {x.dtype}; try DLPack")
     memory = x.there()
     memory.device.wait()  # so that the consumer need not wait for a stream
     return {"version": 3, "shape": x.shape, "typestr": x.dtype.str, "strides": None,
@@ -241,7 +241,7 @@ def from_dlpack(x: Any) -> Any:
     owner, tensor = _Imported(managed), managed.tensor
     shape, code = tuple(tensor.shape[:tensor.ndim]), (tensor.code, tensor.bits)
     if code not in DTYPES or tensor.lanes != 1:
-        raise BufferError(f"DLPack's type {code} with {tensor.lanes} lanes is none of ours")
+        raise BufferError(f"no dtype matches DLPack's type {code} with {tensor.lanes} lanes")
     dtype = DTYPES[code]
     if tensor.ndim and tensor.strides:
         check_contiguous(shape, [n * dtype.itemsize for n in tensor.strides[:tensor.ndim]], dtype)
@@ -274,9 +274,9 @@ def check_contiguous(shape: Sequence[int], strides: Sequence[int], dtype: np.dty
     step = dtype.itemsize
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
         if length > 1 and stride != step and 0 not in shape:
-            raise BufferError(f"an array of shape {tuple(shape)} whose elements are "
-                              f"{tuple(strides)} bytes apart does not lie row by row without "
-                              "gaps: make it contiguous first.")
+            raise BufferError(f"an array of shape {tuple(shape)} with strides of "
+                              f"{tuple(strides)} bytes is not contiguous in row-major order: "
+                              "make it contiguous first.")
         step *= length
 
 
@@ -315,7 +315,7 @@ def from_gpu(x: Any) -> ArrayImpl:
     mask, strides, stream = (interface.get(key) for key in ("mask", "strides", "stream"))
     if mask is not None or dtype not in CODES:
         raise BufferError(f"an array of {dtype} in __cuda_array_interface__, with the mask {mask}, "
-                          "cannot be taken")
+                          "is not supported")
     if strides is not None:
         check_contiguous(shape, strides, dtype)
     address = interface["data"][0]

@@ -1,6 +1,6 @@
 """Joining, splitting, repeating and padding arrays.
 
-Stands on `shaping`, `sorting`.  Chapter 13, *In-place updates*.
+Builds on `shaping`, `sorting`.  Chapter 13, *In-place updates*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 from __future__ import annotations

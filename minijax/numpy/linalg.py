@@ -1,6 +1,6 @@
 """`minijax.numpy.linalg`: matrices, their norms, factors, equations and products.
 
-Stands on `factorisations`, `equations`, `contractions`.
+Builds on `factorisations`, `equations`, `contractions`.
 In JAX: `jax/numpy/linalg.py`.
 """
 

@@ -1,6 +1,6 @@
 """Comparisons, truth and bits: equal, less, isclose, logical_and, bitwise_xor, left_shift, ….
 
-Stands on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
 """
 

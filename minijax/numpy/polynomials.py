@@ -1,6 +1,6 @@
 """Polynomials as vectors of coefficients, highest power first: sums, products, fits, roots.
 
-Stands on `sequences`, `equations`, `factorisations`.  Chapter 20, *Precision*.
+Builds on `sequences`, `equations`, `factorisations`.  Chapter 20, *Precision*.
 In JAX: `jax/_src/numpy/polynomial.py`.
 """
 

@@ -1,6 +1,6 @@
 """Arrays with elements replaced, inserted or removed: put, place, insert, choose, trim_zeros.
 
-Stands on `searching`.  Chapter 13, *In-place updates*.
+Builds on `searching`.  Chapter 13, *In-place updates*.
 In JAX: `jax/_src/numpy/indexing.py`, `lax_numpy.py`.
 """
 

@@ -1,6 +1,6 @@
 """Reductions: sum, mean, var, max, argmax, any, …, their forms that ignore nan, running sums.
 
-Stands on `unary`, `logic`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `unary`, `logic`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/reductions.py`.
 """
 

@@ -1,6 +1,6 @@
 """Dtypes as callable types, such as `float32(1.5)`, and constants.
 
-Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
+Builds on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/scalar_types.py`.
 """
 

@@ -1,6 +1,6 @@
 """Selecting, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
 
-Stands on `sorting`, `indexing`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
+Builds on `sorting`, `indexing`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `indexing.py`.
 """
 

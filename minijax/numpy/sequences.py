@@ -1,6 +1,6 @@
 """Sequences of numbers: differences, gradients, interpolation, convolution, `polyval`.
 
-Stands on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`, `polynomial.py`.
 """
 
@@ -155,7 +155,7 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     for end, beyond, value in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
         if isinstance(value, str):
             if value != "extrapolate":
-                raise ValueError(f"interp: 'extrapolate' is the only word; got {value!r}")
+                raise ValueError(f"interp: 'extrapolate' is the only string; got {value!r}")
         elif period is None:
             values = choose(beyond, fp[end] if value is None else value, values)
     return values

@@ -1,7 +1,7 @@
 """Arrays as sets: unique, isin, union1d, intersect1d, unique_all, ….
 
 All compute the distinct elements of a masked array.
-Stands on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/setops.py`.
+Builds on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/setops.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The same elements in another shape or order: reshape, transpose, broadcast, flip, roll, ….
 
-Stands on `arguments` and `lax`.  Chapter 18, *Dynamic shapes*.
+Builds on `arguments` and `lax`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 

@@ -1,6 +1,6 @@
 """Sorting, searching and order statistics: sort, argsort, lexsort, searchsorted, quantile, ….
 
-Stands on `reductions`.  Chapter 18, *Dynamic shapes*.
+Builds on `reductions`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
 """
 

@@ -1,6 +1,6 @@
 """Covariances and correlations of quantities.
 
-Stands on `reductions`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `reductions`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 

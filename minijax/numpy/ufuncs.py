@@ -1,6 +1,6 @@
 """Universal functions as objects: `add.reduce`, `accumulate`, `at`, `outer`, `reduceat`.
 
-Stands on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Precision, and where
+Builds on `arithmetic`, `logic`, `reductions`, `vectorization`.  Chapter 20, *Precision, and where
 NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
 """
 

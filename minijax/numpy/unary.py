@@ -1,6 +1,6 @@
 """Functions of one array, element by element: exp, sin, floor, abs, isnan, real, ….
 
-Stands on `arguments` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
+Builds on `arguments` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/ufuncs.py`.
 """
 

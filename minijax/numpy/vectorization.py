@@ -1,6 +1,6 @@
 """Functions of small arrays, mapped over large ones: vectorize, apply_along_axis, ….
 
-Stands on `api.vmap`.  Chapter 04, *Vectorising*.
+Builds on `api.vmap`.  Chapter 04, *Vectorising*.
 In JAX: `jax/_src/numpy/vectorize.py`.
 """
 

@@ -1,6 +1,6 @@
 """Windows: weights of the samples of a segment, for spectra.
 
-Stands on `creation`.
+Builds on `creation`.
 In JAX: `jax/_src/numpy/window_functions.py`.
 """
 

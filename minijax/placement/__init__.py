@@ -1,1 +1,1 @@
-"""Where arrays lie: devices, meshes, shardings, `shard_map`, `pmap`."""
+"""Placement of arrays: devices, meshes, shardings, `shard_map`, `pmap`."""

@@ -1,6 +1,6 @@
 """The devices, and moving arrays between them: `devices`, `device_put`, `device_get`.
 
-Stands on `placement.devices`.  Chapter 11, *Named axes and many devices*; chapter 27.
+Builds on `placement.devices`.  Chapter 11, *Named axes and many devices*; chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
 """
 

@@ -1,6 +1,6 @@
 """Devices, which hold arrays and run programs: the CPU, a GPU, or an emulated GPU.
 
-Stands on `core`; modules for a GPU are loaded on first use.  Chapter 27.
+Builds on `core`; modules for a GPU are loaded on first use.  Chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/array.py`, and PJRT's devices.
 """
 

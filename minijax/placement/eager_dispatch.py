@@ -1,6 +1,6 @@
-"""Operations one by one on another device than the CPU: each is a program of one equation.
+"""Eager operations on devices other than the CPU: each is a program of one equation.
 
-Stands on `compiled`, `devices`; loaded when another device, or a mesh, is first used.
+Builds on `compiled`, `devices`; loaded when another device, or a mesh, is first used.
 Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
 """
 

@@ -1,6 +1,6 @@
 """`in_shardings` and `out_shardings` of `jit`.
 
-Stands on `resharding`; `jit` loads it when it is given one.  Chapter 11, *Named axes and many
+Builds on `resharding`; `jit` loads it for these arguments.  Chapter 11, *Named axes and many
 devices*.  In JAX: `jax/_src/pjit.py`.
 """
 

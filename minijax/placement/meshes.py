@@ -1,6 +1,6 @@
 """Devices in a grid with named axes, and the axes an array is partitioned along: `Mesh`, `P`.
 
-Stands on `devices`.  Chapter 11, *Named axes and many devices*.
+Builds on `devices`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/mesh.py`, `jax/_src/partition_spec.py`.
 """
 

@@ -1,6 +1,6 @@
 """How an array is distributed over devices: `NamedSharding`, and sharded arrays.
 
-Stands on `meshes`.  A sharded array is one array on one processor, whose shards are views.
+Builds on `meshes`.  A sharded array is one array on one processor, whose shards are views.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/named_sharding.py`, `array.py`.
 """
 

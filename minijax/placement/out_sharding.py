@@ -1,6 +1,6 @@
 """`out_sharding=` of functions that make arrays, and pictures of shardings as text.
 
-Stands on `resharding`.  Chapter 11, *Named axes and many devices*.
+Builds on `resharding`.  Chapter 11, *Named axes and many devices*.
 In JAX: the parameter is in each function; `jax/_src/debugging.py`.
 """
 
@@ -63,11 +63,11 @@ def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> 
       callback: a function of its sharding.
 
     Raises:
-      NotImplementedError: for a tracer, whose sharding is known when the program has run.
+      NotImplementedError: for a tracer, whose sharding is known only after the program has run.
     """
     if isinstance(value, core.Tracer):
-        raise NotImplementedError("how a traced array lies is known when the program has run: "
-                                  "inspect the result, outside of jit")
+        raise NotImplementedError("the sharding of a traced array is known only after the program "
+                                  "has run: inspect the result, outside of jit")
     callback(value.sharding)
 
 

@@ -1,6 +1,6 @@
 """`pmap`: one function on many devices, each with a row of the arguments.
 
-Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
+Builds on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/pmap.py`.
 """
 
@@ -95,4 +95,4 @@ def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device
             f"device, but only {available} available: {list(devices)}. vmap maps over axes of any "
             "size on one device. To try a program for more devices, start it with "
             f"JAX_NUM_CPU_DEVICES={size} in the environment, or set the flag "
-            "jax_num_cpu_devices: minijax then pretends to have them.")
+            "jax_num_cpu_devices: minijax then simulates them.")

@@ -1,6 +1,6 @@
 """Sharding arrays over simulated devices: `reshard`, `with_sharding_constraint`, shards.
 
-Stands on `named_sharding`.  Shards are copies of parts of one array.
+Builds on `named_sharding`.  Shards are copies of parts of one array.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 
@@ -35,7 +35,7 @@ def place(x: ArrayImpl, sharding: Sharding) -> Any:
         if device == CPU and isinstance(sharding, SingleDeviceSharding):
             return ArrayImpl(x._buffer, x.aval)
     if not all(device.is_host for device in sharding.device_set):
-        raise NotImplementedError("minijax spreads arrays over pretended CPU devices only: start "
+        raise NotImplementedError("minijax shards arrays over simulated CPU devices only: start "
                                   "it with JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
     return ShardedArray(x._buffer, x.aval, sharding)
 

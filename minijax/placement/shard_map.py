@@ -1,6 +1,6 @@
 """`shard_map`: a function of shards, run on each device of a mesh.
 
-Stands on `vmap`: one for each axis of the mesh, over the shards, which are then concatenated.
+Builds on `vmap`: one for each axis of the mesh, over the shards, which are then concatenated.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/shard_map.py`.
 """
 

@@ -1,6 +1,6 @@
 """The shardings of a program's results, from those of its arguments.
 
-Stands on `named_sharding`, `jaxpr`.  Chapter 11, *Named axes and many devices*.
+Builds on `named_sharding`, `jaxpr`.  Chapter 11, *Named axes and many devices*.
 In JAX: XLA's partitioner, and `jax/_src/lax/*`'s sharding rules.
 """
 

@@ -1,4 +1,4 @@
-"""What rules and interpreters emit: five linear operations, zeros, sums, moved and new axes.
+"""Operations that rules and interpreters emit: five linear ones, zeros, sums, moved and new axes.
 
 Builds on `axes` and `slots`; all other primitives build on it.  Chapters 03, 04 and 23.
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.

@@ -1,7 +1,7 @@
 """Primitive check: reports elements out of bounds at run time.
 
-Builds on `families`; `sharp_bits` and `experimental/checkify.py` choose the checks and word the
-reports.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
+Builds on `families`; `sharp_bits` and `experimental/checkify.py` choose the checks and write the
+messages.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
 """
 
 import functools
@@ -72,7 +72,7 @@ check_p = Primitive(
     impl=report_outside,
     abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
-    transpose=cannot("it has no result, so nothing flows back through it"),
+    transpose=cannot("it has no result, and so no cotangent"),
     batch=ad_util.batch_in_front(),
     loop=_lower,
     effects=lambda **_: frozenset([check_effect]),

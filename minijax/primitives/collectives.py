@@ -395,8 +395,8 @@ def _one_name(axis_name: Any) -> Any:
     """
     names = names_of(axis_name)
     if len(names) != 1:
-        raise NotImplementedError(f"moves along several named axes at once, {names}: make them one "
-                                  "axis, or move along one after the other")
+        raise NotImplementedError(f"an exchange along several named axes, {names}, is not "
+                                  "supported: make them one axis, or exchange along each in turn")
     return names[0]
 
 
@@ -517,8 +517,8 @@ def check_kind(to: str, of: str, *allowed: str) -> None:
         raise ValueError(f"Got unexpected `to` value{of}. Allowed `to` values are: "
                          "{" + ", ".join(map(repr, sorted(allowed))) + "}")
     if to in ("reduced", "unreduced"):
-        raise NotImplementedError(f"to={to!r}: sums along an axis are computed at once, so that "
-                                  "nothing is left to be reduced. Use to='varying'.")
+        raise NotImplementedError(f"to={to!r}: sums along an axis are computed at once, and no "
+                                  "value is ever unreduced. Use to='varying'.")
 
 
 # ── Exchanges of parts ───────────────────────────────────────────────────────────────────────

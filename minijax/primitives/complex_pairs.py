@@ -1,6 +1,6 @@
-"""Complex arithmetic in real arithmetic: the formulas of real and imaginary parts.
+"""Complex arithmetic in real arithmetic: formulas for real and imaginary parts.
 
-Builds on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
+Builds on `analytic` and `contract`.  The compiler lowers complex numbers by these formulas alone.
 Chapter 22.  In XLA: the elemental emitter of complex operations.
 """
 

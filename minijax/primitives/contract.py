@@ -376,8 +376,8 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
       NotImplementedError: with a `group_offset`.
     """
     if group_offset is not None:
-        raise NotImplementedError("ragged_dot_general takes no group_offset: leave the groups out "
-                                  "of group_sizes and rhs instead.")
+        raise NotImplementedError("ragged_dot_general takes no group_offset: omit the groups "
+                                  "from group_sizes and rhs instead.")
     ((summed, summed_right), (batch, batch_right)), [axis], groups = ragged_dot_dimension_numbers
     summed, summed_right, batch, batch_right, groups = map(
         as_dims, (summed, summed_right, batch, batch_right, groups))
@@ -385,7 +385,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     refuse((dtypes.kind(sizes.dtype) not in "iu",
             "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
            (sizes.ndim != 1, f"ragged_dot_general takes one row of group_sizes, not {sizes.shape}; "
-                             "for more, jax.vmap it."),
+                             "for several, use jax.vmap."),
            *((rhs.shape[g] != sizes.shape[0], "expected rhs group dimension size to be "
               f"{sizes.shape[0]}, got {rhs.shape[g]}.") for g in groups))
     options = {"precision": precision, "preferred_element_type": preferred_element_type}

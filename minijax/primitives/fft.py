@@ -111,7 +111,7 @@ def _parts(z: np.ndarray, dtype: Any) -> list[np.ndarray]:
     return [np.ascontiguousarray(part, dtype) for part in (z.real, z.imag)]
 
 
-DERIVED = cannot("it is what `fft` becomes in loops, where all has been derived: bind `fft_p`.")
+DERIVED = cannot("`fft` is lowered to it after all transformations: bind `fft_p`.")
 
 def _of_parts(name: str, like: Callable[..., list], **slots: Any) -> Primitive:
     """A transform of real numbers, or of the parts of complex ones."""

@@ -1,6 +1,6 @@
-"""Primitives of the gamma function: its logarithm, and the derivatives of that.
+"""Primitives of the gamma function: its logarithm, and the derivatives of the logarithm.
 
-Builds on `families`.  Chapter 25, *exp from scratch*, has the functions these are made of.
+Builds on `families`.  Chapter 25, *exp from scratch*, has the functions that these use.
 In JAX: `jax/_src/lax/special.py`; Lanczos' formula is also XLA's.
 """
 

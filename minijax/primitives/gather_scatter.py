@@ -1,4 +1,4 @@
-"""Primitives gather and the scatters: windows read and written at computed places.
+"""Primitives gather and the scatters: windows read and written at computed positions.
 
 Builds on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
 In JAX: `jax/_src/lax/slicing.py`.

@@ -115,8 +115,8 @@ def check_count(words: int) -> None:
       ValueError: for more than 2**32 words.
     """
     if words > MOST_WORDS:  # JAX: splits the key, or counts with two words
-        raise ValueError(f"one key gives at most {MOST_WORDS} words of random bits, and "
-                         f"{words} were asked for; split the key and draw in pieces.")
+        raise ValueError(f"one key yields at most {MOST_WORDS} words of random bits, but "
+                         f"{words} were requested; split the key and draw in pieces.")
 
 
 def original_words(keys: Array, count: int) -> Array:

@@ -1,4 +1,4 @@
-"""Primitives lu and solve: elimination with row exchanges, and systems of equations by it.
+"""Primitives lu and solve: elimination with row exchanges, and linear systems.
 
 Builds on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `lu`.

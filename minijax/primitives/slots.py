@@ -29,7 +29,7 @@ ORDERED = INTEGER + FLOAT + BOOL
 BITS = INTEGER + BOOL
 
 NOT_LINEAR = cannot("it is not a linear operation")
-LEFT_TO_NUMPY = cannot("NumPy computes it of complex numbers")
+LEFT_TO_NUMPY = cannot("NumPy computes it for complex numbers")
 NOT_DIFFERENTIABLE = cannot("its result does not vary smoothly with its arguments")
 
 

@@ -1,4 +1,4 @@
-"""Windows at computed places: dimension numbers, modes out of bounds, indices of elements.
+"""Windows at computed positions: dimension numbers, modes out of bounds, indices of elements.
 
 Builds on `axes`; gathers read windows, scatters write them.  Chapter 14, *Out-of-bounds
 indexing*.  In JAX: `jax/_src/lax/slicing.py`.

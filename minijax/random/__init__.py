@@ -1,6 +1,6 @@
 """Random numbers from explicit keys: `minijax.random`, with JAX's names and JAX's bits.
 
-Stands on `lax`.  Chapter 16, *Random numbers*.  In JAX: `jax/random.py`.
+Builds on `lax`.  Chapter 16, *Random numbers*.  In JAX: `jax/random.py`.
 """
 
 from typing import TYPE_CHECKING

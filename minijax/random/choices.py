@@ -1,6 +1,6 @@
 """Integers, booleans, choices and permutations.
 
-Stands on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
+Builds on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 

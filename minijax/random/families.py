@@ -1,6 +1,6 @@
 """Distributions with parameters: formulas over normal, uniform and gamma numbers.
 
-Stands on `samplers`, `rejection`.  Chapter 16, *Random numbers*.
+Builds on `samplers`, `rejection`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 

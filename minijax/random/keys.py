@@ -1,6 +1,6 @@
-"""Keys of users: typed arrays of keys, or raw words as `PRNGKey` returns them.
+"""The public keys: typed arrays of keys, or raw words as `PRNGKey` returns them.
 
-Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
+Builds on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """Rejection sampling: gamma, Poisson, binomial and multinomial distributions.
 
-Stands on `samplers`, `while_loop`.  Chapter 16, *Random numbers*.
+Builds on `samplers`, `while_loop`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 

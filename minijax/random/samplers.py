@@ -1,6 +1,6 @@
 """Continuous distributions, each a formula over uniform random bits.
 
-Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
+Builds on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 
@@ -110,7 +110,7 @@ def refuse_wider(name: str, dtype: np.dtype, *parameters: Any) -> None:
         if not dtypes.safe_to_cast(x, dtype):
             raise TypePromotionError(
                 f"In arguments to {name}, cannot safely cast argument of type {dtypes.dtype(x)} "
-                f"to {dtype}. Ask for a wider dtype, or round it yourself: x.astype('{dtype}')")
+                f"to {dtype}. Pass a wider dtype, or round it yourself: x.astype('{dtype}')")
 
 
 # ── Bits and uniform numbers ─────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """`minijax.scipy`: the parts of SciPy that JAX has, as composites over `numpy` and `lax`.
 
-Stands on `numpy`.  In JAX: `jax/scipy/__init__.py`.
+Builds on `numpy`.  In JAX: `jax/scipy/__init__.py`.
 """
 
 from typing import TYPE_CHECKING

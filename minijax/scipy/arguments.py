@@ -1,7 +1,7 @@
 """Decorators of special functions: promotion of the arguments, and derivatives.
 
-Stands on `numpy`, `custom_jvp_vjp`.
-In JAX: `promote_args_inexact` and `defjvps`, at each function of `jax/_src/scipy/special.py`.
+Builds on `numpy`, `custom_jvp_vjp`.
+In JAX: `promote_args_inexact` and `defjvps` in `jax/_src/scipy/special.py`.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """`minijax.scipy.fft`: cosine transforms, each by a Fourier transform of the same length.
 
-Stands on `numpy.fft`.  In JAX: `jax/_src/scipy/fft.py`.
+Builds on `numpy.fft`.  In JAX: `jax/_src/scipy/fft.py`.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The gamma function and related ones: beta, binomial coefficients, zeta, Bernoulli numbers.
 
-Stands on `lax`.  Chapter 20, *Precision*.  In JAX: `jax/_src/scipy/special.py`.
+Builds on `lax`.  Chapter 20, *Precision*.  In JAX: `jax/_src/scipy/special.py`.
 """
 
 from __future__ import annotations

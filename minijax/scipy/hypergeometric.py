@@ -1,6 +1,6 @@
 """Special functions by series and recurrences: hyp1f1, hyp2f1, bessel_jn, sph_harm_y.
 
-Stands on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
+Builds on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Special functions that are integrals: wofz, erfcx, dawsn, fresnel, expi, expn, sici, spence, ….
 
-All by one series, one continued fraction and one rational function, without tables.
-Stands on `numpy`.  In JAX: `jax/_src/scipy/special.py`, with tables from Cephes.
+All use one series, one continued fraction and one rational function, without tables.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/special.py`, with tables from Cephes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`minijax.scipy.integrate`: integrals of sampled functions.
 
-Stands on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
 """
 
 from minijax import numpy as jnp

@@ -1,6 +1,6 @@
 """`minijax.scipy.interpolate`: interpolation of functions on a grid.
 
-Stands on `numpy`, `tree_util`.  In JAX: `jax/_src/third_party/scipy/interpolate.py`.
+Builds on `numpy`, `tree_util`.  In JAX: `jax/_src/third_party/scipy/interpolate.py`.
 """
 
 import functools

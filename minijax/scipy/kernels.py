@@ -1,6 +1,6 @@
 """Kernel density estimation: a normal distribution about each sample.
 
-Stands on `linalg`, `random`.  In JAX: `jax/_src/scipy/stats/kde.py`.
+Builds on `linalg`, `random`.  In JAX: `jax/_src/scipy/stats/kde.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`minijax.scipy.linalg`: factorisations and linear equations by SciPy's names.
 
-Stands on `lax.linalg`, `matrix_functions`, `special_matrices`.  Capstones with Gaussian processes.
+Builds on `lax.linalg`, `matrix_functions`, `special_matrices`.  Capstones with Gaussian processes.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 

@@ -1,6 +1,6 @@
 """Functions of matrices: exponential, square root, any function; Sylvester's equation.
 
-Stands on `numpy.linalg`, `lax.linalg`.
+Builds on `numpy.linalg`, `lax.linalg`.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 

@@ -1,6 +1,6 @@
 """`minijax.scipy.ndimage`: interpolation between the elements of an array.
 
-Stands on `numpy`.  In JAX: `jax/_src/scipy/ndimage.py`.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/ndimage.py`.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """`minijax.scipy.optimize`: a minimum of a function of vectors, by quasi-Newton steps (BFGS).
 
 After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5, 3.6 and 8.1.
-Stands on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
+Builds on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: fl
         raise TypeError("args argument to jax.scipy.optimize.minimize must be a tuple, "
                         f"got {args}")
     if method.lower() != "bfgs":
-        raise ValueError(f"Method {method} not recognized. BFGS is.")
+        raise ValueError(f"Method {method} not recognized. Use BFGS.")
     x = jnp.asarray(x0)
     if x.ndim != 1:
         raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "

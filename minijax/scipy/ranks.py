@@ -1,6 +1,6 @@
 """Statistics of samples: the mode, ranks, the standard error of the mean.
 
-Stands on `numpy`.  In JAX: `jax/_src/scipy/stats/_core.py`.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/stats/_core.py`.
 """
 
 from __future__ import annotations

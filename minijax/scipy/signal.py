@@ -1,6 +1,6 @@
 """`minijax.scipy.signal`: convolution, spectra of the segments of a signal, and trends.
 
-Stands on `numpy`, `numpy.fft`, `lax`.
+Builds on `numpy`, `numpy.fft`, `lax`.
 In JAX: `jax/_src/scipy/signal.py`.
 """
 

@@ -1,6 +1,6 @@
 """`minijax.scipy.special`: functions of probability and information theory, Bessel functions.
 
-Stands on `nn`, `gamma`, `integrals`, `hypergeometric`.  Chapter 20, *Precision*; chapter 10 for
+Builds on `nn`, `gamma`, `integrals`, `hypergeometric`.  Chapter 20, *Precision*; chapter 10 for
 their own derivative rules.
 In JAX: `jax/_src/scipy/special.py`.
 """

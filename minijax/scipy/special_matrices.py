@@ -1,6 +1,6 @@
 """Structured matrices: toeplitz, companion, hilbert, ….
 
-Stands on `numpy`.  In JAX: `jax/_src/scipy/linalg.py`.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/linalg.py`.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
 A distribution is a class of formulas, from which other functions are derived.
-Stands on `special`; `kernels` and `ranks` have the statistics of samples.
+Builds on `special`; `kernels` and `ranks` have the statistics of samples.
 In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 

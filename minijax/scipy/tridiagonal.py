@@ -1,6 +1,6 @@
 """Eigenvalues of tridiagonal matrices by bisection.
 
-Stands on `scan`, `while_loop`, `custom_jvp`.
+Builds on `scan`, `while_loop`, `custom_jvp`.
 In JAX: `eigh_tridiagonal` of `jax/_src/scipy/linalg.py`.
 """
 
@@ -41,7 +41,7 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
         raise ValueError("for select='i', select_range must be specified.")
     if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
         raise TypeError(f"add got incompatible shapes for broadcasting: {d.shape}, {e.shape}: "
-                        "a diagonal of n numbers has n - 1 beside it")
+                        "beside a diagonal of n numbers the off-diagonal must have n - 1")
     if d.dtype not in (jnp.float32, jnp.float64, jnp.complex64, jnp.complex128):
         raise TypeError("Only float32 and float64 inputs are supported as inputs to "
                         f"jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}")

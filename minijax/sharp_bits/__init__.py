@@ -1,8 +1,8 @@
-"""Checks for the traps that JAX leaves silent: one module for each, and a switch for all of them.
+"""Checks for JAX's silent traps: one module for each, and a switch for all of them.
 
-`checking` says which check looks at what; it is loaded, and the checks with it, when a flag is
-first on.  `findings` says where a finding goes.
-Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
+`checking` lists the checks of each event; it is loaded, and the checks with it, when a flag is
+first on.  `findings` raises, warns or collects.  Each module names its counterpart in JAX, if any.
+Chapters 12 to 20.
 """
 
 from minijax import config

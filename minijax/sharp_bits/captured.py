@@ -1,6 +1,6 @@
-"""Snapshots of what a function reads besides its arguments, to be compared with later ones.
+"""Snapshots of the values that a function reads besides its arguments, for later comparison.
 
-Stands on `core`. Covers the globals that its code names, closures, defaults, the objects that these
+Builds on `core`. Covers the globals in its code, closures, defaults, the objects that these
 refer to, and the same for the user's functions among them. Chapter 12, *Pure functions*. JAX has no
 counterpart.
 """

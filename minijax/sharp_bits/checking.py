@@ -1,7 +1,7 @@
-"""The checks of each moment of evaluation, tracing and compilation, and their flags.
+"""The checks at each event of evaluation, tracing and compilation, and their flags.
 
-Stands on the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
-JAX asks for its flags where it evaluates, compiles and transforms.
+Builds on the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
+JAX reads its flags where it evaluates, compiles and transforms.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""Findings of checks, with the iteration they occurred in: raised, warned of, or collected.
+"""Findings of checks, with their iteration: raised, warned of, or collected.
 
-Stands on `config`, `context`, `errors`, `source_info`.  Each check's own file says when there is
-a finding.  JAX has no counterpart.
+Builds on `config`, `context`, `errors`, `source_info`.  Each check's own file defines its
+findings.  JAX has no counterpart.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""JAX's guard flags at run time: implicit transfers, and tracing again.
+"""JAX's guard flags at run time: implicit transfers and retracing.
 
-Stands on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, a Python number or
-a NumPy array that becomes an array counts as a transfer.  In JAX: `jax/_src/config.py`.
+Builds on `core`, `config`.  All memory here is the host's; as in JAX on the CPU, converting a
+Python number or a NumPy array to an array is a transfer.  In JAX: `jax/_src/config.py`.
 """
 
 import contextvars
@@ -53,7 +53,7 @@ def _check_transfer(aval: ShapedArray) -> None:
         return
     raise errors.with_cure(
         errors.JaxRuntimeError(f"INVALID_ARGUMENT: Disallowed {transfer}"),
-        "What jax.device_put brings in is explicit, which transfer_guard('disallow') allows.")
+        "A transfer by jax.device_put is explicit, which transfer_guard('disallow') allows.")
 
 
 def retraced(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
@@ -63,5 +63,5 @@ def retraced(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
         whose = debug_info.func_src_info if debug_info is not None else fun.fun
         raise errors.with_cure(
             RuntimeError(f"re-tracing function {whose} for `jit`, but 'no_tracing' is set"),
-            "Call the function with arguments of these types before, and it is traced by then.")
+            "Call the function with arguments of these types earlier, to have it traced by then.")
     return stage(fun, in_avals, debug_info)

@@ -1,7 +1,7 @@
-"""Random keys that are consumed twice: each key has a number, which follows it through the program.
+"""Random keys that are consumed twice: each key has a number, propagated through the program.
 
 A *shadow* is the buffer of a key array, with a key's number in place of its words. Primitives that
-move keys move shadows too, by running on them; so no list of primitives is needed. Stands on
+move keys run on shadows, too, and move them; so no list of primitives is needed. Builds on
 `core`, `jaxpr`. Chapter 16. In JAX: `jax/experimental/key_reuse/_core.py`.
 """
 

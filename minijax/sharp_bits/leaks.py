@@ -1,6 +1,6 @@
-"""Leaked tracers: which references keep a tracer alive after its transformation has ended.
+"""Leaked tracers: the references that keep a tracer alive after the end of its transformation.
 
-Stands on `core`, `findings` and the garbage collector, which knows of (nearly) every reference.
+Builds on `core`, `findings` and the garbage collector, which tracks (nearly) every reference.
 Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tracers`,
 `leaked_tracer_error`, `why_alive_container_info`).
 """

@@ -1,7 +1,7 @@
-"""NaN and infinity checks: a bad number is reported at the operation that makes it.
+"""NaN and infinity checks: a bad number is reported at the operation that produces it.
 
-Compiled code is checked by its outputs. If they are bad, its program is run by equations, and
-traced back to the equation that made the bad number. Stands on `jaxpr`, `findings`, `origins`.
+Compiled code is checked at its outputs. If these are bad, its program is evaluated equation by
+equation, up to the one that produces the bad number. Builds on `jaxpr`, `findings`, `origins`.
 Chapter 19, *NaNs*. In JAX: `jax/_src/dispatch.py`.
 """
 
@@ -319,8 +319,8 @@ def _announce(kind: str, function: str | None, is_input: bool = False) -> None:
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
         if is_input:
-            print(f"The de-optimized version made no {kind}: it came in with an argument or is "
-                  "written in the program, or only the compiled code gives it. Going on.")
+            print(f"The de-optimized version produced no {kind}: it is in an argument or in a "
+                  "constant, or only compiled code has it. Execution continues.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
-"""Bad numbers, and descriptions of the operations that made them.
+"""Bad numbers, and descriptions of the operations that produce them.
 
-Stands on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
+Builds on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Values out of range: an index for its array, a number for its new dtype.
+"""Values out of range: indices beyond an array, numbers beyond their new dtype.
 
-Stands on `findings` and `primitives/checks.py`, which looks, under `config.debug_out_of_bounds` and
-`config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
-In JAX: nothing: the index is moved, or the access dropped; of a nan that is cast NumPy warns.
+Builds on `findings` and the checks of `primitives/checks.py`, under `config.debug_out_of_bounds`
+and `config.debug_unsafe_casts`.  Chapters 14, *Out-of-bounds indexing*, and 20, *Precision*.
+JAX clamps the index or drops the access; of a nan that is cast NumPy warns.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,17 @@ _WINDOW = "Keep the whole window inside: start <= size - width."
 KINDS = {
     "read": (
         "the nearest element is read",
-        "Keep the index inside, or say what is meant outside: x.at[i].get(mode='clip'), or "
-        "mode='fill'."),
+        "Keep the index inside, or choose a mode for indices outside: x.at[i].get(mode='clip'), "
+        "or mode='fill'."),
     "take": (
         "nan is read, or an extreme integer",
-        "Keep the index inside, or say what is meant outside: mode='fill', 'clip' or 'wrap'."),
+        "Keep the index inside, or choose a mode for indices outside: 'fill', 'clip' or 'wrap'."),
     "update": (
         "nothing is written there",
-        "Keep the index inside, or say that it may be dropped: x.at[i].set(y, mode='drop')."),
+        "Keep the index inside, or allow the update to be dropped: x.at[i].set(y, mode='drop')."),
     "window drop": (
         "nothing is written there",
-        "Keep the whole window inside, or say that it may be dropped: mode='drop'."),
+        "Keep the whole window inside, or allow the update to be dropped: mode='drop'."),
     "window read": ("the window is moved inside", _WINDOW),
     "window update": ("the window is moved inside, and written there", _WINDOW),
 }

@@ -1,6 +1,6 @@
-"""Impure functions: the side effects of tracing, which compiled code will not repeat.
+"""Impure functions: the side effects of tracing, which compiled code does not repeat.
 
-Stands on `captured` (what changed), on Python's profiling hook, which sees every call in this
+Builds on `captured` (changed values), on Python's profiling hook, which sees every call in this
 thread (prints, clocks, random draws, container methods), and on bytecode (the line of a write).
 Chapter 12, *Pure functions*. JAX has no counterpart.
 """

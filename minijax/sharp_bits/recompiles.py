@@ -1,6 +1,6 @@
 """Explains cache misses of jitted functions, and warns of repeated ones.
 
-A call is compared with the one before it that differs least.  Stands on `core`, `tree_util`.
+A call is compared with the one before it that differs least.  Builds on `core`, `tree_util`.
 Chapter 08, *jit*.  In JAX: `explain_tracing_cache_miss` of `jax/_src/pjit.py`.
 """
 

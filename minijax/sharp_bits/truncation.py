@@ -1,7 +1,7 @@
 """64-bit NumPy data that loses information when it becomes 32 bits wide, and products in TF32.
 
-Rounding alone is no mistake, for nearly every float64 is rounded: see `what_is_lost`.
-Stands on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
+Rounding alone is no mistake, since nearly every float64 is rounded: see `what_is_lost`.
+Builds on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
 JAX has no counterpart.
 """
 

@@ -1,1 +1,1 @@
-"""Transformations as users call them: derivatives, `jit`, `make_jaxpr`."""
+"""The public transformations: derivatives, `jit`, `make_jaxpr`."""

@@ -1,6 +1,6 @@
-"""Users' functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
+"""The public functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
 
-Stands on `core`, `jit`.  Chapters 03 to 08.
+Builds on `core`, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
 """
 

@@ -1,6 +1,6 @@
-"""A function of its arrays alone: others filled in, which `jit` calls static, and trees flat.
+"""Arguments of transformed functions: static ones filled in, trees of the others flattened.
 
-Also arrays that a call uses up, the donated ones.  Stands on `tracing`.
+Also the checks of donated arrays.  Builds on `tracing`.
 Chapter 15, *Non-array inputs*.  In JAX: `jax/_src/api_util.py`.
 """
 

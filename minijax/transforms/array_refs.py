@@ -1,6 +1,6 @@
-"""Array references, which can be written: `new_ref`, `freeze`, `get`, `swap`.
+"""Mutable array references: `new_ref`, `freeze`, `get`, `swap`.
 
-A reference holds a value of its trace; `discharge` passes it to programs.  Stands on `core`.
+A reference has a value of its trace; `discharge` passes it to programs.  Builds on `core`.
 Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
 """
 

@@ -1,6 +1,6 @@
-"""Running a program: compiled or interpreted; and `jit_p`, the primitive that stands for it.
+"""Running a program, compiled or interpreted; and `jit_p`, the primitive that calls one.
 
-Stands on `core`, `compiler`.  Chapter 08, *jit*.
+Builds on `core`, `compiler`.  Chapter 08, *jit*.
 In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
 """
 

@@ -1,6 +1,6 @@
-"""Derivatives along directions, as users call them: `jvp`, `linearize`, `vjp`.
+"""The public directional derivatives: `jvp`, `linearize`, `vjp`.
 
-Stands on `core`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
+Builds on `core`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
 from __future__ import annotations

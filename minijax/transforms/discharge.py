@@ -1,6 +1,6 @@
-"""Array references of programs, which have none: their values become arguments and results.
+"""Discharge of array references: in a program their values become arguments and results.
 
-Stands on `array_refs`.  Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/discharge.py`.
+Builds on `array_refs`.  Chapter 13, *In-place updates*.  In JAX: `jax/_src/state/discharge.py`.
 """
 
 from __future__ import annotations

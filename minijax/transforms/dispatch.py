@@ -1,7 +1,7 @@
-"""The shortest way from a call to compiled code: Python written for one tree of arguments.
+"""Fast dispatch from a call to compiled code: Python generated for one tree of arguments.
 
-Stands on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
-In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
+Builds on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
+In JAX: `jaxlib`'s `pjit.cc`, the same in C++.
 """
 
 import itertools

@@ -1,6 +1,6 @@
-"""Long formulas, evaluated: compiled for strips of a few lengths, for arrays of any shape.
+"""Eager evaluation of long formulas: compiled for strips of a few lengths, for any shape.
 
-Stands on `compiled`, `devices`.  Chapter 25, *exp from scratch*, has such formulas.
+Builds on `compiled`, `devices`.  Chapter 25, *exp from scratch*, has such formulas.
 In JAX: `jax/_src/dispatch.py`, `apply_primitive`, which compiles each operation for each shape.
 """
 

@@ -1,6 +1,6 @@
-"""Gradients, as users call them: `grad`, `value_and_grad`.
+"""The public gradients: `grad`, `value_and_grad`.
 
-Stands on `derivatives`.  Chapter 07, *Reverse derivatives*.  In JAX: `jax/_src/api.py`.
+Builds on `derivatives`.  Chapter 07, *Reverse derivatives*.  In JAX: `jax/_src/api.py`.
 """
 
 import operator

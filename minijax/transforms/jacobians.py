@@ -1,6 +1,6 @@
-"""Jacobians and Hessians, as users call them: `jacfwd`, `jacrev`, `hessian`.
+"""The public Jacobians and Hessians: `jacfwd`, `jacrev`, `hessian`.
 
-Stands on `gradients`, and on `vmap` of `api`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
+Builds on `gradients`, and on `vmap` of `api`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""`jit`: trace once per type of arguments, compile, and call the compiled code ever after.
+"""`jit`: trace once for each type of arguments, compile, and call the compiled code from then on.
 
-Stands on `compiled`, `dispatch`, `tracing`.  Chapter 08, *jit*.
+Builds on `compiled`, `dispatch`, `tracing`.  Chapter 08, *jit*.
 In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
 """
 

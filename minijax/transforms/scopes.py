@@ -1,6 +1,6 @@
-"""Blocks in which programs are traced another way, or bear a name.
+"""Context managers for tracing: evaluation at compile time, and named scopes.
 
-Stands on `core`.  Chapter 08, *jit and its cache*.
+Builds on `core`.  Chapter 08, *jit and its cache*.
 In JAX: `jax/_src/core.py` (`ensure_compile_time_eval`), `jax/_src/api.py` (`named_scope`).
 """
 

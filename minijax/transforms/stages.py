@@ -1,6 +1,6 @@
-"""The stages of a function, from its program for given arguments to machine code.
+"""The stages of a function: its jaxpr for some arguments, loops, machine code.
 
-Stands on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
+Builds on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 """
 
 from __future__ import annotations

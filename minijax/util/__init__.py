@@ -1,1 +1,1 @@
-"""What stands under everything: caches, contexts, where in the user's program we are, trees."""
+"""Helpers of all rings: caches, contexts, source info, trees."""

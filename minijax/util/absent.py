@@ -1,70 +1,70 @@
-"""The modules of JAX that are not built here: what each is, and what to do instead.
+"""The modules of JAX that minijax lacks: the purpose of each, and an alternative.
 
-Stands on nothing.  JAX has all of them.
+Builds on nothing.  JAX has all of them.
 """
 
 from __future__ import annotations
 
-# JAX's module → what it is, and what a program does without it.
+# JAX's module → its purpose, and an alternative: `sentence` joins them with "which" and a colon.
 INSTEAD = {
     "cloud_tpu_init": ("prepares TPUs", "leave it out, as JAX advises since 0.8.1"),
-    "collect_profile": ("asks XLA's profiler of another process",
+    "collect_profile": ("profiles another process by XLA",
                         "call jax.profiler.trace in the program itself"),
     "experimental.array_serialization": (
-        "writes arrays with TensorStore", "call numpy.savez, of jax.tree.leaves"),
-    "experimental.buffer_callback": ("hands XLA's buffers to Python", "call jax.pure_callback"),
+        "writes arrays with TensorStore", "call numpy.savez on jax.tree.leaves"),
+    "experimental.buffer_callback": ("passes XLA's buffers to Python", "call jax.pure_callback"),
     "experimental.colocated_python": (
         "runs Python on the hosts of other machines", "call the function: there is one process"),
     "experimental.control_deps": ("orders the operations of XLA",
                                   "call jax.lax.optimization_barrier"),
     "experimental.custom_partitioning": (
-        "tells XLA's partitioner how to cut an operation", "write the parts with jax.shard_map"),
-    "experimental.fused": ("marks what XLA is to compile as one", "leave it out: jit fuses"),
-    "experimental.jax2tf": ("hands programs to TensorFlow", "call jax.pure_callback, or go through "
-                            "NumPy arrays"),
+        "defines the partitioning of an operation for XLA", "write the parts with jax.shard_map"),
+    "experimental.fused": ("marks operations for XLA to fuse", "leave it out: jit fuses"),
+    "experimental.jax2tf": ("converts programs to TensorFlow", "call jax.pure_callback, or convert "
+                            "through NumPy arrays"),
     "experimental.mosaic": ("writes kernels for XLA's Mosaic", "write the loop in jax.numpy"),
     "experimental.pallas": ("writes kernels for XLA's Mosaic and Triton",
-                            "write the same in jax.numpy under jit, which makes one kernel of it"),
+                            "write the same in jax.numpy under jit, which compiles one kernel"),
     "experimental.profiler": ("reads profiles of XLA", "call jax.profiler.trace"),
-    "experimental.random": ("holds generators with a state", "split keys of jax.random"),
+    "experimental.random": ("has stateful generators", "split keys of jax.random"),
     "experimental.roofline": ("estimates times of operations on TPUs",
-                              "ask jax.jit(f).lower(x).compile().cost_analysis()"),
-    "experimental.scheduling_groups": ("tells XLA which operations to schedule together, which "
-                                       "changes no number", "leave it out"),
+                              "call jax.jit(f).lower(x).compile().cost_analysis()"),
+    "experimental.scheduling_groups": ("groups operations for XLA's scheduler, without effect "
+                                       "on results", "leave it out"),
     "experimental.serialize_executable": (
-        "stores programs that XLA compiled",
+        "stores programs compiled by XLA",
         "set the flag jax_compilation_cache_dir, which keeps machine code for the next process"),
-    "experimental.shard_alike": ("tells XLA to lay out two arrays alike",
+    "experimental.shard_alike": ("requests the same sharding of two arrays from XLA",
                                  "call jax.lax.with_sharding_constraint on both"),
     "experimental.source_mapper": ("maps lines of Python to XLA's programs",
                                    "read the source_info of a jaxpr's equations"),
-    "experimental.sparse": ("holds sparse matrices and the transformation `sparsify`",
+    "experimental.sparse": ("has sparse matrices and the transformation `sparsify`",
                             "compute with dense arrays, or with values and indices by x.at[i].add "
                             "and jax.ops.segment_sum"),
-    "experimental.topologies": ("describes TPUs that are not attached", "ask jax.devices()"),
+    "experimental.topologies": ("describes TPUs that are not attached", "call jax.devices()"),
     "experimental.transfer": ("sends arrays between machines", "there is one process here"),
     "export": ("stores programs as StableHLO, the language of XLA",
                "keep the function in Python, and its arrays with numpy.savez"),
     "extend.ifrt_programs": ("makes programs for XLA's runtime", "call jax.jit"),
-    "extend.lowering": ("holds what rules that write MLIR are given",
+    "extend.lowering": ("has the arguments of lowering rules to MLIR",
                         "lower a primitive with jax.interpreters.mlir.lower_fun"),
-    "extend.mlir": ("holds MLIR, in which XLA's programs are written",
+    "extend.mlir": ("has MLIR, the language of XLA's programs",
                     "lower a primitive with jax.interpreters.mlir.lower_fun"),
     "extend.pallas": ("extends Pallas", "write the same in jax.numpy under jit"),
     "extend.sharding": ("reads and writes shardings as XLA does", "make a NamedSharding"),
-    "extend.xla": ("changes XLA's programs while they are compiled",
+    "extend.xla": ("changes XLA's programs during compilation",
                    "change the program: jax.make_jaxpr, jax.extend.core"),
     "ffi": ("calls functions written for XLA's C interface", "call jax.pure_callback"),
-    "lib": ("is jaxlib, where XLA is", "ask jax.extend.backend, or jax.__version__"),
-    "scipy.spatial": ("holds rotations", "call scipy.spatial outside of jit"),
+    "lib": ("is jaxlib, the library of XLA", "use jax.extend.backend, or jax.__version__"),
+    "scipy.spatial": ("has rotations", "call scipy.spatial outside of jit"),
 }
 
 
 def sentence(name: str) -> str | None:
-    """What to say of a module, such as `jax.export`; None where it is none of these.
+    """The message for an absent module, such as `jax.export`; None for any other name.
 
     >>> print(sentence("minijax.experimental.fused.more"))
-    minijax has no jax.experimental.fused, which marks what XLA is to compile as one:
+    minijax has no jax.experimental.fused, which marks operations for XLA to fuse:
     leave it out: jit fuses.
     """
     path = name.partition(".")[2]

@@ -1,6 +1,6 @@
-"""What is remembered between calls: every cache is known here, so that all can be emptied at once.
+"""Caches: each registers here, so that all can be cleared at once.
 
-Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
+Builds on nothing.  Chapter 26, *Threads, caches and dispatch*.
 In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 """
 

@@ -1,6 +1,6 @@
 """Flags on the command line, read by absl: `--jax_enable_x64=True`.
 
-Stands on `config`, where `minijax/__init__.py` puts its functions.  In JAX: `jax/_src/config.py`.
+Builds on `config`; `minijax/__init__.py` adds its functions there.  In JAX: `jax/_src/config.py`.
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""Context variables that hold another value for the time of a call.
+"""Context variables with another value for the duration of a call.
 
-A program's meaning depends on `core.current_trace` and the flags that a `with` holds; two say where
-we are, for errors alone (`core.current_source`, `sharp_bits.findings`).  Stands on nothing.
+The result of a program depends on `core.current_trace` and on flags set by a `with`; two others
+serve error messages alone (`core.current_source`, `sharp_bits.findings`).  Builds on nothing.
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/config.py`.
 """
 

@@ -1,6 +1,6 @@
-"""What is derived of nested programs is derived of the innermost first, on a stack of its own.
+"""Programs derived from nested programs: the innermost first, on an explicit stack.
 
-So programs may nest deeper than Python's stack allows.  Stands on nothing.  Chapter 06, *Programs
+So programs may nest deeper than Python's stack allows.  Builds on nothing.  Chapter 06, *Programs
 as data*.  JAX has no counterpart.
 """
 

@@ -1,8 +1,8 @@
-"""Flags that programs for JAX set, and that change nothing here: of XLA, of clusters, of JAX's own
+"""Flags of JAX without effect in minijax: of XLA, of clusters, of JAX's own
 development.
 
-Stands on `config`.  A row is a name and JAX's default, whose kind a value must have.
-In JAX: `jax/_src/config.py` and all over the place.
+Builds on `config`.  A row is a name and JAX's default, which determines the type of a value.
+In JAX: `jax/_src/config.py` and many other files.
 """
 
 import ast
@@ -123,7 +123,7 @@ def _same_only(default: Any) -> config.Kind:
             raise ValueError("not the default")
         return value
     return config.Kind(check, lambda text: text or None,
-                       f"{default!r} here, as minijax has nothing else")
+                       f"{default!r} here, the only value that minijax supports")
 
 
 def _real(value: Any) -> float:

@@ -1,6 +1,6 @@
-"""A jaxpr as JAX prints it.
+"""The text of a jaxpr, as JAX prints it.
 
-Stands on `core`.  Knows no primitive: an equation is its name, parameters and operands.
+Builds on `core`.  Names no primitive: an equation is its name, parameters and operands.
 Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py` (`pp_*`), `pretty_printer.py`.
 """
 

@@ -1,6 +1,6 @@
-"""What is made when first asked for, among threads and forks: attributes, modules.
+"""Lazy attributes and modules, safe under threads and forks.
 
-Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
+Builds on nothing.  Chapter 26, *Threads, caches and dispatch*.
 JAX uses `functools.cached_property`, and imports everything at once.
 """
 

@@ -1,6 +1,6 @@
-"""Operators and methods of arrays before they are used: the first use loads them.
+"""Lazy operators and methods of arrays: the first use loads them.
 
-Stands on nothing; `minijax/__init__` sets the hook, `numpy.operators` defines them.
+Builds on nothing; `minijax/__init__` sets the hook, `numpy.operators` defines them.
 Chapter 02, *Primitives and tracers*.  JAX sets them when it is imported.
 """
 

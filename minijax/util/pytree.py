@@ -1,6 +1,6 @@
-"""What a tree is: kinds of node, one per container type, and treedefs.
+"""Trees: the kinds of nodes, one for each container type, and treedefs.
 
-Stands on `errors`.  Chapter 05, *Trees*.
+Builds on `errors`.  Chapter 05, *Trees*.
 In JAX: ``jaxlib/pytree.cc``, written in C++.
 """
 
@@ -443,10 +443,10 @@ def deeper(above: Sequence[tuple[Any, ...]]) -> int:
     """
     root = type(above[0][0]).__name__
     if len({id(node) for node, *_ in above}) < len(above):
-        raise RecursionError(f"A pytree must end, but in this {root} a container contains itself.")
+        raise RecursionError(f"A pytree must be finite, but this {root} contains itself.")
     if len(above) >= _DEEPEST:
-        raise RecursionError(f"This {root} is a pytree of more than {_DEEPEST} levels: does "
-                             "flattening a node of a registered type give such a node again?")
+        raise RecursionError(f"This {root} is a pytree of more than {_DEEPEST} levels: does a "
+                             "registered flatten function return a node of its own type?")
     return min(2 * len(above), _DEEPEST)
 
 

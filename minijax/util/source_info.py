@@ -1,6 +1,6 @@
-"""Where in the user's program are we: frames, the line of an equation, the names of arguments.
+"""Positions in the user's program: frames, the line of an equation, the names of arguments.
 
-Stands on `errors`, `tree_util`.  Chapter 06, *Programs as data*.
+Builds on `errors`, `tree_util`.  Chapter 06, *Programs as data*.
 In JAX: `jax/_src/source_info_util.py`, `jax/_src/api_util.py`.
 """
 

@@ -1,7 +1,7 @@
-"""Tracebacks that show the user's lines: frames of the package are taken out at its boundaries.
+"""Tracebacks of the user's lines: frames of the package are removed at its boundaries.
 
-Stands on `config`.  A boundary is where a user's line calls us: what `jit`, `grad`, … return, and
-every function of a façade such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
+Builds on `config`.  A boundary is a function that users call: the results of `jit`, `grad`, …, and
+every function of a public module such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
 In JAX: `jax/_src/traceback_util.py`.
 """
 
@@ -22,9 +22,9 @@ LIVE = "<minijax live "
 HIDDEN_NOTE = ("For simplicity, JAX has removed its internal frames from the traceback. "
                "Set JAX_TRACEBACK_FILTERING=off to include these.")
 
-TOO_DEEP = ("minijax: functions that call each other, transformed or not, are too deep inside each "
-            "other for Python's stack. Each jit takes about 10 frames, other transformations up to "
-            "20; sys.setrecursionlimit allows more.")
+TOO_DEEP = ("minijax: functions, transformed or not, are nested too deeply for Python's recursion "
+            "limit. Each jit takes about 10 frames, other transformations up to 20; "
+            "sys.setrecursionlimit raises the limit.")
 
 
 def is_user_frame(frame: FrameType) -> bool:

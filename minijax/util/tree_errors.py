@@ -1,6 +1,6 @@
-"""Where two trees differ, in the words of JAX's errors.
+"""The difference of two trees, in the words of JAX's errors.
 
-Stands on `pytree`.  Chapter 05, *Trees*.  In JAX: ``jax/_src/tree_util.py``.
+Builds on `pytree`.  Chapter 05, *Trees*.  In JAX: ``jax/_src/tree_util.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Nodes of trees: one level of a tree, structures as values, and classes that are containers.
+"""Nodes of trees: one level of a tree, structures as values, and user-defined containers.
 
-Stands on `tree_util`, where users find these names.  Chapter 05, *Trees*.
+Builds on `tree_util`, which exports these names.  Chapter 05, *Trees*.
 In JAX: ``jax/_src/tree_util.py``.
 """
 
@@ -126,7 +126,7 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
     level = tree_leaves(tree, is_leaf)
     if not level:
         if identity is _UNSPECIFIED:
-            raise ValueError("A tree without leaves has no sum: give `identity`.")
+            raise ValueError("A tree without leaves has no sum: pass `identity`.")
         return identity
     while len(level) > 1:
         odd = level[-1:] if len(level) % 2 else []

@@ -1,6 +1,6 @@
 """The exercises of the course, one file for each chapter; every file here is found by itself.
 
-Stands on `minijax.notebook.checks`.  It holds the solutions, too: look there last.
+Builds on `minijax.notebook.checks`.  It holds the solutions, too: look there last.
 """
 
 import importlib

@@ -61,13 +61,13 @@ print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
 """).splitlines()
     tells = "minijax, which is `jax` in this process, has no jax."
     assert said == [
-        f"AttributeError {tells}vmapp; the nearest that it has is jax.vmap.",
-        f"AttributeError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
-        f"AttributeError {tells}_src.core.ShapedArrai; the nearest that it has is "
+        f"AttributeError {tells}vmapp; the closest name is jax.vmap.",
+        f"AttributeError {tells}numpy.sinn; the closest name is jax.numpy.sin.",
+        f"AttributeError {tells}_src.core.ShapedArrai; the closest name is "
         "jax._src.core.ShapedArray.",
-        f"ModuleNotFoundError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
+        f"ModuleNotFoundError {tells}numpy.sinn; the closest name is jax.numpy.sin.",
         f"ModuleNotFoundError {tells}nothing_like_it.",
-        f"ModuleNotFoundError {tells}numpy.linallg; the nearest that it has is jax.numpy.linalg.",
+        f"ModuleNotFoundError {tells}numpy.linallg; the closest name is jax.numpy.linalg.",
         "False None"]
 
 

@@ -204,7 +204,7 @@ def test_the_directory_is_made_private(place):
 def test_a_directory_that_others_can_write_is_not_used(place):
     place.mkdir()
     place.chmod(0o777)
-    with pytest.warns(UserWarning, match="other users can write"):
+    with pytest.warns(UserWarning, match="others can write"):
         assert cache.directory() is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -217,7 +217,7 @@ def test_a_directory_that_others_can_rename_is_not_used(place):
     """Whoever writes its parent may put another in its place; a sticky bit keeps them from it."""
     place.mkdir(mode=0o700)
     place.parent.chmod(0o777)
-    with pytest.warns(UserWarning, match=re.escape(f"other users can write {place.parent};")):
+    with pytest.warns(UserWarning, match=re.escape(f"others can write to {place.parent};")):
         assert cache.directory() is None
     place.parent.chmod(0o1777)
     assert cache.directory() == place
@@ -230,7 +230,7 @@ def test_no_folder_is_made_where_the_program_runs(monkeypatch, tmp_path, cache_h
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
     monkeypatch.setenv("HOME", "home")
-    with pytest.warns(UserWarning, match="HOME is no absolute path"):
+    with pytest.warns(UserWarning, match="HOME is not an absolute path"):
         assert cache.directory() is None
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache.directory() == tmp_path / "home" / ".cache" / "minijax"
@@ -240,7 +240,7 @@ def test_no_folder_is_made_where_the_program_runs(monkeypatch, tmp_path, cache_h
 def test_a_directory_of_another_user_is_not_used(place, monkeypatch):
     place.mkdir(mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
-    with pytest.warns(UserWarning, match="other users can write"):
+    with pytest.warns(UserWarning, match="others can write"):
         assert cache.directory() is None
 
 

@@ -135,7 +135,7 @@ def test_who_knows_no_read_only_memory_is_given_a_copy(gpu):
     y = jnp.from_dlpack(Old(x))
     assert address(y) != address(x)
     np.testing.assert_array_equal(y, X)
-    with pytest.raises(BufferError, match="a copy, which copy=False refuses"):
+    with pytest.raises(BufferError, match="no read-only memory before version 1"):
         x.__dlpack__(copy=False)
 
 
@@ -184,7 +184,7 @@ def test_what_lies_elsewhere_is_refused():
         def __dlpack_device__(self):
             return 8, 0
 
-    with pytest.raises(BufferError, match=r"device \(8, 0\) cannot be taken"):
+    with pytest.raises(BufferError, match=r"device \(8, 0\) is not supported"):
         jnp.from_dlpack(OnMetal())
 
 

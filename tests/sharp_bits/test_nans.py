@@ -198,7 +198,7 @@ def test_a_nan_that_comes_in_and_goes_out_is_told_of_and_goes_on(capsys):
     np.testing.assert_array_equal(out, NAN)
     said = capsys.readouterr().out
     assert "Calling the de-optimized version." in said
-    assert "it came in with an argument" in said
+    assert "it is in an argument" in said
 
 
 def test_static_arguments_and_python_numbers_reach_the_python_as_they_reached_the_trace(capsys):

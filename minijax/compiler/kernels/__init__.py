@@ -1,6 +1,6 @@
 """Hand-written loop nests for algorithms; each is a rule of a primitive.
 
-Stands on the primitives for their constants.  Chapter 24, *Loops and Numba*.
+Builds on the primitives for their constants.  Chapter 24, *Loops and Numba*.
 In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 

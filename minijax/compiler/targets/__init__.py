@@ -1,1 +1,1 @@
-"""Where loop trees run besides the CPU: how they are scheduled there, and what runs them."""
+"""Targets of loop trees besides the CPU: schedulers, printers, and devices that run them."""

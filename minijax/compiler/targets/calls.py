@@ -1,6 +1,6 @@
 """Host calls of device programs: LAPACK routines and Python functions, on copies of buffers.
 
-Stands on library.py and host.py; the arrays are copies in the host's memory. Chapter 27.
+Builds on library.py and host.py; the arrays are copies in the host's memory. Chapter 27.
 In JAX: jaxlib's cuSOLVER kernels, and its Python callbacks on GPUs.
 """
 

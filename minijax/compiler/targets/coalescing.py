@@ -1,6 +1,6 @@
 """Memory coalescing: nests collapsed into one loop, and strides between neighbouring iterations.
 
-Stands on loops.py. Neighbouring threads should access neighbouring elements: a warp's load takes as
+Builds on loops.py. Neighbouring threads should access neighbouring elements: a warp's load takes as
 many transactions as it touches sectors of 32 bytes. Chapter 27. In XLA: its indexing maps, from
 which GPU emitters choose their tiles.
 """

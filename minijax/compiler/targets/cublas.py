@@ -1,6 +1,6 @@
 """Large matrix products by cuBLAS, which has kernels for each generation of processors.
 
-Stands on routines.py; the first product locates and loads the library.
+Builds on routines.py; the first product locates and loads the library.
 Chapter 27. In JAX: XLA's thunks for cuBLAS.
 """
 

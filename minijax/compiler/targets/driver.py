@@ -1,6 +1,6 @@
 """NVIDIA's driver: memory, copies and launches on one GPU, in the order of one stream.
 
-Stands on ptx.py, and on NVIDIA's own bindings, which the first use of a GPU loads. Chapter 27.
+Builds on ptx.py, and on NVIDIA's own bindings, which the first use of a GPU loads. Chapter 27.
 In JAX: `xla/stream_executor/cuda`.
 """
 

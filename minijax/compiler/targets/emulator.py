@@ -1,6 +1,6 @@
 """A GPU emulator in NumPy: it runs launches block by block, and refuses undefined behaviour.
 
-Stands on loops.py. Threads run side by side, as arrays, and blocks in a random order. It refuses
+Builds on loops.py. Threads run side by side, as arrays, and blocks in a random order. It refuses
 races, accesses out of bounds, loads of uninitialised memory, and barriers and shuffles that not all
 threads reach. Chapter 27. In CUDA: compute-sanitizer.
 """

@@ -1,6 +1,6 @@
 """Scheduling for a GPU: the launches of a kernel, with their numbers of blocks and threads.
 
-Stands on thread_block.py. A parallel loop has a thread for each iteration, or a block, where an
+Builds on thread_block.py. A parallel loop has a thread for each iteration, or a block, where an
 iteration contains long loops; code between such loops runs on one block. Launches pass values
 through memory. Chapter 27. In XLA: its GPU emitters; in CUDA the programmer's work.
 """

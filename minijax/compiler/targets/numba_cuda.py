@@ -1,6 +1,6 @@
-"""The launches of a GPU as a program for Numba's CUDA target: a module that stands alone.
+"""The launches of a GPU as a program for Numba's CUDA target: a self-contained module.
 
-Stands on numba_text.py, of which it is a dialect: kernels with blocks, threads, shared memory,
+Builds on numba_text.py, as a dialect of it: kernels with blocks, threads, shared memory,
 barriers and shuffles, and a `main` that launches them. Chapter 27. JAX has no counterpart.
 """
 

@@ -1,7 +1,7 @@
-"""Running a scheduled kernel on a device: the host's part between launches.
+"""Runs scheduled kernels on a device: the host's statements between launches.
 
-Stands on launches.py; a device is driver.Gpu or emulator.Emulator, which know nothing of programs.
-What no launch can do the host does on copies. Chapter 27. In JAX: XLA's thunks and PJRT's buffers.
+Builds on launches.py; a device is a driver.Gpu or an emulator.Emulator. The host runs on copies
+the calls that no launch can run. Chapter 27. In JAX: XLA's thunks and PJRT's buffers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Launches as PTX, the assembly language of NVIDIA's processors: llvm.py for another target.
+"""Launches as PTX, the assembly language of NVIDIA's processors: another target of llvm.py.
 
-Stands on llvm.py and llvmlite, whose LLVM has this target too. Buffers are passed as addresses, in
+Builds on llvm.py and llvmlite, whose LLVM has this target too. Buffers are passed as addresses, in
 the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's NVPTX backend.
 """
 

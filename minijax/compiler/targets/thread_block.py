@@ -1,8 +1,8 @@
 """The code of a thread block for a body of loops.
 
-Stands on loops.py. Parallel iterations and reductions are distributed over threads; shuffles
-combine partial results in a fixed order. All other code every thread runs, but only one stores.
-Chapter 27. In Triton: what its compiler makes of a program.
+Builds on loops.py. Parallel iterations and reductions are distributed over threads; shuffles
+combine partial results in a fixed order. Every thread runs all other code, but only one stores.
+Chapter 27. In Triton: the compiler's lowering of a program.
 """
 
 from __future__ import annotations

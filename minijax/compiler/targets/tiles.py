@@ -1,6 +1,6 @@
 """Matrix products on a GPU: each thread block computes a tile of the result in registers.
 
-Stands on builder.py. Tiles of both factors pass through shared memory, double-buffered. The
+Builds on builder.py. Tiles of both factors pass through shared memory, double-buffered. The
 epilogue is computed on the tile before it is stored. Chapter 27. In CUDA: CUTLASS.
 """
 

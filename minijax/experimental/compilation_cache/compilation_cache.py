@@ -1,6 +1,6 @@
 """The directory of compiled programs, which later processes load.
 
-Stands on `config`.  In JAX: `jax/_src/compilation_cache.py`.
+Builds on `config`.  In JAX: `jax/_src/compilation_cache.py`.
 """
 
 from minijax import config

@@ -1,6 +1,6 @@
 """The types of programs, for interpreters and primitives written outside the package.
 
-Stands on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
+Builds on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The primitives, for interpreters that distinguish equations by them.
 
-Stands on `lax`, and on all that has equations.  In JAX: `jax/extend/core/primitives.py`.
+Builds on `lax`, and on all that has equations.  In JAX: `jax/extend/core/primitives.py`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""What a reader of the course looks at and clicks: all but `explain` are films.
+"""The interactive pictures of the course: all but `explain` are films.
 
-Each shows a real computation.  Stands on `film`, `drawing`, and what each of them shows.
+Each shows a real computation.  Builds on `film`, `drawing`, and the modules shown.
 JAX has no counterpart.
 """
 

@@ -1,6 +1,6 @@
-"""Memory against time: a chain of operations forwards and back, in checkpointed blocks or not.
+"""Memory against time: a chain of operations forwards and back, with and without checkpoints.
 
-Stands on `film`; a test holds its counts against those of `checkpoint`.  Chapter 10.
+Builds on `film`; a test compares its counts with those of `checkpoint`.  Chapter 10.
 JAX has no counterpart.
 """
 

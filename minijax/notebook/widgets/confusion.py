@@ -1,6 +1,6 @@
-"""Perturbation confusion: two speeds in two colours, and what becomes of them without levels.
+"""Perturbation confusion: two tangents in two colours, and their confusion without levels.
 
-Stands on `film`; what it shows is what `jvp` has computed.  Chapter 03.  JAX has no counterpart.
+Builds on `film`; `jvp` computes the values shown.  Chapter 03.  JAX has no counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The stages of a function on its way to machine code, side by side; what belongs together lights.
+"""The stages of a function up to machine code, side by side; corresponding lines are highlighted.
 
-Stands on `provenance`.  Chapters 00 and 24.  JAX has no counterpart.
+Builds on `provenance`.  Chapters 00 and 24.  JAX has no counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `jit` keeps: a table of programs by the types of arguments, which fills as calls are made.
+"""The cache of `jit`: a table of programs by the types of arguments, filled by calls.
 
-Stands on `transforms.jit`, into whose table it looks.  Chapter 08.  JAX has no counterpart.
+Builds on `transforms.jit`, whose table it reads.  Chapter 08.  JAX has no counterpart.
 """
 
 from __future__ import annotations

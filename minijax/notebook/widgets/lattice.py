@@ -1,6 +1,6 @@
-"""The promotion lattice as a map, on which two dtypes walk to where they meet.
+"""The promotion lattice as a map, with the paths of two dtypes to their promoted dtype.
 
-Stands on `film`; the steps are those of `dtypes`, and so is the place where two meet.
+Builds on `film`; the steps and the promoted dtype are those of `dtypes`.
 Chapter 01.  JAX has no counterpart.
 """
 

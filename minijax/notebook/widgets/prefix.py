@@ -1,6 +1,6 @@
-"""A prefix laid over a full tree: which leaf of it speaks for which part.
+"""A prefix laid over a full tree: the subtree of each of its leaves.
 
-Stands on `pytree` and `tree_util`.  Chapter 05.  JAX has no counterpart.
+Builds on `pytree` and `tree_util`.  Chapter 05.  JAX has no counterpart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The reverse pass over the graph of a linear program, cotangents added where paths meet.
+"""The backward pass over the graph of a linear program; cotangents are added where paths meet.
 
-Stands on `derivatives` and `core.transpose`, to which it listens, and on `pictures` for
-the places of the boxes.  Chapter 07.  JAX has no counterpart.
+Builds on `derivatives` and `core.transpose`, whose steps it records, and on `pictures` for
+the positions of the boxes.  Chapter 07.  JAX has no counterpart.
 """
 
 from __future__ import annotations

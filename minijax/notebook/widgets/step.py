@@ -1,6 +1,6 @@
-"""A primitive on its way down the traces: who meets it, what it unpacks, what comes back.
+"""A primitive on its way down the traces: the trace, the unpacked tracers, the results.
 
-Stands on `watch`, whose record it draws.  Chapters 02 and 04.  JAX has no counterpart.
+Builds on the record of `watch`.  Chapters 02 and 04.  JAX has no counterpart.
 """
 
 from __future__ import annotations

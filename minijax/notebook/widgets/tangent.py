@@ -1,6 +1,6 @@
-"""A tangent to drag along a curve: the value and the slope that `jvp` gives there.
+"""A tangent to drag along a curve: the value and the slope that `jvp` computes there.
 
-Stands on `film`.  Chapter 03.  JAX has no counterpart.
+Builds on `film`.  Chapter 03.  JAX has no counterpart.
 """
 
 from __future__ import annotations

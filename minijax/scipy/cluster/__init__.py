@@ -1,6 +1,6 @@
 """`minijax.scipy.cluster`: vector quantisation.
 
-Stands on `numpy`.  In JAX: `jax/scipy/cluster/__init__.py`.
+Builds on `numpy`.  In JAX: `jax/scipy/cluster/__init__.py`.
 """
 
 from minijax.scipy.cluster import vq as vq

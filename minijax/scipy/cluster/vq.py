@@ -1,6 +1,6 @@
 """`minijax.scipy.cluster.vq`: vector quantisation, the nearest entry of a code book.
 
-Stands on `numpy`.  In JAX: `jax/_src/scipy/cluster/vq.py`.
+Builds on `numpy`.  In JAX: `jax/_src/scipy/cluster/vq.py`.
 """
 
 from typing import Any

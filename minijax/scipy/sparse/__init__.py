@@ -1,6 +1,6 @@
 """`minijax.scipy.sparse`: linear equations with an implicit matrix.
 
-Stands on `lax`.  In JAX: `jax/scipy/sparse/__init__.py`.
+Builds on `lax`.  In JAX: `jax/scipy/sparse/__init__.py`.
 """
 
 from minijax.scipy.sparse import linalg as linalg

@@ -1,7 +1,7 @@
 """`minijax.scipy.sparse.linalg`: iterative solvers of linear equations.
 
 Each method runs on one flat vector; `lax.custom_linear_solve` has the derivatives.
-Stands on `lax`, `flatten_util`.  In JAX: `jax/_src/scipy/sparse/linalg.py`.
+Builds on `lax`, `flatten_util`.  In JAX: `jax/_src/scipy/sparse/linalg.py`.
 """
 
 import functools
