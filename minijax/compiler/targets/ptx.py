@@ -15,8 +15,8 @@ from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of, llvm_type
-from ..loops import (Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement, accesses,
-                     defined, used, walk)
+from ..loops import (Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
+                     accesses, defined, used, walk)
 from ..scalars import kind_of
 from ..vectors import Function
 from .thread_block import WARP
