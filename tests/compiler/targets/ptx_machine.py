@@ -23,6 +23,7 @@ from minijax.compiler.targets import ptx
 from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Refused
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
+from minijax.placement import devices
 
 LOCAL_WINDOW = 1 << 61  # generic addresses from here on are those of local memory
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
@@ -495,6 +496,23 @@ class PtxMachine(Emulator):
             for first in range(0, launch.blocks, some):
                 Threads(self, module, function, blocks[first:first + some], launch, parameters,
                         addresses).run()
+
+
+class PtxDevice(devices.EmulatedDevice):
+    """An emulated GPU whose launches run as PTX, for tests under the platform of this name."""
+
+    device_kind = "PTX machine"
+
+    @staticmethod
+    def register() -> None:
+        """Let programs name it."""
+        devices.PLATFORMS["ptx"] = PtxDevice
+
+    def start(self) -> PtxMachine:
+        return PtxMachine()
+
+    def __str__(self) -> str:
+        return f"ptx:{self.id}"
 
 
 class Threads:
