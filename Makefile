@@ -12,7 +12,8 @@
 #   make lint | bench | clean
 #   make test-cuda        the tests on an NVIDIA GPU, and one table of what came of them
 #   make bench-cuda       programs at sizes of a GPU, beside its copy, cuBLAS and JAX
-#                         (both with DEVICE=emulator too: slow, and its times mean nothing)
+#                         (both with DEVICE=emulator too: slow, and its times mean nothing; the
+#                         tests with DEVICE=ptx, which runs a GPU's programs)
 #
 # PYTHON=python3.12 chooses the interpreter, NUMPY=2.1 NumPy's version: each such pair has an
 # environment of its own. CPU=x86-64-v2, -v3 or -v4 has LLVM, NumPy and OpenBLAS make do with that
@@ -75,7 +76,8 @@ bench: $(VENV)/.dev
 
 # Without a GPU they end with one sentence. PARTS="arrays laws": some of the tests
 test-cuda: $(VENV)/.$(DEVICE)
-	DEVICE=$(DEVICE) $(BIN)/python -m tests.on_device $(PARTS)
+	DEVICE=$(DEVICE) $(if $(filter command% environment%,$(origin WORKERS)),WORKERS=$(WORKERS)) \
+	  $(BIN)/python -m tests.on_device $(PARTS)
 
 bench-cuda: $(VENV)/.$(DEVICE)
 	DEVICE=$(DEVICE) $(BIN)/python -m tests.bench.device $(BENCH)
@@ -114,7 +116,7 @@ $(VENV)/.cuda: $(VENV)/.dev
 	$(PIP_INSTALL) '.[cuda,numba-cuda]'
 	@touch $@
 
-$(VENV)/.emulator: $(VENV)/.dev
+$(VENV)/.emulator $(VENV)/.ptx: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.book: pyproject.toml | $(BIN)/python

@@ -12,18 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import xla_flags
 from tests.wording import wording
 
 # Read once, when JAX and minijax are imported; both know these names.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
 
-# The oracle runs each of its programs once: XLA should not take long to make them fast. That halves
-# what compiling them costs; where it changes the last bits, a test asks for `as_users_compile`.
-os.environ["XLA_FLAGS"] = " ".join((
-    "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
-    "--xla_llvm_disable_expensive_passes=true", "--xla_cpu_parallel_codegen_split_count=1",
-    os.environ.get("XLA_FLAGS", "")))
+os.environ["XLA_FLAGS"] = " ".join((*xla_flags.quick(), os.environ.get("XLA_FLAGS", "")))
 
 # A shell's background work ignores interrupts, which some tests send to themselves.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -264,3 +260,7 @@ def pytest_runtest_makereport(call):
 from tests.oracle import (  # noqa: E402, F401
     agrees_with_64_bits, agrees_with_jax, answers, jax_says, oracle,
 )
+
+if os.environ.get("DEVICE") == "ptx":
+    from tests.compiler.targets.ptx_machine import PtxDevice
+    PtxDevice.register()

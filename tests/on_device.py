@@ -1,8 +1,9 @@
 """The tests that there are, run on a device: `DEVICE=cuda python -m tests.on_device [part …]`.
 
 Arrays lie there, programs run there, and all results are compared as ever: with NumPy's and JAX's
-on the CPU. Each part runs in a process of its own. One table says what came of it; it is kept in
-build/device, beside what each part printed.
+on the CPU. Each part runs in processes of its own. One table says what came of it; it is kept in
+build/device, beside what each part printed. There are the devices `emulator`, too, and `ptx`, which
+runs what LLVM makes for a GPU.
 """
 
 import json
@@ -25,6 +26,7 @@ from minijax.compiler.targets import driver
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "device"
 LONGEST = 3600  # seconds for one part
+WORKERS = 8  # processes, at most, unless WORKERS says how many: time on a GPU is dear
 
 PARTS = {
     "arrays": ["tests/placement/test_devices.py", "tests/numpy/test_interchange.py"],
@@ -100,6 +102,9 @@ def chosen() -> devices.Device:
       SystemExit: with one sentence, where there is none that works.
     """
     name = os.environ.get("DEVICE", "cuda")
+    if name == "ptx":
+        from tests.compiler.targets.ptx_machine import PtxDevice
+        PtxDevice.register()
     try:
         device = minijax.devices(name)[0]
         one = minijax.device_put(np.float32(1), device)
@@ -116,6 +121,7 @@ def run(part: str, arguments: Sequence[str], device: str) -> Outcome:
     report, log = FOLDER / f"{part}.xml", FOLDER / f"{part}.log"
     report.unlink(missing_ok=True)
     skipping = [word for test in OF_THE_CPU for word in ("--deselect", test)]
+    workers = int(os.environ.get("WORKERS", min(os.cpu_count() or 1, WORKERS)))
     default = {} if part in NAMES_ITS_DEVICE else {"MINIJAX_PLATFORMS": device}
     if part in IN_FULL_PRECISION:
         default["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"
@@ -124,7 +130,7 @@ def run(part: str, arguments: Sequence[str], device: str) -> Outcome:
         try:
             status = subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider",
-                 f"--junitxml={report}", *arguments, *skipping],
+                 *(["-n", str(workers)] if workers > 1 else []), f"--junitxml={report}", *arguments, *skipping],
                 cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=LONGEST,
                 env=os.environ | default | {"DEVICE": device}).returncode
             ended = f"the process ended with {status}"

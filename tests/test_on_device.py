@@ -14,7 +14,7 @@ import minijax.numpy as jnp
 from minijax import config
 from minijax.placement import devices
 from minijax.compiler.targets import driver
-from tests import on_device
+from tests import on_device, xla_flags
 from tests.bench import device as bench
 from tests.compiler.targets.test_driver import Played
 
@@ -40,6 +40,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(on_device, "FOLDER", tmp_path)
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     monkeypatch.setenv("DEVICE", "emulator")
+    monkeypatch.setenv("WORKERS", "1")
     return tmp_path
 
 
@@ -53,6 +54,22 @@ def test_a_part_runs_on_the_device_and_the_table_says_what_came_of_it(folder, mo
     [found] = json.loads((folder / "report.json").read_text())["outcomes"]
     assert (found["passed"], len(found["failed"]), found["skipped"]) == (1, 1, 1)
     assert (folder / "report.txt").read_text() in text
+
+
+def test_a_part_has_several_workers(folder, monkeypatch):
+    calls = []
+    monkeypatch.setattr(on_device.subprocess, "run", lambda command, **_: calls.append(
+        command) or types.SimpleNamespace(returncode=0))
+    monkeypatch.setenv("WORKERS", "3")
+    on_device.run("laws", [], "emulator")
+    assert calls[0][calls[0].index("-n") + 1] == "3"
+
+
+def test_another_xla_is_asked_for_what_it_knows(tmp_path):
+    library = tmp_path / "xla.so"
+    library.write_bytes(b"\0xla_backend_optimization_level\0xla_cpu_other\0")
+    assert xla_flags.known(xla_flags.QUICK, library) == ["--xla_backend_optimization_level=0"]
+    assert f'"jaxlib=={xla_flags.PINNED}"' in (on_device.ROOT / "pyproject.toml").read_text()
 
 
 def test_what_the_parts_name_exists():

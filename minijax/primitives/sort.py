@@ -290,7 +290,7 @@ def _approx_program(x: Array, **params: Any) -> list[Array]:
     axis = canonical_axis(params["reduction_dimension"], x.ndim)
     if params["is_max_k"]:
         return top_k(x, aval.shape[axis], axis=axis)
-    # Integers in the opposite order: processors differ in the sign of -nan, which has a place in it.
+    # As integers, in the opposite order: processors differ in the sign of -nan, which counts there.
     wide = converted(x, np.dtype(np.float32)) if x.dtype.itemsize == 1 else x
     keys = _in_order(bitcast_convert_type(wide, np.dtype(f"i{wide.dtype.itemsize}")))
     keys, indices = top_k(comparison.bitwise_not(keys), aval.shape[axis], axis=axis)

@@ -60,16 +60,18 @@ def has(call: Call) -> bool:
 
 
 def library_files() -> Iterator[list[str]]:
-    """The candidate files of the library, each after its dependencies: from its wheel, from the
-    system.
+    """The candidate files of the library, each after its dependencies: from the wheels for CUDA 12
+    and 13, from the system.
     """
-    try:
-        wheel = importlib.util.find_spec("nvidia.cublas")
-    except ModuleNotFoundError:
-        wheel = None
     folder, *patterns = FILES
-    for place in (wheel.submodule_search_locations if wheel is not None else None) or ():
-        yield [str(path) for pattern in patterns for path in Path(place, folder).glob(pattern)]
+    for package in ("nvidia.cublas", "nvidia.cu13"):
+        try:
+            wheel = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for place in (wheel.submodule_search_locations if wheel is not None else None) or ():
+            yield [str(path) for pattern in patterns
+                   for path in Path(place, folder).rglob(pattern)]
     system = ctypes.util.find_library("cublas")
     yield [system] if system else []
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -20,9 +21,10 @@ import numpy as np
 from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
 from minijax.compiler.targets import ptx
-from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Refused
+from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
+from minijax.placement import devices
 
 LOCAL_WINDOW = 1 << 61  # generic addresses from here on are those of local memory
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
@@ -191,7 +193,8 @@ ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
 def converted(m: re.Match, x: Any) -> Any:
-    """Floats to integers hold to the limits; a nan is 0, or where 64 bits are in it, 1 << width - 1.
+    """Of floats integers hold to their limits; a nan is 0, or 1 << width - 1 where 64 bits are in
+    it.
     """
     target, rounding = dtype_of(m["to"]), m["rounding"]
     to_float, of_float = "f" in m["to"], "f" in m["of"]
@@ -309,6 +312,19 @@ def flushed(x: Any) -> Any:
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(np.float32(0), x), x)
 
 
+def flushing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that takes and gives no subnormal numbers."""
+    return lambda *xs: flushed(np.asarray(function(*map(flushed, xs))))
+
+
+def giving(nan: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose nans are all this one."""
+    def run(*xs: Any) -> Any:
+        y = np.asarray(function(*xs))
+        return np.where(np.isnan(y), nan, y)
+    return run
+
+
 @cache
 def meaning(name: str, processor: int) -> tuple[str, list[str], Callable[..., Any]]:
     """The type of an instruction's result, those of its operands, and what it computes.
@@ -322,13 +338,11 @@ def meaning(name: str, processor: int) -> tuple[str, list[str], Callable[..., An
         if processor < first:
             raise Refused(f"sm_{processor} has no {name}; the first that has is sm_{first}")
         result, *operands = (each.format(**m.groupdict()) for each in types)
-        flushes, nan = bool(m.groupdict().get("ftz")), NANS.get(result) if is_arithmetic else None
-
-        def run(*xs: Any, m: re.Match = m, function: Callable = function, nan: Any = nan) -> Any:
-            y = np.asarray(function(m, *(map(flushed, xs) if flushes else xs)))
-            y = flushed(y) if flushes else y
-            return y if nan is None else np.where(np.isnan(y), nan, y)
-        return result, operands, run
+        nan = NANS.get(result) if is_arithmetic else None
+        function = partial(function, m)
+        if m.groupdict().get("ftz"):
+            function = flushing(function)
+        return result, operands, function if nan is None else giving(nan, function)
     raise Refused(f"no row says what {name} means")
 
 
@@ -398,7 +412,8 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{ [.]reg [.]b32 tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"), text)
+    text = re.sub(r"\{ [.]reg [.]b32 tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
+                  text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
     for line in map(str.strip, text.splitlines()):
@@ -448,8 +463,8 @@ class PtxMachine(Emulator):
         super().__init__(seed)
         self.processor = processor
 
-    def prepared(self, kernel: Kernel) -> Callable[..., None]:
-        """A function that launches the parts of a kernel on buffer addresses and host scalars."""
+    def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
+        """What makes the launches of a kernel; each is for one call at a time."""
         launches = ptx.launches_of(kernel.body)
         module = parsed(self.code(ptx.assembly(kernel))) if launches else Module()
         addresses = {}
@@ -465,7 +480,7 @@ class PtxMachine(Emulator):
                       *(np.asarray(numbers[x], x.dtype) for x in scalars),
                       *(np.uint64(places[x]) for x in (first if has_temps else []))]
             self.run(module, function, launch, values, addresses)
-        return run
+        return lambda: Launches(SimpleNamespace(launch=run), kernel)
 
     def code(self, text: str) -> str:
         """The PTX of a text."""
@@ -482,6 +497,23 @@ class PtxMachine(Emulator):
             for first in range(0, launch.blocks, some):
                 Threads(self, module, function, blocks[first:first + some], launch, parameters,
                         addresses).run()
+
+
+class PtxDevice(devices.EmulatedDevice):
+    """An emulated GPU whose launches run as PTX, for tests under the platform of this name."""
+
+    device_kind = "PTX machine"
+
+    @staticmethod
+    def register() -> None:
+        """Let programs name it."""
+        devices.PLATFORMS["ptx"] = PtxDevice
+
+    def start(self) -> PtxMachine:
+        return PtxMachine()
+
+    def __str__(self) -> str:
+        return f"ptx:{self.id}"
 
 
 class Threads:

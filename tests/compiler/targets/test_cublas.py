@@ -178,13 +178,16 @@ def test_without_the_library_what_would_help_is_said(monkeypatch):
         cublas.library.__wrapped__()
 
 
-def test_the_library_is_looked_for_in_its_wheel_and_then_in_the_system(monkeypatch, tmp_path):
-    (tmp_path / cublas.FILES[0]).mkdir()
-    names = [pattern.replace("*", "12") for pattern in cublas.FILES[1:]]
-    for name in names:
-        (tmp_path / cublas.FILES[0] / name).touch()
-    wheel = types.SimpleNamespace(submodule_search_locations=[tmp_path])
-    monkeypatch.setattr(cublas.importlib.util, "find_spec", lambda name: wheel)
+def test_the_library_is_looked_for_in_its_wheels_and_then_in_the_system(monkeypatch, tmp_path):
+    wheels, files = {"nvidia.cublas": "12", "nvidia.cu13": "13"}, []
+    for package, version in wheels.items():
+        place = tmp_path / package / cublas.FILES[0]
+        place.mkdir(parents=True)
+        names = [pattern.replace("*", version) for pattern in cublas.FILES[1:]]
+        for name in names:
+            (place / name).touch()
+        files.append([str(place / name) for name in names])
+    monkeypatch.setattr(cublas.importlib.util, "find_spec", lambda name: types.SimpleNamespace(
+        submodule_search_locations=[tmp_path / name]))
     monkeypatch.setattr(cublas.ctypes.util, "find_library", lambda name: "libcublas.so")
-    assert list(cublas.library_files()) == [
-        [str(tmp_path / cublas.FILES[0] / name) for name in names], ["libcublas.so"]]
+    assert list(cublas.library_files()) == [*files, ["libcublas.so"]]
