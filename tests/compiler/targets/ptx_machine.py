@@ -667,6 +667,24 @@ class Threads:
             for memory, index, which in self.memory(space, place, kind, width, k):
                 memory[index] = value[which]
 
+    def run_atom(self, name: str, target: str, place: str, source: str) -> None:
+        """Read, compute, write: one thread after the other, in any order."""
+        _, space, op, kind = name.split(".")
+        compute = ATOMIC[op]
+        value = np.broadcast_to(self.read(source, kind), self.size())
+        result = np.zeros(self.size(), dtype_of(kind))
+        for memory, index, which in self.memory(space, place, kind, 1, 0):
+            index = np.stack(np.broadcast_arrays(*(index if isinstance(index, tuple) else [index])))
+            threads = np.arange(self.size())[which]
+            for k in self.machine.random.permutation(len(threads)):
+                at, thread = tuple(index[:, k]), threads[k]
+                result[thread] = memory[at]
+                memory[at] = compute(memory[at], value[thread])
+        self.write(target, kind, result)
+
+    def run_membar(self, name: str) -> None:
+        """Memory has no order of its own here."""
+
     def memory(self, space: str, place: str, kind: str, width: int, k: int
                ) -> Iterator[tuple[np.ndarray, Any, Any]]:
         """Arrays, the indices there of what some of the threads access, and which these are."""
@@ -737,6 +755,11 @@ class Threads:
         whole = np.zeros(self.count, "u4")
         whole[self.here] = self.read(source, "u32")
         self.write(target, "u32", whole[np.arange(self.count) ^ int(lanes)][self.here])
+
+
+ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum,
+    "inc": lambda old, last: 0 if old >= last else old + 1}
 
 
 def split(name: str) -> tuple[str, int, str]:
