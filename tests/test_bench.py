@@ -43,6 +43,12 @@ def test_a_result_is_taken_where_only_its_last_digits_differ():
     assert not difference(np.float32([1, 2]), np.float32([1, 2.00001]), 1e-4)
 
 
+def test_products_may_be_rounded_as_much_as_jax_s():
+    theirs, rounded = np.float32([1, 2]), np.float32([1, 2.01])
+    assert not difference(np.float32([1, 2.015]), theirs, 1e-4, rounded)
+    assert "at most 0.02" in difference(np.float32([1, 2.03]), theirs, 1e-4, rounded)
+
+
 def test_the_mean_of_twice_and_half_as_fast_is_as_fast():
     assert geometric_mean([2.0, 0.5]) == pytest.approx(1)
 

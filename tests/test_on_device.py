@@ -16,7 +16,7 @@ from minijax.placement import devices
 from minijax.compiler.targets import driver
 from tests import on_device, xla_flags
 from tests.bench import device as bench
-from tests.compiler.targets.test_driver import Played
+from tests.compiler.targets.played import Played
 
 PART = """
 import pytest
@@ -96,7 +96,7 @@ def test_the_benchmark_runs_small_on_the_emulator_and_says_so(folder, monkeypatc
     text = capsys.readouterr().out
     assert "they say nothing of a GPU's" in text and "please send them back" in text
     rows = json.loads((folder / "device.json").read_text())["rows"]
-    assert [row["name"] for row in rows] == ["3 operations", "products of 64²", "eager x + y"]
+    assert [row["name"] for row in rows] == ["eager x + y", "3 operations", "products of 64²"]
     assert all(row["minijax"] > 0 and not row["refused"] for row in rows)
 
 
@@ -104,13 +104,29 @@ def test_a_row_whose_numbers_are_wrong_is_not_timed(folder, monkeypatch):
     row = bench.large("minijax", 64, 4)[0]
     beside = bench.Measured(jax.devices("emulator")[0], 1.0, None, None, True)
     wrong = np.full(64, 7.0, np.float32)
-    monkeypatch.setattr(bench, "expected", lambda *_: wrong)
+    monkeypatch.setattr(bench, "expected", lambda *_: (wrong, 1e-3, None))
     found = bench.measure(row, None, beside)
     assert "differ" in found.refused and "differ" in str(found) and not found.minijax
 
 
+def test_what_is_slower_than_jax_is_named_below_its_table():
+    said = []
+    bench.summary([bench.Result("one", minijax=2.0, jax=1.0), bench.Result("two", minijax=1.0),
+                   bench.Result("three", minijax=1.0, jax=2.0)], said.append)
+    assert said == ["geometric mean 1.00", "under 1: one 0.50"]
+
+
+def test_rows_for_which_there_is_no_time_are_named(folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bench", "dispatch", "gather"])
+    monkeypatch.setattr(bench, "MINUTES", 0)
+    bench.main()
+    assert "no time was left, of 0 minutes, for dispatch (small), gather (tiny)" in (
+        capsys.readouterr().out)
+
+
 def test_both_libraries_run_the_same_rows():
-    ours, theirs = ([(row.name, row.flops) for row in bench.large(name, 64, 4)]
+    ours, theirs = ([(row.name, row.flops) for row in (*bench.small(name),
+                                                       *bench.large(name, 64, 4))]
                     for name in ("minijax", "jax"))
     assert ours == theirs and len(dict(ours)) == len(ours)
 

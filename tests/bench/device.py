@@ -1,15 +1,18 @@
 """What a GPU makes of the benchmark's programs, at sizes of a GPU: `make bench-cuda`.
 
 `DEVICE=cuda python -m tests.bench.device [part of a name …] [--quick]`. Beside a copy on the GPU,
-cuBLAS where its wheel is installed, and JAX where it has the device too. On the emulator the arrays
-are small, and its times say nothing of a GPU's.
+cuBLAS where its wheel is installed, and JAX where it has the device too. It takes a quarter of an
+hour (MINUTES), small programs and 16M numbers first, then 128M, and names what it had no time for.
+On the emulator the arrays are small, and its times say nothing of a GPU's.
 """
 
 import ctypes
+import functools
 import json
 import os
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,7 +22,7 @@ import minijax
 from minijax.placement import devices
 from minijax.compiler.targets import cublas, driver
 from minijax.compiler.targets.programs import Memory
-from tests.bench._report import FOLDER, chosen, options
+from tests.bench._report import FOLDER, chosen, geometric_mean, options
 from tests.bench._row import MILLION, Row, arguments, below, key, normal, number, one_hot, uniform
 from tests.bench._workloads import rows
 from tests.bench.ratios import difference, in_turn, seconds
@@ -27,6 +30,9 @@ from tests.on_device import chosen as chosen_device
 from tests.on_device import facts
 
 IN_A_ROW = 10e-3  # seconds of calls between two waits, or the wait would be what is timed
+MINUTES = float(os.environ.get("MINUTES", 15))
+# Numbers of an array, and rows of a square.
+SIZES = {"16M": (1 << 24, 1 << 12), "128M": (1 << 27, 1 << 13)}
 
 
 @dataclass
@@ -40,17 +46,25 @@ class Result:
     of_copy: float | None = None
     of_cublas: float | None = None
     refused: str = ""
+    size: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """JAX's time over ours."""
+        return self.jax / self.minijax if self.jax is not None else None
 
     def __str__(self) -> str:
         if self.refused:
             return f"{self.name:30}  {self.refused}"
         share = lambda x: f"{x:9.0%}" if x is not None else f"{'':9}"
-        jax = f"{1e6 * self.jax:11.1f} µs" if self.jax is not None else f"{'':14}"
+        jax = (f"{1e6 * self.jax:11.1f} µs{self.ratio:7.2f}" if self.jax is not None
+               else f"{'':21}")
         return (f"{self.name:30}{self.megabytes:9.1f}{1e6 * self.minijax:11.1f} µs{jax}"
                 f"{share(self.of_copy)}{share(self.of_cublas)}")
 
 
-HEAD = f"{'':30}{'MB':>9}{'minijax':>14}{'JAX':>14}{'of copy':>9}{'of cuBLAS':>10}"
+HEAD = (f"{'':30}{'MB':>9}{'minijax':>14}{'JAX':>14}{'ratio':>7}{'of copy':>9}"
+        f"{'of cuBLAS':>10}")
 
 
 # -- the rows ------------------------------------------------------------------------------------
@@ -95,14 +109,33 @@ def large(library: str, n: int, m: int) -> list[Row]:
                             2 * batch * 64 ** 3),
         "step of training an MLP": ("MLP step 128: 784-256-10",
                                     [mlp, normal(m, m), one_hot(m, m)], 5 * product),
-        "dispatch": ("dispatch f(x)", [number(1)], 0),
-        "eager x + y": ("eager x + y", [normal(100), normal(100)], 0),
     }
     known = [replace(there[which], name=name, arguments=given, flops=flops, tolerance=1e-3)
              for name, (which, given, flops) in found.items()]
     return known + [
         Row("random bits", lib.jit(lambda key: lib.random.bits(key, (n,))), [key], draws=True),
         Row("random normal", lib.jit(lambda key: lib.random.normal(key, (n,))), [key], draws=True)]
+
+
+def small(library: str, n: int = 1 << 17, m: int = 32) -> list[Row]:
+    """Programs of which the host's part is what costs, if a loop over `n` is a launch."""
+    lib = minijax if library == "minijax" else __import__("jax")
+    there = {row.name: row for row in rows(library)}
+
+    def launches(x: Any) -> Any:
+        for _ in range(50):
+            x = x - x.mean()
+        return x
+
+    def rnn(w: Any, carry: Any, xs: Any) -> Any:
+        return lib.lax.scan(lambda carry, x: (lib.numpy.tanh(carry @ w + x), None), carry, xs)[0]
+    return [
+        replace(there["dispatch f(x)"], name="dispatch", arguments=[number(1)]),
+        replace(there["eager x + y"], arguments=[normal(100), normal(100)]),
+        Row("100 launches", lib.jit(launches), [normal(n)], tolerance=1e-3),
+        Row("RNN of 32 steps", lib.jit(rnn), [
+            normal(m, m, scale=0.1), normal(m, m), normal(32, m, m)],
+            flops=32 * 2 * m ** 3, tolerance=1e-3)]
 
 
 # -- what the GPU can do -------------------------------------------------------------------------
@@ -192,7 +225,7 @@ def measure(ours: Row, theirs: Row | None, beside: Measured) -> Result:
         out = minijax.block_until_ready(ours.run(*given))
     except Exception as error:
         return Result(ours.name, refused=f"{type(error).__name__}: {str(error).splitlines()[0]}")
-    if wrong := difference(out, expected(ours, theirs, beside), ours.tolerance):
+    if wrong := difference(out, *expected(ours, theirs, beside)):
         return Result(ours.name, refused=wrong)
     calls = [several(minijax, ours, given)]
     if theirs is not None and beside.jax is not None:
@@ -209,14 +242,20 @@ def measure(ours: Row, theirs: Row | None, beside: Measured) -> Result:
         ours.flops / beside.products / took[0] if ours.flops and beside.products else None)
 
 
-def expected(ours: Row, theirs: Row | None, beside: Measured) -> Any:
-    """The same by JAX on the GPU, or by minijax on the CPU."""
-    if theirs is not None and beside.jax is not None:
-        layout = beside.jax.threefry_partitionable(False)
-        with layout:
-            return theirs.run(*arguments(theirs, beside.jax))
-    with minijax.default_device(minijax.devices("cpu")[0]):
-        return ours.run(*arguments(ours, minijax))
+def expected(ours: Row, theirs: Row | None, beside: Measured) -> tuple[Any, float, Any]:
+    """The same by JAX on the GPU, or by minijax on the CPU, how far from it we may be, and what JAX
+    gives by default, where `default_matmul_precision` decides.
+    """
+    if theirs is None or beside.jax is None:
+        with minijax.default_device(minijax.devices("cpu")[0]):
+            return ours.run(*arguments(ours, minijax)), ours.tolerance, None
+    with beside.jax.threefry_partitionable(False):
+        given = arguments(theirs, beside.jax)
+        by_default = theirs.run(*given)
+        if not theirs.flops:
+            return by_default, ours.tolerance, None
+        with beside.jax.default_matmul_precision("highest"):
+            return theirs.run(*given), ours.tolerance, by_default
 
 
 def several(lib: Any, row: Row, given: list) -> Callable[[int], Callable[[], Any]]:
@@ -239,11 +278,18 @@ def is_played(beside: Measured) -> bool:
     return isinstance(beside.device, devices.EmulatedDevice)
 
 
+def tables(is_emulator: bool) -> Iterator[tuple[str, Callable[[str], list[Row]]]]:
+    """The name of each table, and what makes its rows for a library."""
+    yield "small", functools.partial(small, **{"n": 16, "m": 2} if is_emulator else {})
+    for size, (n, m) in {"tiny": (1 << 8, 1 << 4)}.items() if is_emulator else SIZES.items():
+        yield size, lambda library, n=n, m=m: large(library, n, m)
+
+
 def main() -> None:
     given = options("programs at sizes of a GPU, beside its copy, cuBLAS and JAX")
-    device = chosen_device()
+    device, end = chosen_device(), time.monotonic() + 60 * MINUTES
     is_emulator = isinstance(device, devices.EmulatedDevice)
-    n, m = (1 << 8, 1 << 4) if is_emulator else (1 << 24, 1 << 12)
+    n, m = (1 << 8, 1 << 4) if is_emulator else SIZES["16M"]
     gpu, jax = device.processor, None if is_emulator else jax_there()
     beside = Measured(device, bandwidth(gpu, 4 * n), cublas_rate(gpu, m), jax, given.quick)
     about = facts(device) | {
@@ -253,22 +299,41 @@ def main() -> None:
         "JAX": jax.__version__ if jax else "not installed with this device"}
     if is_emulator:
         about["times"] = "of the emulator: they say nothing of a GPU's"
-    text = [f"{key:10}{value}" for key, value in about.items()] + ["", HEAD]
+    text, found, late = [f"{key:10}{value}" for key, value in about.items()], [], []
     print("\n".join(text))
-    ours, found = large("minijax", n, m), []
-    theirs = large("jax", n, m) if jax else [None] * len(ours)
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        text.append(line)
     with minijax.default_device(device):
-        for mine, other in zip(ours, theirs, strict=True):
-            if chosen(mine.name, given.words):
-                found.append(measure(mine, other, beside))
-                print(found[-1], flush=True)
+        for size, made in tables(is_emulator):
+            ours = made("minijax")
+            theirs = made("jax") if jax else [None] * len(ours)
+            say(f"\n{size}\n{HEAD}")
+            for mine, other in zip(ours, theirs, strict=True):
+                if chosen(mine.name, given.words) and time.monotonic() < end:
+                    found.append(replace(measure(mine, other, beside), size=size))
+                    say(str(found[-1]))
+                elif chosen(mine.name, given.words):
+                    late.append(f"{mine.name} ({size})")
+            summary([each for each in found if each.size == size], say)
+    if late:
+        say(f"\nno time was left, of {MINUTES:g} minutes, for {', '.join(late)}")
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "device.json").write_text(json.dumps(
         {"about": about, "rows": [asdict(each) for each in found]}, indent=1), encoding="utf-8")
-    (FOLDER / "device.txt").write_text("\n".join([*text, *map(str, found)]) + "\n",
-                                       encoding="utf-8")
+    (FOLDER / "device.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
     where = os.path.relpath(FOLDER)
     print(f"kept in {where}/device.txt and {where}/device.json: please send them back")
+
+
+def summary(found: list[Result], say: Callable[[str], None]) -> None:
+    """The geometric mean of a table, and its rows under 1; nothing without JAX."""
+    ratios = {each.name: each.ratio for each in found if each.ratio is not None}
+    if ratios:
+        say(f"geometric mean {geometric_mean(ratios.values()):.2f}")
+        under = sorted((ratio, name) for name, ratio in ratios.items() if ratio < 1)
+        say(f"under 1: {', '.join(f'{name} {x:.2f}' for x, name in under) or 'none'}")
 
 
 if __name__ == "__main__":
