@@ -35,7 +35,7 @@ MIN_BLOCKS = 64    # iterations: a loop with fewer does not fill a GPU with a bl
 # A loop of fewer iterations is distributed over its inner loops, if at most the 16th part of the
 # work is outside of them.
 MIN_ITERATIONS, OUTSIDE = 1024, 16
-MAX_JOINED = 200  # statements: a launch with more needs more registers than the one before
+MAX_JOINED = 500  # statements: a launch with more needs more registers than the one before
 ZERO = literal(0)
 
 
