@@ -238,7 +238,8 @@ class ThreadBlock:
         lets: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
         reads = _reads(loop.body)
         private = {each.variable for each in every if isinstance(each, Declare)}
-        loaded = set(accesses(every, Load))
+        loaded = {(x.buffer, x.index != y.index) for x in every if isinstance(x, Load)
+                  for y in every if isinstance(y, WRITES) and y.buffer is x.buffer}
         ops = {}
         for each in every:
             if isinstance(each, Assign) and each.variable not in private:
@@ -248,7 +249,7 @@ class ThreadBlock:
                     return {}
                 ops[each.variable] = let.op
             elif (isinstance(each, WRITES) and loop.vectorize == "reduce" and (
-                    loop.index not in each.index or each.buffer in loaded)):
+                    loop.index not in each.index or (each.buffer, True) in loaded)):
                 return {}
         return ops
 
