@@ -19,8 +19,8 @@ from ..loops import (INT64, WRITES, Atomic, Buffer, Constant, Declare, For, If, 
 from ..probe import cost_of
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
-# A memory-bound loop has few operations an iteration and many iterations; a thread takes several.
-MAX_COST, MIN_MEMORY_BOUND = 64, 1 << 18
+# A loop with many iterations of not too many operations waits for memory; a thread takes several.
+MAX_COST, MIN_MEMORY_BOUND = 384, 1 << 18
 TRIPS = 16  # assumed for a loop of unknown length
 
 
@@ -51,7 +51,7 @@ def _is_parallel(loop: For) -> bool:
 
 
 def is_memory_bound(loop: For) -> bool:
-    """Whether a loop has many iterations, with a few loads and stores and little between them."""
+    """Whether a loop has many iterations that wait for loads, with straight code between them."""
     return ((loop.trip_count or 0) >= MIN_MEMORY_BOUND and cost_of(loop.body) <= MAX_COST
             and all(isinstance(each, Let | Load | Store) for each in loop.body))
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..function_splitting import split_body
-from ..loops import (INT64, Assign, Atomic, Barrier, Buffer, Call, Check, Declare, For, If, Kernel,
-                     Launch, Let, Load, Read, Scalar, Statement, Store, Variable, While, accesses,
-                     bodies, defined, substituted, used, walk, with_bodies)
+from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Call, Check, Declare, For, If,
+                     Kernel, Launch, Let, Load, Read, Scalar, Statement, Store, Variable, While,
+                     accesses, bodies, defined, substituted, used, walk, with_bodies)
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
@@ -35,7 +35,7 @@ MIN_BLOCKS = 64    # iterations: a loop with fewer does not fill a GPU with a bl
 # A loop of fewer iterations is distributed over its inner loops, if at most the 16th part of the
 # work is outside of them.
 MIN_ITERATIONS, OUTSIDE = 1024, 16
-MAX_JOINED = 200  # statements: a launch with more needs more registers than the one before
+MAX_JOINED = 500  # statements: a launch with more needs more registers than the one before
 ZERO = literal(0)
 
 
@@ -133,7 +133,7 @@ class _Schedule(Writer):
                             for x in self.private_temps(each)}
                 body_of_block = substituted(
                     loop.body, {loop.index: self.let("add", block, loop.start)})
-                group.run(tuple(self.privatized(body_of_block, self.copies(private, n), block)))
+                group.run(tuple(self.privatized(body_of_block, self.copies(loop, private), block)))
                 return Launch(block, n, thread, threads, tuple(body))
             copies, step = self.in_local_memory(private), UNROLLED if is_memory_bound(loop) else 1
             first = self.let("add", self.let("mul", block, step * THREADS), thread)
@@ -160,15 +160,16 @@ class _Schedule(Writer):
                           for each in inner_loops)
         return bool(inner_loops) and along_inner <= uncoalesced(loop.body, loop.index, private)
 
-    def copies(self, private: Iterable[Buffer], blocks: int) -> dict[Buffer, Buffer]:
+    def copies(self, loop: For, private: Iterable[Buffer]) -> dict[Buffer, Buffer]:
         """The home of each block's scratch: shared memory while there is room, else global memory.
         """
         left, copies = SHARED, {}
-        for x in sorted(self.in_use_order(private), key=lambda x: x.nbytes):
+        hosts = recycled(loop.body, self.in_use_order(private))
+        for x in sorted(dict.fromkeys(hosts.values()), key=lambda x: x.nbytes):
             left -= x.nbytes
             copies[x] = replace(x, role="shared") if left >= 0 else self.temp(
-                (blocks, *x.shape), x.dtype, x.name)
-        return copies
+                (loop.trip_count or 0, *x.shape), x.dtype, x.name)
+        return {x: copies[host] for x, host in hosts.items()}
 
     def single_block(self, body: tuple[Statement, ...], least: int = 0) -> Launch:
         """A launch of one block, with as many threads as the launch before, if that has more."""
@@ -212,6 +213,35 @@ class _Schedule(Writer):
             rest = substituted(second.body, names)
             self.out.append(If(self.let("eq", seen, last), rest))
         return replace(first, body=(*first.body, *body))
+
+
+def recycled(body: Sequence[Statement], private: Iterable[Buffer]) -> dict[Buffer, Buffer]:
+    """For each of some scratch buffers that one whose memory it takes, when that is done with."""
+    uses: dict[Buffer, list[int]] = {x: [] for x in private}
+    for k, each in enumerate(body):
+        for x in uses.keys() & set(accesses(walk((each,)))):
+            uses[x].append(k)
+    hosts: dict[Buffer, Buffer] = {}
+    guests: dict[Buffer, Buffer] = {}  # the last one of each host
+    for x in sorted(uses, key=lambda x: uses[x][0]):
+        hosts[x] = next((host for host, y in guests.items()
+                         if (y.shape, y.dtype) == (x.shape, x.dtype)
+                         and (uses[y][-1] < uses[x][0] or (
+                             uses[y][-1] == uses[x][0] and replaces(body[uses[y][-1]], x, y)))), x)
+        guests[hosts[x]] = x
+    return hosts
+
+
+def replaces(loop: Statement, x: Buffer, y: Buffer) -> bool:
+    """Whether each iteration of a loop stores an element of x where it has loaded that of y."""
+    if not (isinstance(loop, For) and loop.vectorize in ("parallel", "reduce")):
+        return False
+    own = [each for each in walk(loop.body) if isinstance(each, Load | WRITES)
+           and each.buffer in (x, y)]
+    stores = [isinstance(each, Store) for each in own]
+    return (all(each in loop.body and each.index == own[0].index and loop.index in each.index
+                and isinstance(each, Store) is (each.buffer is x) for each in own)
+            and stores == sorted(stores))
 
 
 def can_join(first: Launch, second: Launch) -> bool:

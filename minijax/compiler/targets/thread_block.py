@@ -20,12 +20,13 @@ from ..arithmetic import Arithmetic
 from ..builder import identity_element, reduce_pairwise
 from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
-                     While, accesses, private_temps, substituted, walk, with_bodies)
+                     While, accesses, defined, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
 from .coalescing import collapse_nest
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
+CHUNKS = 4          # of a scan, whose loads are in flight together
 LOCAL = 1 << 10     # bytes of a thread's private temps
 REDUCTIONS = ("reduce", "running")  # loops that reduce or scan
 ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
@@ -237,7 +238,8 @@ class ThreadBlock:
         lets: dict[Any, Let] = {each.target: each for each in loop.body if isinstance(each, Let)}
         reads = _reads(loop.body)
         private = {each.variable for each in every if isinstance(each, Declare)}
-        loaded = set(accesses(every, Load))
+        loaded = {(x.buffer, x.index != y.index) for x in every if isinstance(x, Load)
+                  for y in every if isinstance(y, WRITES) and y.buffer is x.buffer}
         ops = {}
         for each in every:
             if isinstance(each, Assign) and each.variable not in private:
@@ -247,7 +249,7 @@ class ThreadBlock:
                     return {}
                 ops[each.variable] = let.op
             elif (isinstance(each, WRITES) and loop.vectorize == "reduce" and (
-                    loop.index not in each.index or each.buffer in loaded)):
+                    loop.index not in each.index or (each.buffer, True) in loaded)):
                 return {}
         return ops
 
@@ -265,48 +267,77 @@ class ThreadBlock:
             self.add(Assign(v, self.let(op, before, total)))
 
     def scan_loop(self, loop: For, operations: dict[Variable, str]) -> None:
-        """A scan: the block scans one chunk of iterations after the other."""
+        """A scan: the block scans some chunks of iterations, then the next ones."""
         last = max(k for k, each in enumerate(loop.body) if isinstance(each, Assign))
         combiners: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
             each.target is other.value for other in loop.body if isinstance(other, Assign))]
         reads = _reads(loop.body[:last])
         first = [each for each in loop.body[:last] if each not in combiners
                  and not isinstance(each, Read | Assign)]
-        chunk, names = Scalar("turn", INT64), {}
+        turn, step = Scalar("turn", INT64), self.chunks(loop) * self.threads
         with self.writer.inside() as inner:
-            iteration_index = self.let("add", self.let("mul", chunk, self.threads), self.thread)
-            index = self.let("add", iteration_index, loop.start)
-            in_range = self.let("lt", index, loop.stop)
-            place = {loop.index: self.let("min", index, self.let("sub", loop.stop, 1))}
-            self.add(*substituted(tuple(first), place))
+            begin = self.let("add", self.let("mul", turn, step), self.thread)
+            chunks = [self.scan_chunk(loop, first, self.let("add", begin, k))
+                      for k in range(0, step, self.threads)]
+            results: list[dict[Any, Any]] = [{} for _ in chunks]
             for combiner in combiners:
                 v, x = sorted(combiner.args, key=lambda x: x not in reads)
                 identity = literal(identity_element(combiner.op, x.dtype), x.dtype)
-                before = Scalar("before", x.dtype)
-                self.add(Read(before, reads[v]))
-                total, block_total = self.block_scan(
-                    combiner.op, self.let("select", in_range, substituted(x, place), identity))
-                names[combiner.target] = self.let(combiner.op, before, total)
-                self.add(Assign(reads[v], self.let(combiner.op, before, block_total)))
-            self.add(If(in_range, substituted(loop.body[last + 1:], names | {loop.index: index})))
+                so_far: Any = Scalar("before", x.dtype)
+                self.add(Read(so_far, reads[v]))
+                scans = self.block_scans(combiner.op, [
+                    self.let("select", in_range, names.get(x, x), identity)
+                    for in_range, _, names in chunks])
+                for names, (total, block_total) in zip(results, scans, strict=True):
+                    names[combiner.target] = self.let(combiner.op, so_far, total)
+                    so_far = self.let(combiner.op, so_far, block_total)
+                self.add(Assign(reads[v], so_far))
+            for (in_range, index, names), new in zip(chunks, results, strict=True):
+                self.add(If(in_range, substituted(
+                    loop.body[last + 1:], names | new | {loop.index: index})))
             self.barrier()
-        stop = self.let("add", self.let("sub", loop.stop, loop.start), self.threads - 1)
-        self.add(For(chunk, literal(0), self.let("div", stop, self.threads), tuple(inner),
-                     loop.note))
+        stop = self.let("add", self.let("sub", loop.stop, loop.start), step - 1)
+        self.add(For(turn, literal(0), self.let("div", stop, step), tuple(inner), loop.note))
 
-    def block_scan(self, op: str, x: Operand) -> tuple[Operand, Operand]:
-        """An inclusive scan over the threads of a block; and the total."""
-        let, total = self.let, x
-        for bit in range(5):
-            other = self.shuffle(total, 1 << bit)
-            is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
-            x = let("select", is_behind, let(op, other, x), x)
-            total = let(op, total, other)
-        warps = self.warp_values(total)
-        warp, block_total = let("div", self.thread, WARP), warps[0]
+    def chunks(self, loop: For) -> int:
+        """How many chunks of a scan have their loads in flight together."""
+        return max(min(CHUNKS, -(-(loop.trip_count or 1) // self.threads)), 1)
+
+    def scan_chunk(self, loop: For, first: Sequence[Any], iteration: Operand) -> tuple:
+        """What comes before the scan of a chunk: whether an iteration is in range, its index, and
+        the names of what it has computed.
+        """
+        index = self.let("add", iteration, loop.start)
+        in_range = self.let("lt", index, loop.stop)
+        names: dict[Any, Any] = {
+            x: (Variable if isinstance(x, Variable) else Scalar)(x.name, x.dtype)
+            for x in map(defined, walk(first)) if x}
+        place = {loop.index: self.let("min", index, self.let("sub", loop.stop, 1))}
+        self.add(*substituted(tuple(first), names | place))
+        return in_range, index, names
+
+    def block_scans(self, op: str, xs: Sequence[Any]) -> list[tuple[Operand, Operand]]:
+        """Of each value an inclusive scan over the threads of a block; and the total."""
+        let, totals, scans = self.let, [], []
+        for x in xs:
+            total = x
+            for bit in range(5):
+                other = self.shuffle(total, 1 << bit)
+                is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
+                x = let("select", is_behind, let(op, other, x), x)
+                total = let(op, total, other)
+            totals.append(total)
+            scans.append(x)
+        warp = let("div", self.thread, WARP)
+        return [self.behind_warps(op, warp, x, warps)
+                for x, warps in zip(scans, self.warp_values(totals), strict=True)]
+
+    def behind_warps(self, op: str, warp: Operand, x: Any, warps: list) -> tuple[Any, Any]:
+        """The scan of a warp behind the totals of those before it; and the total of all."""
+        block_total = warps[0]
         for k, each in enumerate(warps[1:], 1):
-            x = let("select", let("eq", warp, k), let(op, block_total, x), x)
-            block_total = let(op, block_total, each)
+            x = self.let("select", self.let("eq", warp, k), self.let(op, block_total, x), x)
+            block_total = self.let(op, block_total, each)
         return x, block_total
 
     def warp_reduce(self, op: str, x: Operand) -> Operand:
@@ -340,21 +371,24 @@ class ThreadBlock:
 
     def block_reduce(self, op: str, x: Operand) -> Operand:
         """Combine the results of the warps, in a fixed order."""
-        return reduce_pairwise(partial(self.let, op), self.warp_values(x))
+        return reduce_pairwise(partial(self.let, op), self.warp_values([x])[0])
 
-    def warp_values(self, x: Operand) -> list[Any]:
-        """The value of the first thread of each warp, through shared memory."""
-        warps = self.threads // WARP
+    def warp_values(self, xs: Sequence[Any]) -> list[list[Any]]:
+        """Of each value those of the first thread of each warp, through shared memory."""
+        warps, dtype = self.threads // WARP, xs[0].dtype
         if warps == 1:
-            return [x]
-        row = self.writer.temp((warps,), x.dtype, "warps", "shared")
+            return [[x] for x in xs]
+        rows = self.writer.temp((len(xs) * warps,), dtype, "warps", "shared")
         warp = self.let("div", self.thread, WARP)
         is_first = self.let("eq", self.let("rem", self.thread, WARP), 0)
-        self.add(If(is_first, (Store(row, (warp,), x),)))
+        places = [self.let("add", warp, k * warps) for k in range(len(xs))]
+        self.add(If(is_first, tuple(Store(rows, (at,), x)
+                                    for at, x in zip(places, xs, strict=True))))
         self.barrier()
-        self.loaded.add(row)
-        values: list[Any] = [Scalar("warp", x.dtype) for _ in range(warps)]
-        self.add(*(Load(value, row, (literal(k),)) for k, value in enumerate(values)))
+        self.loaded.add(rows)
+        values = [[Scalar("warp", dtype) for _ in range(warps)] for _ in xs]
+        self.add(*(Load(value, rows, (literal(k),))
+                   for k, value in enumerate(value for each in values for value in each)))
         return values
 
 

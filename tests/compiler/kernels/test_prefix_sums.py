@@ -53,3 +53,11 @@ def test_a_long_vector_takes_two_launches_and_a_row_one():
     [launch] = launches.scheduled(kernel(lambda x: jnp.cumsum(x, 1), np.empty(
         (4096, 4096), np.float32))).body
     assert launch.blocks == 4096 and any(isinstance(each, Shuffle) for each in walk(launch.body))
+
+
+@pytest.mark.parametrize("n", [255, 1024, 1025, 2300])
+def test_a_block_has_several_chunks_of_a_row_in_flight(n):
+    x = DRAW.integers(-9, 9, (2, n)).astype(np.float32)
+    [sums, least], _ = run(lambda x: (jnp.cumsum(x, 1), jax.lax.cummin(x, 1, reverse=True)), x)
+    np.testing.assert_array_equal(sums, np.cumsum(x, 1))
+    np.testing.assert_array_equal(least, np.minimum.accumulate(x[:, ::-1], 1)[:, ::-1])

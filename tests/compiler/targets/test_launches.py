@@ -6,7 +6,9 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.compiler.loops import Barrier, For, Launch, Shuffle, Store, accessed, walk
+from minijax.compiler.builder import Builder
+from minijax.compiler.loops import (Barrier, For, Launch, Shuffle, Store, accessed, accesses,
+                                    walk)
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import launches, ptx
 from minijax.compiler.targets.emulator import Emulator
@@ -105,6 +107,39 @@ def test_a_program_runs_again_with_the_same_counters():
     for _ in range(3):
         [out] = program(Memory.of(device, x))
         assert out.read((), np.float32) == 1 << 16
+
+
+def test_scratch_of_a_block_that_is_done_with_is_taken_again(monkeypatch):
+    def normal_form(x):
+        centred = x - x.mean(1, keepdims=True)
+        return centred / jnp.sqrt((centred ** 2).mean(1, keepdims=True) + 1e-5)
+    f = jax.grad(lambda x: (normal_form(x) ** 3).sum())
+    monkeypatch.setattr(launches, "MIN_ITERATIONS", 1)
+    monkeypatch.setattr(launches, "WIDE", 64)
+    x = np.linspace(-2, 3, 64 * 300, dtype=np.float32).reshape(64, 300) ** 2
+    [found], made = run(f, x)
+    np.testing.assert_allclose(found, f(x), rtol=1e-3, atol=1e-2)
+    [launch] = made.body
+    rows = {y for y in accesses(walk(launch.body)) if y.role == "shared" and y.size == 300}
+    assert len(rows) == 2 and not made.temps
+
+
+def test_scratch_is_taken_where_each_iteration_has_loaded_before_it_stores():
+    def hosts(second):
+        b = Builder()
+        x, y, z = (b.temp((9,), np.float32, name) for name in "xyz")
+        with b.loop(9, vectorize="parallel") as i:
+            b.store(y, (i,), 1.)
+        with b.loop(9, vectorize="parallel") as i:
+            second(b, i, x, y)
+        with b.loop(9, vectorize="parallel") as i:
+            b.store(z, (i,), b.load(x, (i,)))
+        return launches.recycled(b.scopes[0].statements, [x, y, z])[x]
+    name = lambda second: hosts(second).name
+    assert name(lambda b, i, x, y: b.store(x, (i,), b.load(y, (i,)))) == "y"
+    assert name(lambda b, i, x, y: b.store(x, (i,), b.load(y, (b.sub(8, i),)))) == "x"
+    assert name(lambda b, i, x, y: b.store(x, (b.sub(8, i),), b.load(y, (i,)))) == "x"
+    assert name(lambda b, i, x, y: (b.store(x, (i,), 2.), b.load(y, (i,)))) == "x"
 
 
 def test_what_a_loop_carries_stays_on_the_device():
