@@ -50,15 +50,26 @@ class Carry(Operands):
                ) -> TracedFunction:
         """The body of the loop; `carry_of` takes the carry out of its result."""
         body = TraceRequest(f, (self.types, *others), self.kind).traced()
-        if self.adapted(carry_of(body.out_types), is_internal(f)):
+        if self.adapted(carry_of(body.out_types)):
+            body = TraceRequest(f, (self.types, *others), self.kind).traced()
+        while self.cast(f, tree_util.tree_leaves(carry_of(body.out_types))):
             body = TraceRequest(f, (self.types, *others), self.kind).traced()
         return body
 
-    def adapted(self, out_types: Any, is_internal: bool = False) -> bool:
-        """Convert weakly typed values to the dtypes that the body returns; whether any changed.
-
-        Where the body is part of the package, values vary along the axes along which it has them.
+    def cast(self, f: Callable, out_avals: Sequence[ShapedArray]) -> bool:
+        """Take values as varying along the axes of a mesh along which the body has them vary, if it
+        is part of the package: users cast theirs.  Whether any changed.
         """
+        fewer = [i for i, (x, out) in enumerate(zip(self.values, out_avals, strict=False))
+                 if out.vma - x.aval.vma]
+        if not (fewer and is_internal(f)):
+            return False
+        for i in fewer:
+            self.leaves[i] = self.values[i] = core.pvary(self.values[i], out_avals[i].vma)
+        return True
+
+    def adapted(self, out_types: Any) -> bool:
+        """Convert weakly typed values to the dtypes that the body returns; whether any changed."""
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         if out_tree != self.tree:
             return False
@@ -67,9 +78,6 @@ class Carry(Operands):
             dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
             if dtype != x.dtype:
                 self.leaves[i] = self.values[i] = converted(x, dtype)
-                changed = True
-            if is_internal and out.vma - x.aval.vma:
-                self.leaves[i] = self.values[i] = core.pvary(self.values[i], out.vma)
                 changed = True
         return changed
 

@@ -21,7 +21,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
 from minijax.control_flow.program_rules import has_tangent, split_half
-from minijax.control_flow.traced_functions import mismatch
+from minijax.control_flow.traced_functions import is_internal, mismatch
 from minijax.core.jvp import is_symbolic_zero
 from minijax.core.transpose import backward_pass
 from minijax.core.vmap import Dim, vmap_flat, with_axis, without_axis
@@ -30,7 +30,7 @@ from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.ad_util import batch_to, instantiate, public_tangent, reduce_sum_p
 from minijax.primitives.dynamic_slice import dynamic_index_in_dim
-from minijax.primitives.named_axes import checks_vma
+from minijax.primitives.named_axes import checks_vma, varying_along
 from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, convert_tracers,
                                   is_tracer, stage, unflattened_call)
 
@@ -637,14 +637,17 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
             "tuple of length equal to the number of arguments to the primal function, but got bwd "
             f"output structure {tree_util.tree_structure(cts)} for primal input structure "
             f"{in_tree}.") from None
-    return [_check_cotangent(in_tree, i, aval, ct)
+    return [_check_cotangent(in_tree, i, aval, ct, is_internal(bwd))
             for i, (aval, ct) in enumerate(zip(ct_avals, flat, strict=True))]
 
 
-def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray, ct: Any) -> Any:
+def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray, ct: Any,
+                     is_ours: bool) -> Any:
     if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(aval)
     value = check_arg(ct)
+    if is_ours and value.aval.vma != aval.vma:  # users sum theirs over devices
+        value = varying_along(value, aval.vma)
     if why := mismatch(value.aval, aval):
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "

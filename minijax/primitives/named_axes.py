@@ -170,6 +170,12 @@ def pvary(x: Array, names: Collection) -> Array:
     return pvary_p.bind(x, axis_name=tuple(missing)) if missing else x
 
 
+def varying_along(ct: Array, vma: frozenset) -> Array:
+    """The cotangent of a value that varies along these axes: a sum over the others."""
+    others = checked_names(ct.aval.vma - vma)
+    return pvary(psum_invariant_p.bind(ct, axis_name=others) if others else ct, vma)
+
+
 def cast_operands(values: Sequence[Array]) -> Sequence[Array]:
     """The operands of an operation, all taken as varying along the axes along which any varies."""
     vma = frozenset().union(*(x.aval.vma for x in values))

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config
+from minijax import config, lax
+from minijax.experimental.ode import odeint
 from tests.recorded import Answers
 
 # Values, eager and compiled: `run(f, in_specs, out_specs, *args)`.
@@ -381,3 +382,21 @@ def test_sums_of_groups_need_no_types(ours):
 @pytest.mark.parametrize("program", PROGRAMS["texts"])
 def test_types_and_programs_are_printed_as_in_jax(ours, theirs, program):
     assert ours[program] == theirs[program]
+
+
+INTERNAL = {
+    "a sampler": lambda x: minijax.random.poisson(minijax.random.fold_in(
+        minijax.random.key(0), lax.axis_index("i")), 2.0, (2,)) + x,
+    "a series": lambda x: minijax.scipy.special.betainc(2.0, 3.0, minijax.nn.sigmoid(x)),
+    "a differential equation, backwards": lambda x: minijax.grad(lambda x: odeint(
+        lambda y, t: -y, x, np.float32([0, 1]))[1].sum())(x)}
+
+
+@pytest.mark.parametrize("what", INTERNAL)
+def test_loops_and_rules_of_the_package_cast_by_themselves(ours, what):
+    """JAX's own refuse values that vary."""
+    mesh, P = minijax.make_mesh((4,), ("i",)), minijax.P("i")
+    typed, untyped = (minijax.jit(minijax.shard_map(
+        INTERNAL[what], mesh=mesh, in_specs=P, out_specs=P, check_vma=check))(
+            np.linspace(-1, 1, 8, dtype=np.float32)) for check in (True, False))
+    np.testing.assert_array_equal(typed, untyped)
