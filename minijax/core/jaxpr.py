@@ -48,14 +48,14 @@ class Literal:
 
     @property
     def value(self) -> core.Array:
-        """The array that stands for the literal when the program runs."""
+        """The array of the literal when the program runs."""
         if isinstance(self.val, core.Array):
             return self.val
         return core.ArrayImpl(np.array(self.val, self.aval.dtype), self.aval, is_literal=True)
 
     @property
     def text(self) -> str:
-        """How it is printed, such as `2.0:f32[]`."""
+        """Its text, such as `2.0:f32[]`."""
         value = "[...]" if np.shape(self.val) else str(np.asarray(self.val).item())
         return f"{value}:{self.aval.str_short(True)}"
 
@@ -130,7 +130,7 @@ class ClosedJaxpr(core.Program):
     effects = property(operator.attrgetter("jaxpr.effects"))
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
-        """What `make` computes from this program, once, and kept as long as the program."""
+        """The result of `make` on this program, computed once and kept as long as the program."""
         memo = self.__dict__.get("_derived")
         if memo is None:
             memo = self.__dict__.setdefault("_derived", {})
@@ -191,8 +191,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
       jaxpr: the program.
       consts: one value for each of its constants.
       args: one value for each of its inputs.
-      propagate_source_info: whether the lines of the program, not the caller's, are those of what
-        is staged here, and of errors.
+      propagate_source_info: whether staged equations and errors have the lines of the program,
+        not the caller's.
 
     Returns:
       A list with one value for each of its outputs.
@@ -209,13 +209,13 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
 
 
 class Environment(dict[Any, Any]):
-    """The values of variables; asked for a literal, it gives the number that is written there."""
+    """The values of variables; a literal evaluates to its array."""
 
     def __missing__(self, literal: Literal) -> Any:
         return literal.value
 
     def run(self, eqn: JaxprEqn) -> None:
-        """Have the equation computed by the current trace."""
+        """Bind the equation under the current trace."""
         core.current_source.set(eqn.source_info)
         outs = eqn.primitive.bind_list(*map(self.__getitem__, eqn.invars), **eqn.params)
         self.update(zip(eqn.outvars, outs, strict=True))
@@ -226,7 +226,7 @@ def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                as_its_lines: bool = True) -> Environment:
     """The value of every variable in a run of a program.
 
-    `as_its_lines` is what `eval_jaxpr` calls `propagate_source_info`.
+    `as_its_lines` is `propagate_source_info` of `eval_jaxpr`.
     """
     here = core.current_source.get()
     env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
@@ -299,4 +299,4 @@ def _check_types(eqn: JaxprEqn) -> None:
         f.strip_weak_type() is d.strip_weak_type() for f, d in zip(found, declared, strict=True))
     if not same:
         raise JaxprTypeError(f"{eqn.primitive} declares outputs {declared} "
-                             f"but its rule gives {found}")
+                             f"but its rule returns {found}")

@@ -21,10 +21,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                   cotangents: Sequence[Any], accumulators: Sequence[Any] = ()) -> list[Any]:
     """The cotangents of the inputs a program is linear in.
 
-    What does not depend on these inputs is computed first; then the other equations are
+    Equations that do not depend on these inputs are evaluated first; then the others are
     transposed, from the last to the first.  A rule is skipped if all its cotangents are symbolic
-    zeros, so that the rule of an operation of one result always gets an array; a rule of the
-    user's is skipped only if all cotangents of the program are zeros.
+    zeros, so that the rule of an operation of one result always gets an array; a user's
+    rule is skipped only if all cotangents of the program are zeros.
 
     Args:
       jaxpr: the program.
@@ -77,7 +77,7 @@ def has_any(cotangents: Sequence[Any]) -> bool:
 
 
 def transpose_eqn(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
-    """The cotangents of an equation's operands; anything for those that it is not linear in."""
+    """The cotangents of an equation's operands; arbitrary for those that it is not linear in."""
     core.current_source.set(eqn.source_info and eqn.source_info.reversed())
     return eqn.primitive.rule("transpose")(cotangents, *map(values.__getitem__, eqn.invars),
                                            **eqn.params)
@@ -94,7 +94,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
       linear_in: the inputs that it is linear in.
       ct_avals: for each output the type of its cotangent, which may be weak where that of the
         output is not; None where it has none.
-      keep: the linear inputs whose cotangent is wanted even when it is zero.
+      keep: the linear inputs with a cotangent even when it is zero.
 
     Returns:
       The program, and for each linear input whether its cotangent is among the outputs.

@@ -26,8 +26,8 @@ Params = dict[str, Any]
 class ShapedArray:
     """The type of an array: its shape, dtype, and whether the dtype is weak.
 
-    Equal types are the same object, so types compare and hash by identity; a type that nobody
-    holds is forgotten.
+    Equal types are the same object, so types compare and hash by identity; an
+    unreferenced type is dropped.
 
     >>> ShapedArray((2, 3), np.float32)
     ShapedArray(float32[2,3])
@@ -82,7 +82,7 @@ class ShapedArray:
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of its tangents: itself, or `float0` where there is nothing to vary."""
+        """The type of its tangents: itself, or `float0` for integers and booleans."""
         if dtypes.issubdtype(self.dtype, np.inexact):
             return self
         return ShapedArray(self.shape, dtypes.float0)
@@ -128,19 +128,19 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 
 class Zero(NamedTuple):
-    """A tangent or cotangent that is zero and was never computed."""
+    """A symbolic zero: a tangent or cotangent known to be zero."""
 
     aval: ShapedArray
 
 
 class Undefined(NamedTuple):
-    """In a transpose rule: the argument the operation is linear in."""
+    """In a transpose rule: an argument in which the operation is linear."""
 
     aval: ShapedArray
 
 
 class Effect:
-    """Something an equation does besides computing its outputs.
+    """An action of an equation besides computing its outputs.
 
     An `observable` effect keeps the equation: no pass drops, merges or reorders it.
     """

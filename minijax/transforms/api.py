@@ -26,7 +26,7 @@ from minijax.primitives.ad_util import batch_to, reduce_sum_p
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
          axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False
          ) -> Callable:
-    """A function of one example, made a function of a batch.
+    """Vectorise a function of one example to a function of a batch.
 
     Args:
       fun: a function of arrays and trees of arrays.
@@ -36,7 +36,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
       axis_name: a name for the axis, for collectives.
       axis_size: its size, needed where no argument is mapped.
       spmd_axis_name: accepted for JAX's sake; there is one device.
-      sum_match: where `out_axes` has None for what differs along the axis, its sum.
+      sum_match: whether a result that varies along the axis, with None in `out_axes`, is summed.
 
     Returns:
       A function of the same arguments with the mapped axes added.
@@ -100,7 +100,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
              axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
              check_size: Callable[[int], None] = lambda size: None,
              sum_match: bool = False) -> Any:
-    """A function's results over axes of its arguments; `api` is what errors call the caller."""
+    """Map a function over axes of its arguments; `api` is the caller's name in errors."""
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
@@ -130,7 +130,7 @@ registered: dict[type, Callable] = {}
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
-    """The size of the mapped axis, and where each argument has it."""
+    """The size of the mapped axis, and its position in each argument."""
     api = info.traced_for
     places = [None if d is None else _axis_of(api, x, d, name)
               for x, d, name in zip(values, dims, info.arg_names, strict=True)]
@@ -155,8 +155,8 @@ def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:
             ValueError(f"{api} was requested to map its argument along axis {axis}, which implies "
                        f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but "
                        f"is only {x.ndim} (its shape is {x.shape})"),
-            f"It is about the argument {name}. In in_axes, None stands for an argument that is "
-            "the same for all: in_axes=(0, None).")
+            f"The argument is {name}. In in_axes, None is for an argument that is the same for all "
+            "examples: in_axes=(0, None).")
     return axis % x.ndim
 
 
@@ -191,7 +191,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     Args:
       fun: a function of arrays and trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of mapped axes, as if a function stood here that `vmap` maps.
+      axis_env: names and sizes of mapped axes, as inside of `vmap`.
       return_shape: whether to return the types of the results, too.
 
     Returns:
@@ -232,7 +232,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """A context in which what `jit` returns runs the function itself, step by step.
+    """A context in which a jitted function runs in Python, operation by operation.
 
     Args:
       disable: False for a context in which it compiles again.

@@ -84,7 +84,7 @@ def _check_direction(x: Array, t: Array) -> Array | Zero:
 # ── Linearize, vjp ───────────────────────────────────────────────────────────────────────────
 
 class Derivative:
-    """The derivative of a function of trees, but for the numbers in it: the residuals."""
+    """The derivative of a function of trees, without its residuals."""
 
     def __init__(self, flat: FlatFunction, primals: Sequence[Array], outs: Sequence[Array],
                  program: LinearProgram):
@@ -95,7 +95,7 @@ class Derivative:
 
     def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any],
                   wanted: Sequence[bool] | None = None) -> list[Any]:
-        """The cotangents of the arguments' leaves; None for those that are not wanted."""
+        """The cotangents of the arguments' leaves; None for those that are not requested."""
         wanted = wanted or [True] * len(self.in_avals)
         asked = [w for w, has in zip(wanted, self.in_has_tangent, strict=True) if has]
         linear = [core.Undefined(v.aval) if ask else None
@@ -107,7 +107,7 @@ class Derivative:
                 for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)]
 
     def checked(self, cotangent: Any) -> list[Any]:
-        """The leaves of a cotangent of the result, refused where they are of another type."""
+        """The leaves of a cotangent of the result, refused if their types differ."""
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != self.out_tree:
             raise ValueError(_tree_message(self.info, self.out_tree, tree))
@@ -140,7 +140,7 @@ class Linearized:
 
     Args:
       point: of `at_point`.
-      linearized: what `linearize_flat` makes of it. The caller calls it: a frame less.
+      linearized: its `linearize_flat`, called by the caller to save a frame.
     """
 
     def __init__(self, point: tuple[FlatFunction, list[Array], Any],
@@ -215,7 +215,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
 # ── The pull-back, and who gets the cotangents ───────────────────────────────────────────────
 
 class Sentinel:
-    """A word of one meaning, which is equal to itself."""
+    """A named marker, equal only to itself."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -228,11 +228,11 @@ class Sentinel:
 
 
 class GradValue(Sentinel):
-    """The cotangent of an argument is to be returned: what happens by itself."""
+    """Return the cotangent of an argument: the default."""
 
 
 class DontWant(Sentinel):
-    """The cotangent of an argument is not to be computed."""
+    """Do not compute the cotangent of an argument."""
 
 
 class GradRef(Sentinel):
@@ -301,7 +301,7 @@ class VJP:
             self.residuals, self.derivative.checked(out_ct)))
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
-        """The same with somewhere for the cotangents of the arguments to go.
+        """The same, with destinations for the cotangents of the arguments.
 
         Args:
           maybe_ct_refs: for each leaf of the arguments, in their trees, a reference, to which the
@@ -334,7 +334,7 @@ class VJP:
 
 
 def _handed_over(wish: Any, ct: Any) -> Any:
-    """What is returned for an argument whose cotangent may go elsewhere."""
+    """The returned value for an argument: its cotangent, or a marker."""
     if isinstance(wish, DontWant):
         return DidntWant()
     if not core.is_ref(wish):
@@ -350,7 +350,7 @@ tree_util.register_pytree_node(
 
 
 def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
-    """A tangent or cotangent of what has type `x`, refused where it is of another type."""
+    """A tangent or cotangent, refused if its type does not match `x`."""
     t, want = check_arg(tangent), x.to_tangent_aval()
     # JAX: any number of the right shape will do for a result that has no derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype

@@ -93,7 +93,7 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 
 
 def _part_of_jacobian(tangent: Any, out: Any) -> Any:
-    """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
+    """A tangent as part of a Jacobian: a constant has zeros of its own dtype."""
     return ad_util.zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
 
 
