@@ -137,6 +137,6 @@ def is_donated(x: ArrayImpl) -> bool:
 
 def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
     """An array of this type, which shares no writeable memory with the caller."""
-    wanted = physical_aval(aval)
-    owned = np.array(buffer, dtype=wanted.dtype, order="C", copy=True)
-    return ArrayImpl(owned.reshape(wanted.shape), aval)
+    physical = physical_aval(aval)
+    owned = np.array(buffer, dtype=physical.dtype, order="C", copy=True)
+    return ArrayImpl(owned.reshape(physical.shape), aval)

@@ -136,9 +136,9 @@ class ClosedJaxpr(core.Program):
             memo = self.__dict__.setdefault("_derived", {})
             _with_memo.add(self)
         key = (*key, config.trace_key())
-        found = memo.get(key, memo)
-        if found is not memo:
-            return found
+        cached = memo.get(key, memo)
+        if cached is not memo:
+            return cached
         return inner_first(lambda: memo.setdefault(key, make()), self._count_inner)
 
     def _count_inner(self) -> int:
@@ -154,10 +154,10 @@ _with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None)
 def cached_on_jaxpr(make: F) -> F:
     """A function of a program and of flags, computed once for each, and kept with the program."""
     @functools.wraps(make)
-    def kept(closed: ClosedJaxpr, *given: Any, **named: Any) -> Any:
-        key = [tuple(x) if isinstance(x, list) else x for x in (*given, *named.values())]
+    def kept(closed: ClosedJaxpr, *flags: Any, **named: Any) -> Any:
+        key = [tuple(x) if isinstance(x, list) else x for x in (*flags, *named.values())]
         return closed.derived((make, *named, *key),
-                              functools.partial(make, closed, *given, **named))
+                              functools.partial(make, closed, *flags, **named))
     return cast(F, kept)
 
 
@@ -293,10 +293,10 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
 
 def _check_types(eqn: JaxprEqn) -> None:
-    found = eqn.primitive.type_of([v.aval for v in eqn.invars], eqn.params)
+    inferred = eqn.primitive.type_of([v.aval for v in eqn.invars], eqn.params)
     declared = [v.aval for v in eqn.outvars]
-    same = len(found) == len(declared) and all(
-        f.strip_weak_type() is d.strip_weak_type() for f, d in zip(found, declared, strict=True))
+    same = len(inferred) == len(declared) and all(
+        f.strip_weak_type() is d.strip_weak_type() for f, d in zip(inferred, declared, strict=True))
     if not same:
         raise JaxprTypeError(f"{eqn.primitive} declares outputs {declared} "
-                             f"but its rule returns {found}")
+                             f"but its rule returns {inferred}")

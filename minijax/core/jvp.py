@@ -96,8 +96,8 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     run = jaxpr_as_fun(without_dead_equations(closed))  # dead equations may lack a rule
 
     def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
-        given = iter(args[len(in_avals):])
-        tangents = [next(given) if has else Zero(aval)
+        tangent_args = iter(args[len(in_avals):])
+        tangents = [next(tangent_args) if has else Zero(aval)
                     for has, aval in zip(has_tangent, tangent_avals, strict=True)]
         outs, out_tangents = jvp_flat(run, args[:len(in_avals)], tangents)
         returned, out_has = instantiate_nonzero(out_tangents, keep)
@@ -110,6 +110,6 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
 def instantiate_nonzero(tangents: Sequence[Tangent], keep: Sequence[bool] | None
                     ) -> tuple[list[Array], tuple[bool, ...]]:
     """The tangents that are not zero, or must be kept, as arrays; and their flags."""
-    wanted = keep or [False] * len(tangents)
-    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
+    kept = keep or [False] * len(tangents)
+    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(kept, tangents, strict=True))
     return [core.instantiate(t) for t in partition_list(tangents, flags)[True]], flags

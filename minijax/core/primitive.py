@@ -143,7 +143,7 @@ class Primitive:
     def _argument(self, x: Any, position: int) -> Array:
         if isinstance(x, Zero | Undefined):
             raise TypeError(
-                f"{self.name} got a tangent or cotangent without a value ({x}). Either the "
+                f"{self.name} got a tangent or cotangent that has no value ({x}). Either the "
                 "function is transposed (linear_transpose, custom rules) and is not linear in its "
                 "arguments, or a differentiation rule takes a symbolic zero for an array.")
         return as_value_or_raise(x, lambda: (
@@ -244,7 +244,7 @@ def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
     """The result of an evaluation rule, checked against its abstract evaluation."""
     buffer = np.asarray(buffer, order="C")
     if (buffer.dtype, buffer.shape) != (aval.dtype, aval.shape) and (
-            (wanted := physical_aval(aval)).dtype, wanted.shape) != (buffer.dtype, buffer.shape):
+            (stored := physical_aval(aval)).dtype, stored.shape) != (buffer.dtype, buffer.shape):
         raise TypeError(f"the evaluation rule of {primitive.name} returned "
                         f"{buffer.dtype}{[*buffer.shape]}, but its abstract evaluation rule "
                         f"returned {aval.str_long()}")

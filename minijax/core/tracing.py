@@ -100,8 +100,8 @@ class DynamicJaxprTrace(Trace):
             if not reached.isdisjoint(eqn.outvars):
                 reached.update(v for v in eqn.invars if isinstance(v, Var))
         names = self.level.debug_info.arg_names if self.level.debug_info else ()
-        found = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
-        return [name for name in found if name is not None]
+        reaching = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
+        return [name for name in reaching if name is not None]
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

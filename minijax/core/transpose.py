@@ -37,9 +37,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     Returns:
       For each input an array or `Zero`; None where it is not linear, or unwanted.
     """
-    given = [Undefined(v.aval) if x is None else x
+    inputs = [Undefined(v.aval) if x is None else x
              for v, x in zip(jaxpr.invars, args, strict=True)]
-    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *given), strict=True))
+    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *inputs), strict=True))
     linear = {v for v, x in zip(jaxpr.invars, args, strict=True) if isinstance(x, Undefined)}
     unwanted = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
     linear_eqns = []
@@ -102,13 +102,13 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
     fixed_avals = partition_list(closed.in_avals, linear_in)[False]
 
     def backwards(*values: Array) -> tuple[list[Array], tuple[bool, ...]]:
-        fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
+        fixed, known_cts = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
         args = [Undefined(a) if lin else next(fixed)
                 for a, lin in zip(closed.in_avals, linear_in, strict=True)]
-        cts = [Zero(out) if ct is None else next(given)
+        cts = [Zero(out) if ct is None else next(known_cts)
                for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
-        found = backward_pass(closed.jaxpr, closed.consts, args, cts)
-        return instantiate_nonzero(partition_list(found, linear_in)[True], keep)
+        in_cts = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        return instantiate_nonzero(partition_list(in_cts, linear_in)[True], keep)
 
     in_avals = fixed_avals + [ct for ct in ct_avals if ct is not None]
     return stage_with_aux(backwards, in_avals, closed.jaxpr.debug_info)

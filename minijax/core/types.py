@@ -49,15 +49,15 @@ class ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
         key = (tuple(shape), dtype, bool(weak_type))
-        found = cls._interned.get(key)
-        if found is None:
+        interned = cls._interned.get(key)
+        if interned is None:
             new = object.__new__(cls)
             object.__setattr__(new, "shape", key[0])
             object.__setattr__(new, "dtype", dtype)
             object.__setattr__(new, "weak_type", key[2])
             with cls._interning:  # one winner among threads
-                found = cls._interned.setdefault(key, new)
-        return found
+                interned = cls._interned.setdefault(key, new)
+        return interned
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")

@@ -131,8 +131,8 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
 
     def on_batch(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         outs, dims = vmap_flat(jaxpr_as_fun(closed), size, name, args, in_dims)
-        wanted = keep or [False] * len(outs)
-        out_batched = tuple(k or d is not None for k, d in zip(wanted, dims, strict=True))
+        kept = keep or [False] * len(outs)
+        out_batched = tuple(k or d is not None for k, d in zip(kept, dims, strict=True))
         return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 

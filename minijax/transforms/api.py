@@ -79,20 +79,20 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
     dims += [0] * (len(leaves) - len(dims))
     check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
     shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
-    whole, given = jaxpr.partition_list(leaves, shared)[::-1]
+    whole, mapped_leaves = jaxpr.partition_list(leaves, shared)[::-1]
     own_dims = jaxpr.partition_list(dims, shared)[False]
-    mapped = [i for i, x in enumerate(given) if type(x) is Ref]
+    mapped = [i for i, x in enumerate(mapped_leaves) if type(x) is Ref]
 
     def of_values(values: list) -> tuple[Any, list]:
         inner = {i: Ref(values[i]) for i in mapped}
         own = [inner.get(i, x) for i, x in enumerate(values)]
         args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merge_lists((own, whole), shared))
         return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
-    values = [x.read() if type(x) is Ref else x for x in given]
+    values = [x.read() if type(x) is Ref else x for x in mapped_leaves]
     result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),
                            (out_axes, [own_dims[i] for i in mapped]), axis_name, axis_size)
     for i, value in zip(mapped, new, strict=True):
-        given[i].write(value)
+        mapped_leaves[i].write(value)
     return result
 
 
@@ -109,19 +109,19 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     check_size(size)
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
-    wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
+    to_axes = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     if sum_match:
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
-                for x, d, w in zip(outs, out_dims, wanted, strict=True)]
-        out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
-    for i, (d, w) in enumerate(zip(out_dims, wanted, strict=True)):
+                for x, d, w in zip(outs, out_dims, to_axes, strict=True)]
+        out_dims = [None if w is None else d for d, w in zip(out_dims, to_axes, strict=True)]
+    for i, (d, w) in enumerate(zip(out_dims, to_axes, strict=True)):
         if d is not None and w is None:
             raise ValueError(
                 f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
                 f"None but output was batched on axis {d}")
     return flat.result([flat.plain[i] if w is None and i in flat.plain else
                         _moved_out(x, d, w, size)
-                        for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
+                        for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
 # Of classes with functions of their own for `vmap` what to call instead; see `extend.vmappable`.
@@ -144,8 +144,8 @@ def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                          "must be specified")
     size = axis_size if axis_size is not None else next(iter(sizes))
     if set(sizes) - {size}:
-        given = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
-        raise ValueError(_sizes_differ(api, sizes, given))
+        note = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
+        raise ValueError(_sizes_differ(api, sizes, note))
     return size, places
 
 
@@ -172,13 +172,13 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
-    if wanted is None:
+def _moved_out(x: Array, dim: Dim, axis: Any, size: int) -> Array:
+    if axis is None:
         return x
     ndim = x.ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
-        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}")
-    return batch_to(x, dim, wanted % ndim, size)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return batch_to(x, dim, axis % ndim, size)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────

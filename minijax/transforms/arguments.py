@@ -68,19 +68,19 @@ class Filled:
         """For each argument that is not static, whether its position is one of `places`."""
         return [i in self.places for i in range(len(self.args)) if i not in self.static]
 
-    def with_carried(self, given: Sequence[Any]) -> tuple:
+    def with_carried(self, chosen: Sequence[Any]) -> tuple:
         """The arguments at these positions, merged with the others that are not static."""
-        every = self.all_arguments(given)
+        every = self.all_arguments(chosen)
         return tuple(x for i, x in enumerate(every) if i not in self.static)
 
-    def all_arguments(self, given: Sequence[Any]) -> list:
+    def all_arguments(self, chosen: Sequence[Any]) -> list:
         args = list(self.args)
-        for place, x in zip(self.places, given, strict=True):
+        for place, x in zip(self.places, chosen, strict=True):
             args[place] = x
         return args
 
-    def __call__(self, *given: Any, **kwargs: Any) -> Any:
-        return self.fun(*self.all_arguments(given), **self.kwargs, **kwargs)
+    def __call__(self, *chosen: Any, **kwargs: Any) -> Any:
+        return self.fun(*self.all_arguments(chosen), **self.kwargs, **kwargs)
 
 
 def without_static(fun: Callable, args: tuple, static: Collection[int],
@@ -193,11 +193,11 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
     invars = closed.jaxpr.invars
     used = {invars[i] for i in used_leaves(closed)}
     sizes = [_bytes(aval) for aval in closed.out_avals]
-    found, left = [], []
+    usable_leaves, left = [], []
     for i in donated:
         if invars[i] in used and (size := _bytes(invars[i].aval)) in sizes:
             sizes.remove(size)
-            found.append(i)
+            usable_leaves.append(i)
         elif invars[i] in used:
             aval = invars[i].aval
             left.append("~" * aval.weak_type + aval.str_long())
@@ -205,7 +205,7 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
         errors.warn(f"Some donated buffers were not usable: {', '.join(left)}.\nSee an "
                     "explanation at https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
                     UserWarning)
-    return tuple(found)
+    return tuple(usable_leaves)
 
 
 @jaxpr.cached_on_jaxpr

@@ -94,16 +94,16 @@ class Derivative:
         self.in_has_tangent = program.in_has_tangent
 
     def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any],
-                  wanted: Sequence[bool] | None = None) -> list[Any]:
+                  requested: Sequence[bool] | None = None) -> list[Any]:
         """The cotangents of the arguments' leaves; None for those that are not requested."""
-        wanted = wanted or [True] * len(self.in_avals)
-        asked = [w for w, has in zip(wanted, self.in_has_tangent, strict=True) if has]
+        requested = requested or [True] * len(self.in_avals)
+        asked = [w for w, has in zip(requested, self.in_has_tangent, strict=True) if has]
         linear = [core.Undefined(v.aval) if ask else None
                   for v, ask in zip(self.jaxpr.invars, asked, strict=True)]
         places = zip(cotangents, self.out_zeros, strict=True)
-        found = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
+        in_cts = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
                                              [ct for ct, zero in places if zero is None]))
-        return [next(found) if has else Zero(aval.to_tangent_aval())
+        return [next(in_cts) if has else Zero(aval.to_tangent_aval())
                 for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)]
 
     def checked(self, cotangent: Any) -> list[Any]:
@@ -322,10 +322,10 @@ class VJP:
 
         @tracebacks.api_boundary
         def pull(out_ct: Any) -> tuple:
-            found = self.derivative.pull_back(
+            cotangents = self.derivative.pull_back(
                 self.residuals, self.derivative.checked(out_ct),
                 [not isinstance(wish, DontWant) for wish in wishes])
-            return tree_util.tree_unflatten(self.in_tree, map(_handed_over, wishes, found))
+            return tree_util.tree_unflatten(self.in_tree, map(_handed_over, wishes, cotangents))
         return pull
 
     def __repr__(self) -> str:
@@ -368,8 +368,8 @@ _OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function:
            "JAX type {of}")
 
 
-def _tree_message(info: Any, wanted: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
-    differences = tree_util.equality_errors_pytreedef(wanted, got)
+def _tree_message(info: Any, expected: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
+    differences = tree_util.equality_errors_pytreedef(expected, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
             f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
