@@ -246,7 +246,7 @@ class Builder(Arithmetic):
         self.emit(If(condition, tuple(scope.statements)))
 
     def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
-        """Run `body` as long as `condition` gives true."""
+        """Run `body` as long as `condition` is true."""
         with self._scope(loop=True) as first:
             test = self.actual(condition())
         with self._scope(loop=True) as second:

@@ -137,7 +137,7 @@ def directory() -> Path | None:
     base = base if os.path.isabs(base) else "~/.cache"  # the specification ignores relative paths
     path = Path(setting or os.path.join(base, "minijax")).expanduser()
     if not setting and not path.is_absolute():
-        warnings.warn("compiled kernels are not kept: HOME is no absolute path; "
+        warnings.warn("compiled kernels are not cached: HOME is not an absolute path; "
                       "set it, or MINIJAX_CACHE_DIR", stacklevel=2)
         return None
     try:
@@ -147,8 +147,8 @@ def directory() -> Path | None:
     except OSError:
         return None
     if open_to_others:
-        warnings.warn(f"compiled kernels are not kept: other users can write {open_to_others[0]}; "
-                      "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
+        warnings.warn(f"compiled kernels are not cached: others can write to {open_to_others[0]}; "
+                      "make it private (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
         return None
     return path
 

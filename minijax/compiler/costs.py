@@ -21,7 +21,7 @@ TRANSCENDENTAL = {"sqrt", *FORMULAS}
 
 
 class CompiledMemoryStats(NamedTuple):
-    """How many bytes a program takes for its arguments, its results, and what is between them."""
+    """The bytes of a program's arguments, results and temporaries."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int

@@ -167,8 +167,8 @@ def _features(level: str, of_this_processor: Sequence[str]) -> str:
                 for name in LEVELS[below].split()]
     if missing := [name[1:] for name in features if name not in of_this_processor]:
         raise ValueError(
-            f"jax_cpu is {level!r}, whose {', '.join(missing)} this processor does not have. "
-            "Choose a lower level, or None: all that it has.")
+            f"jax_cpu is {level!r}, but this processor lacks {', '.join(missing)}. "
+            "Choose a lower level, or None for all features of the processor.")
     return ",".join(features)
 
 
@@ -272,8 +272,8 @@ def link(code: bytes, symbols: Sequence[str], addresses: Mapping[str, int]) -> A
     `addresses` and the symbols of this process.
 
     Raises:
-      RuntimeError: for what is no object code, or calls what is not there: ORC's linker refuses it,
-        so nothing half-linked is ever callable.
+      RuntimeError: for invalid object code or unresolved symbols: ORC's linker refuses it, so no
+        half-linked code is callable.
     """
     binding, number = _llvm(), next(_numbers)
     if number % EACH == 0:

@@ -256,7 +256,7 @@ def acosh(x: Any) -> Any:
 
 
 def _log1p_or_log_of_twice(near: Any, x: Any) -> Any:
-    """log(1 + near); log(2x) for an x so large that its square may overflow, and 1 counts not."""
+    """log(1 + near); log(2x) where the square of x may overflow, and 1 is negligible."""
     large = x > 2.0**(FORMATS[x.dtype].fraction + 3)
     y = log1p(select(large, x, near))
     return select(large, y + math.log(2), y)

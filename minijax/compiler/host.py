@@ -30,7 +30,7 @@ class Table(np.ndarray):
 
 def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], np.dtype]],
           count: int) -> Table:
-    """What machine code needs to call a Python function of arrays of fixed types.
+    """The table by which machine code calls a Python function of arrays of fixed types.
 
     Args:
       function: takes copies of the first arrays, and returns the contents of the others.

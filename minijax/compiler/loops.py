@@ -99,7 +99,7 @@ class Address(Node):
 
 
 class Statement(Node):
-    """What a body is made of."""
+    """A statement of a body."""
 
 
 class Let(Statement):

@@ -29,7 +29,7 @@ def callable_of(kernel: Kernel, out_avals: Sequence[ShapedArray]) -> Callable[..
     """The kernel as a function of arrays.
 
     Raises:
-      NotInNumba: for what has no meaning in a Numba program.
+      NotInNumba: for calls and dtypes that Numba programs lack.
       ImportError: without Numba.
     """
     program = Program(kernel)
@@ -57,7 +57,7 @@ def _dtype(x: Buffer) -> np.dtype:
 
 
 def _as_stored(x: np.ndarray, buffer: Buffer) -> np.ndarray:
-    """An array as the buffer has it: complex numbers as pairs, narrow floats as their bits."""
+    """An array in its buffer's layout: complex numbers as pairs, narrow floats as their bits."""
     x = np.asarray(x, order="C")
     dtype = _dtype(buffer)
     if x.dtype == dtype and x.shape == buffer.shape:

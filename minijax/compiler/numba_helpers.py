@@ -93,19 +93,19 @@ def remainder_unsigned(x, y):
 
 @njit
 def shift_left(x, y, width):
-    """x << y; by the width or more nothing is left."""
+    """x << y; 0 for a shift by the width or more."""
     return x << y if 0 <= y < width else x ^ x
 
 
 @njit
 def shift_right(x, y, width):
-    """x >> y; by the width or more only the sign is left."""
+    """x >> y; only the sign for a shift by the width or more."""
     return x >> (y if 0 <= y < width else width - 1)
 
 
 @njit
 def shift_right_unsigned(x, y, width):
-    """x >> y of an unsigned integer; by the width or more nothing is left."""
+    """x >> y of an unsigned integer; 0 for a shift by the width or more."""
     return x >> y if y < width else x ^ x
 
 

@@ -63,7 +63,7 @@ MOST_WRITTEN = 64  # elements of a constant that is written as a list; others ar
 
 
 class NotInNumba(NotImplementedError):
-    """A program calls what has no meaning in a Numba program."""
+    """A program has a call or a dtype that Numba programs lack."""
 
 
 Avals = Sequence[ShapedArray]
@@ -172,7 +172,7 @@ class Program:
         return self.functions[first][0]
 
     def module(self) -> str:
-        """Everything but `main`: what is compiled."""
+        """The compiled part of the program: everything but `main`."""
         parts = [text for _, text in self.functions.values()] + [self.body]
         parts = [text.rstrip("\n") for text in parts]
         helpers, words = _helpers(), _words("\n".join(parts))
@@ -283,7 +283,7 @@ def stored_type(x: Buffer) -> str:
 
 
 def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
-    """What `main` passes for an argument: an array of its dtype, or of its bits or parts."""
+    """The expression of an argument in `main`: an array of its dtype, or of its bits or parts."""
     if aval.dtype.kind == "c":
         return (f"np.asarray({name}, np.{aval.dtype}, order='C').reshape(-1).view(np.{x.dtype})"
                 f".reshape({x.shape})")
@@ -294,7 +294,7 @@ def argument_text(x: Buffer, aval: ShapedArray, name: str) -> str:
 
 
 def result_text(x: Buffer, aval: ShapedArray) -> str:
-    """What makes a result of the array of a buffer."""
+    """The expression of a result, from the array of its buffer."""
     if aval.dtype.kind == "c":
         return f".reshape(-1).view(np.{aval.dtype}).reshape({aval.shape})"
     return ".view(np.float16)" if x.dtype == FLOAT16 else ""
@@ -390,8 +390,8 @@ class NumbaText(KernelText):
         return plain(text or "0")
 
     def place(self, buffer: Buffer, index: Index) -> str:
-        """An element. Numba looks whether an index is negative, and then uses no vectors, unless
-        it counts a loop from a number, or its type is unsigned.
+        """An element. Numba tests whether an index is negative, which prevents vectorisation,
+        unless it is the counter of a loop with a constant start, or its type is unsigned.
         """
         texts = [text if isinstance(x, Constant) or x in self.counters else f"uint64({text})"
                  for x, text in ((x, self.operand(x)) for x in index)]
@@ -415,7 +415,7 @@ class NumbaText(KernelText):
         self.define(let.target, plain(text))
 
     def bound(self, let: Let) -> int | None:
-        """The most that an index can be; None for other numbers, and for what may be negative."""
+        """The upper bound of an index; None for other numbers, and if it may be negative."""
         if let.target.dtype != INT64 or let.op not in BOUNDS:
             return None
         x, y = (int(x.value) if isinstance(x, Constant) else self.bounds.get(x, -1)
@@ -429,7 +429,7 @@ class NumbaText(KernelText):
         return most
 
     def expression(self, op: str, last: Operand, texts: list[str], target: np.dtype) -> str:
-        """The expression of an operation; what Numba computes in 64 bits is cut off again."""
+        """The expression of an operation; 64-bit results of Numba are truncated to the dtype."""
         if op in ("convert", "bitcast"):
             return getattr(self, op)(texts[0], last.dtype, target)
         dtype, kind = last.dtype, kind_of(last.dtype)

@@ -39,10 +39,10 @@ COS = {
 
 @functools.cache
 def _steps(dtype: np.dtype) -> list[list[float]]:
-    """Floats that are nearly whole numbers of turns, from the largest down, then a quarter turn.
+    """Floats near whole numbers of turns, from the largest down, then a quarter turn.
 
-    Beside each stands by how much it is too large. A float64 needs that in parts, all but the last
-    of so few digits that what is added up of them, times integers, is exact.
+    Each is followed by its excess. A float64 needs the excess in parts, all but the last with so
+    few digits that sums of their products with integers are exact.
     """
     largest, bits, places = (76, 34, (200,)) if dtype == FLOAT32 else (972, 24, (75, 100, 200))
     steps = [_step(Fraction(math.pi / 2), 1, places)]
@@ -86,7 +86,7 @@ def _reduced(x: Any, steps: Sequence[list[float]]) -> tuple[Any, Any, Any]:
 
 def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
     """A function of x from `finish(x, n, r, rest)`. Angles that are not moderate are a rare case;
-    as `parts` stand the usual formula, the test of that case, and the formula there.
+    `parts` are the usual formula, the test for the rare case, and its formula.
     """
     usual = lambda x: finish(x, *_reduced(x, _steps(x.dtype)[-1:]))
     rare = lambda x: finish(x, *_reduced(x, _steps(x.dtype)))

@@ -17,7 +17,7 @@ from minijax.util.operators import Methods
 
 
 class Typed:
-    """What has a type, and answers for its parts."""
+    """A value with a type, and the properties of its type."""
 
     __slots__ = ()
     aval: ShapedArray
@@ -33,7 +33,7 @@ class Typed:
 
 
 class Array(Typed, Methods):
-    """What programs compute with: concrete arrays and the tracers that stand for them.
+    """The base class of concrete arrays and of tracers.
 
     Its operators and methods are those of `minijax.numpy`.
     """
@@ -52,9 +52,9 @@ class Array(Typed, Methods):
 
 
 class ArrayImpl(Array):
-    """An array with its numbers: an immutable C-contiguous buffer and its type.
+    """A concrete array: an immutable C-contiguous buffer and its type.
 
-    A key array holds the words of its keys in a trailing axis of the buffer.
+    The buffer of a key array has the words of its keys in a trailing axis.
     """
 
     __slots__ = ("__dict__", "_buffer", "aval", "is_literal")  # the first is for users' attributes
@@ -72,7 +72,7 @@ class ArrayImpl(Array):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Asked only for what is not there: the buffer of an array that was deleted."""
+        """Called for missing attributes only: the buffer of a deleted array."""
         if name == "_buffer":
             raise deleted(self.aval)
         return super().__getattr__(name)
@@ -92,12 +92,12 @@ class ArrayImpl(Array):
         return ArrayImpl(self._buffer, self.aval)
 
     def _holder(self) -> Any:
-        """What holds the numbers: one object for all arrays that share them."""
+        """The owner of the buffer: one object for all arrays that share it."""
         return self._buffer
 
 
 class AbstractArray(Array):
-    """An array in a program of which there is the type alone: it may be passed on, not read."""
+    """An array with a type and no elements, in a program: it can be passed on, but not read."""
 
     __slots__ = ("aval",)
 
@@ -114,20 +114,20 @@ class AbstractArray(Array):
 
 
 def deleted(aval: ShapedArray) -> Exception:
-    """What reading an array of this type raises, once it has been given away."""
+    """The error of reading a donated or deleted array of this type."""
     return errors.with_cure(
         RuntimeError(f"Array has been deleted with shape={aval.str_long()}."),
-        "It was donated to a jitted function (donate_argnums), or deleted by hand.")
+        "It was donated to a jitted function (donate_argnums), or deleted by x.delete().")
 
 
 def donate(x: Any) -> None:
-    """Let go of an array's buffer; reading it raises from now on."""
+    """Release an array's buffer; later reads raise."""
     if isinstance(x, ArrayImpl):
         x._delete()
 
 
 def alias(x: Any) -> Any:
-    """An array of the same numbers, which stays when `x` is given away."""
+    """An array of the same buffer, which survives the donation of `x`."""
     return x._alias() if isinstance(x, ArrayImpl) else x
 
 
@@ -136,7 +136,7 @@ def is_donated(x: ArrayImpl) -> bool:
 
 
 def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
-    """An array of the given type that shares nothing with a caller's writeable memory."""
-    wanted = physical_aval(aval)
-    owned = np.array(buffer, dtype=wanted.dtype, order="C", copy=True)
-    return ArrayImpl(owned.reshape(wanted.shape), aval)
+    """An array of this type, which shares no writeable memory with the caller."""
+    physical = physical_aval(aval)
+    owned = np.array(buffer, dtype=physical.dtype, order="C", copy=True)
+    return ArrayImpl(owned.reshape(physical.shape), aval)

@@ -31,7 +31,7 @@ def as_value(x: Any) -> Array:
     """`x` as an array or tracer: scalars and NumPy arrays are converted, the rest refused.
 
     Raises:
-      TypeError: for what is not a number or an array of numbers.
+      TypeError: for other values than numbers and arrays of numbers.
     """
     if isinstance(x, Array):
         return x
@@ -46,14 +46,14 @@ def as_value(x: Any) -> Array:
 
 
 def stood_for(x: Any) -> Any:
-    """The array that an object with `__jax_array__` stands for; anything else is itself."""
+    """The array of an object with `__jax_array__`; any other value unchanged."""
     if isinstance(x, Array) or not hasattr(x, "__jax_array__"):
         return x
     return x.__jax_array__()
 
 
 def as_value_or_raise(x: Any, refusal: Callable[[], str]) -> Array:
-    """`x` as an array or tracer; what cannot be one is refused in other words."""
+    """`x` as an array or tracer; the message for other values is the caller's."""
     try:
         return as_value(x)
     except TypeError:
@@ -94,11 +94,11 @@ def _no_array(x: Any) -> Exception:
 
 
 def _type_of_numbers(x: Any) -> ShapedArray:
-    """The type of the array that is made of a number or a NumPy array.
+    """The type of the array that a number or a NumPy array becomes.
 
     Raises:
       ValueError: for a masked array, whose mask would be lost.
-      TypeError: for what holds no numbers, or such as no array can hold.
+      TypeError: for values without numbers, or with numbers of an unsupported dtype.
     """
     if python := dtypes.python_type(x):
         return ShapedArray((), dtypes.dtype(python), python is not bool)
@@ -109,7 +109,7 @@ def _type_of_numbers(x: Any) -> ShapedArray:
 
 
 def refuse_mask(x: Any) -> None:
-    """Refuse NumPy's masked arrays: no array here has a mask."""
+    """Refuse NumPy's masked arrays: arrays have no mask."""
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray and isinstance(
             x, np.ma.MaskedArray):
         raise ValueError("numpy masked arrays are not supported as direct inputs to JAX functions. "
@@ -137,7 +137,7 @@ def typeof(x: Any) -> Any:
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether `as_value` would take `x`."""
+    """Whether `as_value` accepts `x`."""
     try:
         get_aval(x)
     except (TypeError, ValueError, OverflowError):

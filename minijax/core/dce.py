@@ -8,7 +8,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Var, effects_of, partition_list
 
 
 def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program without equations and constants whose values no result and no effect needs.
+    """The program without the equations and constants that no result and no effect needs.
 
     Programs inside stay as they are; `dce_jaxpr` of `custom/remat.py` enters them, too.
     """

@@ -48,14 +48,14 @@ class Literal:
 
     @property
     def value(self) -> core.Array:
-        """The array that stands for the literal when the program runs."""
+        """The array of the literal when the program runs."""
         if isinstance(self.val, core.Array):
             return self.val
         return core.ArrayImpl(np.array(self.val, self.aval.dtype), self.aval, is_literal=True)
 
     @property
     def text(self) -> str:
-        """How it is printed, such as `2.0:f32[]`."""
+        """Its text, such as `2.0:f32[]`."""
         value = "[...]" if np.shape(self.val) else str(np.asarray(self.val).item())
         return f"{value}:{self.aval.str_short(True)}"
 
@@ -130,15 +130,15 @@ class ClosedJaxpr(core.Program):
     effects = property(operator.attrgetter("jaxpr.effects"))
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
-        """What `make` computes from this program, once, and kept as long as the program."""
+        """The result of `make` on this program, computed once and kept as long as the program."""
         memo = self.__dict__.get("_derived")
         if memo is None:
             memo = self.__dict__.setdefault("_derived", {})
             _with_memo.add(self)
         key = (*key, config.trace_key())
-        found = memo.get(key, memo)
-        if found is not memo:
-            return found
+        cached = memo.get(key, memo)
+        if cached is not memo:
+            return cached
         return inner_first(lambda: memo.setdefault(key, make()), self._count_inner)
 
     def _count_inner(self) -> int:
@@ -154,10 +154,10 @@ _with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None)
 def cached_on_jaxpr(make: F) -> F:
     """A function of a program and of flags, computed once for each, and kept with the program."""
     @functools.wraps(make)
-    def kept(closed: ClosedJaxpr, *given: Any, **named: Any) -> Any:
-        key = [tuple(x) if isinstance(x, list) else x for x in (*given, *named.values())]
+    def kept(closed: ClosedJaxpr, *flags: Any, **named: Any) -> Any:
+        key = [tuple(x) if isinstance(x, list) else x for x in (*flags, *named.values())]
         return closed.derived((make, *named, *key),
-                              functools.partial(make, closed, *given, **named))
+                              functools.partial(make, closed, *flags, **named))
     return cast(F, kept)
 
 
@@ -191,8 +191,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
       jaxpr: the program.
       consts: one value for each of its constants.
       args: one value for each of its inputs.
-      propagate_source_info: whether the lines of the program, not the caller's, are those of what
-        is staged here, and of errors.
+      propagate_source_info: whether staged equations and errors have the lines of the program,
+        not the caller's.
 
     Returns:
       A list with one value for each of its outputs.
@@ -209,13 +209,13 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any,
 
 
 class Environment(dict[Any, Any]):
-    """The values of variables; asked for a literal, it gives the number that is written there."""
+    """The values of variables; a literal evaluates to its array."""
 
     def __missing__(self, literal: Literal) -> Any:
         return literal.value
 
     def run(self, eqn: JaxprEqn) -> None:
-        """Have the equation computed by the current trace."""
+        """Bind the equation under the current trace."""
         core.current_source.set(eqn.source_info)
         outs = eqn.primitive.bind_list(*map(self.__getitem__, eqn.invars), **eqn.params)
         self.update(zip(eqn.outvars, outs, strict=True))
@@ -226,7 +226,7 @@ def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                as_its_lines: bool = True) -> Environment:
     """The value of every variable in a run of a program.
 
-    `as_its_lines` is what `eval_jaxpr` calls `propagate_source_info`.
+    `as_its_lines` is `propagate_source_info` of `eval_jaxpr`.
     """
     here = core.current_source.get()
     env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
@@ -293,10 +293,10 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
 
 def _check_types(eqn: JaxprEqn) -> None:
-    found = eqn.primitive.type_of([v.aval for v in eqn.invars], eqn.params)
+    inferred = eqn.primitive.type_of([v.aval for v in eqn.invars], eqn.params)
     declared = [v.aval for v in eqn.outvars]
-    same = len(found) == len(declared) and all(
-        f.strip_weak_type() is d.strip_weak_type() for f, d in zip(found, declared, strict=True))
+    same = len(inferred) == len(declared) and all(
+        f.strip_weak_type() is d.strip_weak_type() for f, d in zip(inferred, declared, strict=True))
     if not same:
         raise JaxprTypeError(f"{eqn.primitive} declares outputs {declared} "
-                             f"but its rule gives {found}")
+                             f"but its rule returns {inferred}")

@@ -36,9 +36,9 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(RuleTrace):
-    """Runs a primitive's derivative rule instead of the primitive, where a tangent lives.
+    """Runs a primitive's derivative rule in place of the primitive.
 
-    A tracer's tangent is never `Zero`, so among the tangents a rule is given one is an array.
+    A tracer's tangent is never `Zero`, so at least one tangent of a rule is an array.
     """
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
@@ -85,7 +85,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     Args:
       closed: a program.
       has_tangent: which of its inputs have a tangent.
-      keep: the outputs whose tangent is wanted even when it is zero.
+      keep: the outputs with a tangent even when it is zero.
 
     Returns:
       A program from (inputs, tangents that exist) to (outputs, tangents that exist), and which
@@ -96,8 +96,8 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
     run = jaxpr_as_fun(without_dead_equations(closed))  # dead equations may lack a rule
 
     def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
-        given = iter(args[len(in_avals):])
-        tangents = [next(given) if has else Zero(aval)
+        tangent_args = iter(args[len(in_avals):])
+        tangents = [next(tangent_args) if has else Zero(aval)
                     for has, aval in zip(has_tangent, tangent_avals, strict=True)]
         outs, out_tangents = jvp_flat(run, args[:len(in_avals)], tangents)
         returned, out_has = instantiate_nonzero(out_tangents, keep)
@@ -109,7 +109,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
 
 def instantiate_nonzero(tangents: Sequence[Tangent], keep: Sequence[bool] | None
                     ) -> tuple[list[Array], tuple[bool, ...]]:
-    """The tangents that are not zero, or to be kept all the same, as arrays; and which they are."""
-    wanted = keep or [False] * len(tangents)
-    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
+    """The tangents that are not zero, or must be kept, as arrays; and their flags."""
+    kept = keep or [False] * len(tangents)
+    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(kept, tangents, strict=True))
     return [core.instantiate(t) for t in partition_list(tangents, flags)[True]], flags

@@ -28,8 +28,8 @@ class LinearProgram:
 
     def __call__(self, *tangents: Any) -> list[Array]:
         """Output tangents for input tangents."""
-        given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
-        outs = iter(core.base_trace.wrap("again", jaxpr.jaxpr_as_fun(self.closed))(*given))
+        inputs = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
+        outs = iter(core.base_trace.wrap("again", jaxpr.jaxpr_as_fun(self.closed))(*inputs))
         return [next(outs) if zero is None else core.instantiate(zero) for zero in self.out_zeros]
 
 

@@ -18,7 +18,7 @@ from minijax.core.tracing import DynamicJaxprTrace, convert_constvars, stage_wit
 
 @dataclass(frozen=True)
 class PartialEvalResult:
-    """An equation cut in two: one runs now, the other when the unknown values are there.
+    """An equation split in two: the known half is evaluated, the unknown half recorded.
 
     The known half returns the known outputs, then residuals.  `unknown_args` arranges the
     arguments of the unknown half from all arguments of the equation and the residuals.
@@ -32,7 +32,7 @@ class PartialEvalResult:
 
 
 class SplitTrace(DynamicJaxprTrace):
-    """Records what mentions an unknown; everything else runs in the parent."""
+    """Records operations on unknown values; all others run in the parent."""
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
         return any(map(self.owns, args))
@@ -59,13 +59,13 @@ class SplitTrace(DynamicJaxprTrace):
 
 
 class SplitProgram(NamedTuple):
-    """A program cut in two.
+    """A program split in two.
 
     known: known inputs → known outputs, residuals
-    unknown: what it needs of the known half, unknown inputs → unknown outputs
+    unknown: forwarded inputs and residuals, unknown inputs → unknown outputs
 
-    What the unknown half needs is listed in `needs`: the place of an input that is forwarded as
-    it is, or None for the next residual.
+    `needs` lists the leading inputs of the unknown half: the position of a forwarded input, or
+    None for the next residual.
     """
 
     known: ClosedJaxpr
@@ -84,14 +84,14 @@ class SplitProgram(NamedTuple):
 def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                 keep_unknown: Sequence[bool] | None = None,
                 forwardable: Sequence[bool] | None = None) -> SplitProgram:
-    """Cut a program into what can run before its unknown inputs are there, and the rest.
+    """Split a program into a known half, which needs no unknown input, and the rest.
 
     Args:
       closed: a program.
       unknown_in: which of its inputs are unknown.
       keep_unknown: the outputs that the unknown half must compute.
-      forwardable: the inputs that the unknown half may take as they are; others are handed
-        over as residuals.
+      forwardable: the inputs that the unknown half may take directly; others become
+        residuals.
     """
     keep = keep_unknown or [False] * len(closed.out_avals)
     forward = forwardable or [True] * len(unknown_in)

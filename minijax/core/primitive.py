@@ -22,7 +22,7 @@ from minijax.core.types import (Effects, Params, ShapedArray, Undefined, Zero, h
 
 
 class Cannot(NamedTuple):
-    """Fills a rule's slot that has no meaning; the reason is what the user reads."""
+    """Fills the slot of a rule that cannot exist; the error message quotes the reason."""
 
     reason: str
 
@@ -64,35 +64,35 @@ class Primitive:
 
     Args:
       name: as a jaxpr prints it.
-      impl: its meaning: NumPy arrays to a list of NumPy arrays.
+      impl: its evaluation: NumPy arrays to a list of NumPy arrays.
       abstract_eval: types to a list of types.
       jvp: ``(primals, tangents, **params) -> (outs, out_tangents)``.
       transpose: ``(cotangents, *args, **params) -> cotangents``, linear arguments `Undefined`.
       batch: ``(axis, args, dims, **params) -> (outs, dims)``.
-      element, loop, library, program: how it is computed: one element, a loop nest, an external,
-        or the other operations it stands for (of an operation on keys, on their words).
+      element, loop, library, program: its lowering: one element, a loop nest, an external, or a
+        program of other operations (for an operation on keys, on their words).
       split: for primitives with programs inside: their known and unknown half.
-      effects: what it does besides; by default what the programs inside it do.
+      effects: its effects; by default those of the programs inside.
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
-      users_transpose: whether `transpose` runs a rule of the user's, which is called even if all
+      users_transpose: whether `transpose` runs a user's rule, which is called even if all
         its cotangents are symbolic zeros.
       can_fuse_operands: whether `loop` reads each element of an operand at most twice, so that the
         operand may be fused instead of stored.
       rows: ``(**params) -> indices`` of the operands that `loop` reads row by row.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
-      printed: ``(**params) -> params``: which of them a printed program shows.
+      printed: ``(**params) -> params``: the parameters of a printed program.
       jet: ``(n, out, *args, **params)``: the n-th derivative of the result along a curve, an array
         or `Zero`; of curves ``x[i]`` is the i-th.  By default it follows from `jvp`.
       extend: ``(derive, count, args, companions, **params) -> outs``: for primitives with programs
-        inside: runs what is derived from them, with ``count(type)`` companions of each value.
+        inside: runs their derived programs, with ``count(type)`` companions of each value.
       complex_parts: ``(c, *args, **params) -> result``: its formula in real arithmetic, where a
         complex number is a `Pair`; `c` are the formulas of `primitives.complex_pairs`.
       complex_loop: `loop` on the parts, or `cannot`: NumPy computes complex numbers.
       sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
         is sharded, from those of the operands; by default an axis of the same size keeps its own.
-      may_produce_nan: whether it computes its floats, and does not move or choose them.
+      may_produce_nan: whether it computes floats, and does not only move or select them.
       standard_vma: whether operands must vary along the same axes of a mesh, and the results then
         do; otherwise `abstract_eval` says along which.
     """
@@ -128,7 +128,7 @@ class Primitive:
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive under the current trace, or the first around it that it concerns."""
+        """Apply the primitive under the current trace, or its nearest parent that processes it."""
         before = trace = current_trace.get()
         try:
             values = [x if isinstance(x, Array) else self._argument(x, i)
@@ -149,9 +149,9 @@ class Primitive:
     def _argument(self, x: Any, position: int) -> Array:
         if isinstance(x, Zero | Undefined):
             raise TypeError(
-                f"{self.name} was given a tangent or cotangent that has no value ({x}). Either the "
+                f"{self.name} got a tangent or cotangent that has no value ({x}). Either the "
                 "function is transposed (linear_transpose, custom rules) and is not linear in its "
-                "arguments, or a differentiation rule takes a zero for an array.")
+                "arguments, or a differentiation rule takes a symbolic zero for an array.")
         return as_value_or_raise(x, lambda: (
             f"Error interpreting argument to {self.name} as a JAX value. The problematic value is "
             f"of type {type(x)} and was passed to {self.name} at position {position}.\n"))
@@ -161,7 +161,7 @@ class Primitive:
         return outs if self.multiple_results else [outs]
 
     def listed(self, outs: Any) -> list:
-        """What `bind` returns, as a list of results."""
+        """The results of `bind`, as a list."""
         return list(outs) if self.multiple_results else [outs]
 
     def rule(self, slot: str) -> Callable:
@@ -192,7 +192,7 @@ class Primitive:
     eager_dispatch: Any = None  # the hook: true where operations may run on another device
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        """Run the meaning on the numbers."""
+        """Run `impl` on the buffers."""
         if (self.eager_dispatch or not _HOST_ARRAYS.issuperset(map(type, args))) and (
                 outs := self.eager_dispatch.evaluated(self, args, params)) is not None:
             return outs
@@ -209,11 +209,11 @@ class Primitive:
                 for b, aval in zip(buffers, out_avals, strict=True)]
 
     def calls_python(self, params: Params) -> bool:
-        """Whether a parameter is a Python function, which may have closed over tracers."""
+        """Whether a parameter is a Python function, which may close over tracers."""
         return False
 
     def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
-        """The same operation without Python functions among its parameters, as programs have it.
+        """The same operation with programs in place of Python functions among its parameters.
 
         For traces that cannot call these functions, under the current trace; see `calls_python`.
         """
@@ -233,7 +233,7 @@ class Primitive:
         return rule
 
     def get_bind_params(self, params: Params) -> Params:
-        """What an interpreter of equations gives `bind`: here what the equation holds."""
+        """The arguments of `bind` for an equation: here its parameters."""
         return params
 
     def __repr__(self) -> str:
@@ -253,13 +253,13 @@ _cached_types = caches.remembered(maxsize=8192)(_types)
 
 def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
                    inputs: Sequence[np.ndarray] = ()) -> ArrayImpl:
-    """What an evaluation rule returned, which must be of the type that was promised."""
+    """The result of an evaluation rule, checked against its abstract evaluation."""
     buffer = np.asarray(buffer, order="C")
     if (buffer.dtype, buffer.shape) != (aval.dtype, aval.shape) and (
-            (wanted := physical_aval(aval)).dtype, wanted.shape) != (buffer.dtype, buffer.shape):
+            (stored := physical_aval(aval)).dtype, stored.shape) != (buffer.dtype, buffer.shape):
         raise TypeError(f"the evaluation rule of {primitive.name} returned "
-                        f"{buffer.dtype}{[*buffer.shape]}, where its abstract evaluation rule "
-                        f"promised {aval.str_long()}")
+                        f"{buffer.dtype}{[*buffer.shape]}, but its abstract evaluation rule "
+                        f"returned {aval.str_long()}")
     # A row must not keep the whole table alive.
     if buffer.base is not None and any(np.may_share_memory(buffer, x) for x in inputs):
         buffer = buffer.copy()
@@ -273,7 +273,7 @@ def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Se
     Args:
       avals: the types as the program sees them.
       args: the words of keys, and ordinary values as they are.
-      move_axis: ``(x, source, destination) -> x``, to bring the words to the end again.
+      move_axis: ``(x, source, destination) -> x``, to move the words back to the last axis.
     """
     words = next(aval.dtype.shape[0] for aval in avals if has_key_dtype(aval))
     dims = [aval.ndim if has_key_dtype(aval) else None for aval in avals]

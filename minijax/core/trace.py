@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Level:
-    """One transformation that was entered: how deep, and for which function.
+    """One active transformation: its depth and its function.
 
     Tracers belong to a level.  A level lives exactly as long as a trace of it is reachable from
     the current trace, so there is nothing to close and nothing an exception could leave open.
@@ -44,7 +44,7 @@ class Level:
 
 
 class Axis(NamedTuple):
-    """The axis a `vmap` maps over, as batching rules and collectives see it."""
+    """The mapped axis of a `vmap`, for batching rules and collectives."""
 
     size: int
     name: Any = None
@@ -54,10 +54,10 @@ class Axis(NamedTuple):
 
 
 class Trace:
-    """What happens to a primitive while a transformation runs.
+    """The interpreter of primitives under a transformation.
 
-    A plain trace processes every primitive, and stays the current trace meanwhile: what it hands to
-    its parent, it calls by `run_with`.  A `RuleTrace` processes what has a tracer of its level.
+    A plain trace processes every primitive, and remains the current trace meanwhile: it binds in
+    its parent by `run_with`.  A `RuleTrace` processes operations on tracers of its level.
 
     Attributes:
       ground: the trace that is current while `process_primitive` runs.
@@ -72,7 +72,7 @@ class Trace:
         self.cast_operands: Callable | None = parent.cast_operands if parent else None
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
-        """Whether it processes the primitive; if not, its parent is asked."""
+        """Whether it processes the primitive; otherwise its parent may."""
         return True
 
     def owns(self, x: Any) -> bool:
@@ -99,7 +99,7 @@ class Trace:
 class RuleTrace(Trace):
     """Processes primitives with a tracer of its level among their arguments, in its parent.
 
-    `bind` hands all others to the parent.  While a rule runs, the parent is the current trace, so
+    `bind` passes all others to the parent.  While a rule runs, the parent is the current trace, so
     rules bind the values inside of tracers, never the tracers.
     """
 
@@ -115,7 +115,7 @@ class RuleTrace(Trace):
 
 
 class EvalTrace(Trace):
-    """Evaluation: every primitive runs on the numbers at once.
+    """Evaluation: every primitive runs on concrete arrays at once.
 
     `notify` and `wrap` do nothing unless a check of `sharp_bits` is on.
     """
@@ -131,24 +131,24 @@ class EvalTrace(Trace):
         return self.wrap("operation", type(primitive).evaluate)(primitive, args, params)
 
     def notify(self, moment: str, *facts: Any, **details: Any) -> None:
-        """Be told of something that has happened."""
+        """Report an event to the checks."""
         if self.checks:
             self.checks.notify(moment, *facts, **details)
 
     def wrap(self, moment: str, run: F) -> F:
-        """What is to be called in place of `run`, which is what happens at the moment."""
+        """The function to call in place of `run`, with the checks of this event."""
         return self.checks.wrap(moment, run) if self.checks else run
 
 
 class Tracer(Array):
-    """Stands for an array while a transformation runs."""
+    """Represents an array under a transformation."""
 
     __slots__ = ("aval", "frames", "level")
     level: Level
     frames: Sequence[source_info.SourceInfo]  # of the user's, where it was made, if they were noted
 
     def _concrete(self) -> ArrayImpl | None:
-        """The array of numbers behind the tracer, where the transformation knows it."""
+        """The concrete array of the tracer, if the transformation has one."""
         return None
 
     def __init__(self, trace: Any, aval: ShapedArray):
@@ -160,7 +160,7 @@ class Tracer(Array):
         return type(self).__name__.removesuffix("r")  # a JVPTracer is of a JVPTrace
 
     def _origin_msg(self) -> str:
-        """For errors: which function was traced, and which arguments the value depends on."""
+        """For errors: the traced function, and the arguments that the value depends on."""
         info = self.level.debug_info
         if info is None:
             return ""
@@ -172,9 +172,9 @@ class Tracer(Array):
 
 
 def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
-    """The innermost frames of the user's, as many as an error is to show.
+    """The innermost frames of the user, as many as an error shows.
 
-    A program that runs again has one: the line that made the equation.
+    An equation of a program has one: the line that made it.
     """
     source = current_source.get()
     if source is not None:
@@ -183,7 +183,7 @@ def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
 
 
 def leak_message(tracer: Tracer) -> str:
-    """Which value leaked, out of which function, where it was made, and how to find the leak."""
+    """The message of a leak: the value, its function, its line, and a way to find the leak."""
     info, frames, rule = tracer.level.debug_info, tracer.frames, "-" * 30
     parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
              "allowing for a reference to an intermediate value with type "
@@ -222,7 +222,7 @@ def is_ref(x: Any) -> bool:
 def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)` with another current trace.
 
-    It is `context.with_values`, written out because every operation that is traced comes by.
+    It is `context.with_values`, inlined because every traced operation calls it.
     """
     before = current_trace.get()
     try:
@@ -245,7 +245,7 @@ def leaving_no_tracer(enter: F) -> F:
 
 
 def as_method(fun: Callable) -> Callable:
-    """What is called as `fun` is; an object's method takes a frame less of Python's stack."""
+    """The `__call__` method of an object, which takes one frame less of Python's stack."""
     call = type(fun).__call__
     return types.MethodType(call, fun) if isinstance(call, types.FunctionType) else fun
 
@@ -257,10 +257,10 @@ def check_not_leaked(trace: Trace, x: Tracer) -> None:
 
 
 def concrete_or_error(x: Any, context: str = "") -> np.ndarray | None:
-    """The NumPy array behind `x`.
+    """The NumPy array of `x`.
 
     Raises:
-      ConcretizationTypeError: when `x` is traced and its value is not known.
+      ConcretizationTypeError: when `x` is a tracer that is not concrete.
     """
     if isinstance(x, Array):
         known = x._concrete()

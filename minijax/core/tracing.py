@@ -19,7 +19,7 @@ from minijax.core.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.util.source_info import DebugInfo
 
 class DynamicJaxprTracer(Tracer):
-    """Stands for a value of which only the type is known: a variable of the program."""
+    """A variable of the program: a value with a known type only."""
 
     __slots__ = ("_trace", "_var")
 
@@ -56,7 +56,7 @@ class DynamicJaxprTrace(Trace):
         return DynamicJaxprTracer(self, var, core.user_frames_for_errors())
 
     def atom(self, x: Array) -> Atom:
-        """What stands for `x` in the program: its variable, a literal, or a new constant."""
+        """The atom of `x` in the program: its variable, a literal, or a new constant."""
         if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
             return x._var
         if isinstance(x, ArrayImpl) and x.is_literal:
@@ -84,7 +84,7 @@ class DynamicJaxprTrace(Trace):
         return [DynamicJaxprTracer(self, v, frames) for v in outvars]
 
     def program(self, outs: Sequence[Array]) -> ClosedJaxpr:
-        """What was recorded, with these outputs."""
+        """The recorded program, with these outputs."""
         outvars = [self.atom(x) for x in outs]
         pairs = list(self.constants.values())
         jaxpr = Jaxpr(tuple(v for v, _ in pairs), tuple(self.invars), tuple(outvars),
@@ -100,8 +100,8 @@ class DynamicJaxprTrace(Trace):
             if not reached.isdisjoint(eqn.outvars):
                 reached.update(v for v in eqn.invars if isinstance(v, Var))
         names = self.level.debug_info.arg_names if self.level.debug_info else ()
-        found = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
-        return [name for name in found if name is not None]
+        reaching = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
+        return [name for name in reaching if name is not None]
 
 
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
@@ -111,7 +111,7 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
     Args:
       fun: takes one array for each type, and returns a list of arrays.
       in_avals: the types of its arguments.
-      debug_info: whom to name in errors.
+      debug_info: the names for errors.
 
     Returns:
       The program; its constants are what `fun` closed over, tracers of enclosing
@@ -167,10 +167,10 @@ def run_flat(trace: Trace, fun: Callable[..., Any], leaves: Sequence[Any]) -> li
 def unflattened_call(fun: Callable[..., Any], leaves: Sequence[Any]
                      ) -> tuple[Callable, Sequence[Any], dict[str, Any],
                                 Callable[[Any], list[Array]]]:
-    """The parts of a call of a flat function, so that it can be called without an extra frame.
+    """The parts of a call of a flat function, for a call without an extra frame.
 
     Returns:
-      The user's function, its arguments, its keyword arguments, and what flattens its result.
+      The user's function, its arguments, its keyword arguments, the flattener of its result.
     """
     if isinstance(fun, FlatFunction):
         args, kwargs = tree_util.tree_unflatten(fun.in_tree, leaves)
@@ -193,7 +193,7 @@ def stage_with_aux(fun: Callable[..., tuple[Sequence[Any], Any]],
 
 def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
                       ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
-    """The program with constants for which `moves` holds as leading inputs; and their values.
+    """The program with the constants chosen by `moves` as leading inputs, and their values.
 
     Loops and branches take bodies whose constants are all inputs.
     """
@@ -207,7 +207,7 @@ def convert_constvars(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda
 
 
 def convert_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
-    """The constants that are tracers as leading inputs, so that the program is pure data."""
+    """The program with constant tracers as leading inputs, so that it is pure data."""
     return convert_constvars(closed, is_tracer)
 
 
@@ -238,7 +238,7 @@ class FlatFunction:
         return outputs(f(*args, **kwargs))
 
     def outputs(self, result: Any) -> list[Array]:
-        """What the function returned, flat; its aux is kept."""
+        """The flat results of the function; its aux is kept."""
         leaves, self.out_tree = tree_util.tree_flatten(
             self._keeping_aux(result) if self.has_aux else result)
         self.plain = {i: x for i, x in enumerate(leaves) if not isinstance(x, Array)}
@@ -277,23 +277,23 @@ class FlatFunction:
         return core.as_value_or_raise(leaf, refusal)
 
     def _path(self, place: int) -> str:
-        """Where in its result something stands that the user's function returned."""
+        """The path of a leaf in the result of the user's function."""
         path = source_info.result_paths(self.out_tree)[place]
         return path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
 
     def result(self, outs: Iterable[Any]) -> Any:
-        """The tree of these leaves: what the function returned, or what is like it."""
+        """The tree of these leaves, in the structure of the function's result."""
         return tree_util.tree_unflatten(self.out_tree, outs)
 
     def with_aux(self, *results: Any) -> tuple:
-        """Results for a user: the aux behind them, where there is one."""
+        """The public results: the aux last, if there is one."""
         if not self.has_aux:
             return results
         return *results, tree_util.tree_unflatten(self._aux_tree, self._aux_leaves)
 
 
 def check_arg(x: Any, stop: str = "") -> Array:
-    """`x` as an array, or the error that says what it is instead, ending with `stop`."""
+    """`x` as an array; the error for any other value ends with `stop`."""
     def refusal() -> str:
         if isinstance(x, np.ndarray):
             return (f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric types "

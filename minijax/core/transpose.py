@@ -21,10 +21,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                   cotangents: Sequence[Any], accumulators: Sequence[Any] = ()) -> list[Any]:
     """The cotangents of the inputs a program is linear in.
 
-    What does not depend on these inputs is computed first; then the other equations are
+    Equations that do not depend on these inputs are evaluated first; then the others are
     transposed, from the last to the first.  A rule is skipped if all its cotangents are symbolic
-    zeros, so that the rule of an operation of one result always gets an array; a rule of the
-    user's is skipped only if all cotangents of the program are zeros.
+    zeros, so that the rule of an operation of one result always gets an array; a user's
+    rule is skipped only if all cotangents of the program are zeros.
 
     Args:
       jaxpr: the program.
@@ -37,9 +37,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     Returns:
       For each input an array or `Zero`; None where it is not linear, or unwanted.
     """
-    given = [Undefined(v.aval) if x is None else x
+    inputs = [Undefined(v.aval) if x is None else x
              for v, x in zip(jaxpr.invars, args, strict=True)]
-    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *given), strict=True))
+    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *inputs), strict=True))
     linear = {v for v, x in zip(jaxpr.invars, args, strict=True) if isinstance(x, Undefined)}
     unwanted = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
     linear_eqns = []
@@ -77,7 +77,7 @@ def has_any(cotangents: Sequence[Any]) -> bool:
 
 
 def transpose_eqn(eqn: JaxprEqn, values: Environment, cotangents: Sequence[Any]) -> Sequence[Any]:
-    """The cotangents of an equation's operands; anything for those that it is not linear in."""
+    """The cotangents of an equation's operands; arbitrary for those that it is not linear in."""
     core.current_source.set(eqn.source_info and eqn.source_info.reversed())
     return eqn.primitive.rule("transpose")(cotangents, *map(values.__getitem__, eqn.invars),
                                            **eqn.params)
@@ -94,7 +94,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
       linear_in: the inputs that it is linear in.
       ct_avals: for each output the type of its cotangent, which may be weak where that of the
         output is not; None where it has none.
-      keep: the linear inputs whose cotangent is wanted even when it is zero.
+      keep: the linear inputs with a cotangent even when it is zero.
 
     Returns:
       The program, and for each linear input whether its cotangent is among the outputs.
@@ -102,13 +102,13 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
     fixed_avals = partition_list(closed.in_avals, linear_in)[False]
 
     def backwards(*values: Array) -> tuple[list[Array], tuple[bool, ...]]:
-        fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
+        fixed, known_cts = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
         args = [Undefined(a) if lin else next(fixed)
                 for a, lin in zip(closed.in_avals, linear_in, strict=True)]
-        cts = [Zero(out) if ct is None else next(given)
+        cts = [Zero(out) if ct is None else next(known_cts)
                for out, ct in zip(closed.out_avals, ct_avals, strict=True)]
-        found = backward_pass(closed.jaxpr, closed.consts, args, cts)
-        return instantiate_nonzero(partition_list(found, linear_in)[True], keep)
+        in_cts = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        return instantiate_nonzero(partition_list(in_cts, linear_in)[True], keep)
 
     in_avals = fixed_avals + [ct for ct in ct_avals if ct is not None]
     return stage_with_aux(backwards, in_avals, closed.jaxpr.debug_info)

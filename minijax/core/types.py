@@ -25,8 +25,8 @@ class ShapedArray:
     """The type of an array: its shape, dtype, whether the dtype is weak, and its `vma`: the axes of
     a mesh along which it varies, inside of `shard_map`.
 
-    Equal types are the same object, so types compare and hash by identity; a type that nobody
-    holds is forgotten.
+    Equal types are the same object, so types compare and hash by identity; an
+    unreferenced type is dropped.
 
     >>> ShapedArray((2, 3), np.float32)
     ShapedArray(float32[2,3])
@@ -50,14 +50,14 @@ class ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
         key = (tuple(shape), dtype, bool(weak_type), vma)
-        found = cls._interned.get(key)
-        if found is None:
+        interned = cls._interned.get(key)
+        if interned is None:
             new = object.__new__(cls)
             for name, part in zip(("shape", "dtype", "weak_type", "vma"), key, strict=True):
                 object.__setattr__(new, name, part)
             with cls._interning:  # one winner among threads
-                found = cls._interned.setdefault(key, new)
-        return found
+                interned = cls._interned.setdefault(key, new)
+        return interned
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")
@@ -83,7 +83,7 @@ class ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of its tangents: itself, or `float0` where there is nothing to vary."""
+        """The type of its tangents: itself, or `float0` for integers and booleans."""
         if dtypes.issubdtype(self.dtype, np.inexact):
             return self
         return self.update(dtype=dtypes.float0, weak_type=False)
@@ -131,19 +131,19 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 
 class Zero(NamedTuple):
-    """A tangent or cotangent that is zero and was never computed."""
+    """A symbolic zero: a tangent or cotangent known to be zero."""
 
     aval: ShapedArray
 
 
 class Undefined(NamedTuple):
-    """In a transpose rule: the argument the operation is linear in."""
+    """In a transpose rule: an argument in which the operation is linear."""
 
     aval: ShapedArray
 
 
 class Effect:
-    """Something an equation does besides computing its outputs.
+    """An action of an equation besides computing its outputs.
 
     An `observable` effect keeps the equation: no pass drops, merges or reorders it.
     """

@@ -53,7 +53,7 @@ class BatchTrace(RuleTrace):
         return (x.value, x.batch_dim) if self.owns(x) else (x, None)
 
     def concerns(self, primitive: Primitive, args: Sequence[Array], params: Params) -> bool:
-        """Whether an argument is batched, or the operation must be batched all the same."""
+        """Whether an argument is batched, or the operation must be batched without."""
         name = self.axis.name
         return (super().concerns(primitive, args, params) or primitive.calls_python(params)
                 or name is not None and (NamedAxisEffect(name) in primitive.effects(**params)
@@ -106,7 +106,7 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
               level: Level | None = None, on_devices: bool = False, vma_trace: Any = None
               ) -> tuple[list[Array], list[Dim]]:
-    """Batched outputs and where their batch axis is, for a function of flat arguments.
+    """Batched outputs and their batch dimensions, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's
     function closed over is still recognised.
@@ -135,8 +135,8 @@ def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[boo
 
     def on_batch(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
         outs, dims = vmap_flat(jaxpr_as_fun(closed), size, name, args, in_dims)
-        wanted = keep or [False] * len(outs)
-        out_batched = tuple(k or d is not None for k, d in zip(wanted, dims, strict=True))
+        kept = keep or [False] * len(outs)
+        out_batched = tuple(k or d is not None for k, d in zip(kept, dims, strict=True))
         return [core.batch_to(x, d, 0, size) if b else x
                 for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 

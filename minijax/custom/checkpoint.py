@@ -30,7 +30,7 @@ def _partial_eval(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy |
                   ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
     """The known and the unknown half; which outputs are unknown; which inputs the latter reads.
 
-    What a policy saves are more outputs of the known half, and more inputs of the unknown one.
+    Values saved by a policy become outputs of the known half and inputs of the unknown one.
     """
     forward, again, saved_avals = (closed, closed, []) if policy is None else (
         partial_eval_with_policy(inline_calls(closed), unknown, policy))
@@ -65,7 +65,7 @@ checkpoint_p = compiled.call_of_program("checkpoint", _split, computes_again=Tru
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool] = True,
                policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
                static_argnames: str | Iterable[str] = (), concrete: Any = None) -> Any:
-    """A function whose backward pass computes its intermediate values again.
+    """A function whose backward pass recomputes its intermediate values.
 
     Its derivative needs memory for the arguments only, and the time of a second forward pass.
 

@@ -17,7 +17,7 @@ from minijax.primitives.families import elementwise
 Policy = Callable[..., bool]
 
 class PolicyResult:
-    """What a policy may return in place of True or False."""
+    """A value that a policy may return in place of True or False."""
 
     def __init__(self, saves: bool):
         self.saves = saves

@@ -331,7 +331,7 @@ custom_jvp_call_p = custom_call_primitive("custom_jvp_call", _jvp_examples)
 
 
 class custom_jvp(CustomFunction):
-    """A function whose forward derivative you define.
+    """A function with a custom forward derivative.
 
     Args:
       fun: a function of arrays and trees of arrays.
@@ -520,7 +520,7 @@ custom_vjp_call_p = custom_call_primitive("custom_vjp_call", _vjp_examples, exte
 
 
 class custom_vjp(CustomFunction):
-    """A function whose reverse derivative you define.
+    """A function with a custom reverse derivative.
 
     Args:
       fun: a function of arrays and trees of arrays.

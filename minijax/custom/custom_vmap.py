@@ -84,7 +84,7 @@ custom_vmap_call_p = ProgramPrimitive(
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
 class custom_vmap:
-    """A function whose batching rule you define.  For a reverse derivative wrap it in `custom_vjp`.
+    """A function with a custom batching rule.  For a reverse derivative wrap it in `custom_vjp`.
 
     Args:
       fun: a function of arrays and trees of arrays.

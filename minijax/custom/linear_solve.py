@@ -120,7 +120,7 @@ linear_solve_p = linear_primitive("custom_linear_solve", may_produce_nan=True)
 
 def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
                 ) -> Any:
-    """Call a function that is linear in its second argument, and whose transpose you define.
+    """Call a function that is linear in its second argument, with a custom transpose.
 
     Args:
       fun: ``(residuals, x) -> y``, linear in ``x``.

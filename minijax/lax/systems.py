@@ -21,7 +21,7 @@ from minijax.primitives.slots import FLOAT, check_dtypes
 
 
 def householder_product(a: Any, taus: Any) -> Array:
-    """The first columns of a product of reflections: Q, from what LAPACK leaves of it.
+    """The first columns of a product of reflections: Q, from LAPACK's packed form.
 
     Args:
       a: of shape (…, m, n), m ≥ n: column i holds, below the diagonal, the vector of reflection i.

@@ -203,7 +203,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
          device: Any = None) -> Array:
-    """An array of this shape that holds one value everywhere.
+    """An array of this shape, filled with one value.
 
     >>> full((2,), 7, dtype="int8")
     Array([7, 7], dtype=int8)
@@ -241,7 +241,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """An uninitialised array, which here holds zeros.
+    """An uninitialised array, which here is all zeros.
 
     >>> empty(2)
     Array([0., 0.], dtype=float32)
@@ -293,7 +293,7 @@ def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
 
 def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
-    """An uninitialised array with the shape and dtype of another; here it holds zeros.
+    """An uninitialised array with the shape and dtype of another; here it is all zeros.
 
     >>> empty_like(array([1, 2]))
     Array([0, 0], dtype=int32)

@@ -81,7 +81,7 @@ def check_no_keys(x: ArrayImpl) -> None:
     """Refuse keys in place of numbers.
 
     Raises:
-      TypeError: with what gives numbers.
+      TypeError: with the functions that return numbers.
     """
     if core.has_key_dtype(x.aval):
         raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
@@ -90,7 +90,7 @@ def check_no_keys(x: ArrayImpl) -> None:
 
 
 def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """What ``np.asarray(x)`` gives: a read-only view, or a copy of another dtype."""
+    """The result of ``np.asarray(x)``: a read-only view, or a copy of another dtype."""
     if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")

@@ -440,7 +440,7 @@ def _check_scalars(name: str, n: Any, d: Any) -> None:
 
 
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
-    """The array turned by half its size, so that the frequency zero stands in the middle.
+    """The array turned by half its size, so that the frequency zero is in the middle.
 
     Args:
       x: an array.

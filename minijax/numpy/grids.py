@@ -218,7 +218,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
 
 
 def _in_bounds(x: Any, size: int, mode: str) -> Any:
-    """The indices along an axis; the mode says what becomes of those out of bounds."""
+    """The indices along an axis; the mode determines those out of bounds."""
     if mode == "raise":
         values = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
                               "with mode='raise'. Use mode='wrap' or mode='clip' instead.")

@@ -223,7 +223,7 @@ class _IndexUpdateHelper:
 
 
 class _IndexUpdateRef:
-    """`x.at[idx]`: every method gives a new array; `x` stays as it is.
+    """`x.at[idx]`: every method returns a new array; `x` is unchanged.
 
     All take the options of `scatter_update`: `indices_are_sorted`, `unique_indices`, `mode`,
     `wrap_negative_indices`; `get` also takes a `fill_value`.  Where indices repeat, `add` and its
@@ -243,7 +243,7 @@ class _IndexUpdateRef:
         return scatter_update(self.array, self.index, values, scatter, **options)
 
     def get(self, **options: Any) -> Array:
-        """`x[idx]`, with a choice of what stands outside of `x`."""
+        """`x[idx]`, with a choice of the value outside of `x`."""
         return rewriting_take(self.array, self.index, **options)
 
     def set(self, values: Any, **options: Any) -> Array:

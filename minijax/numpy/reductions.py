@@ -461,28 +461,28 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
     return documented(reduce, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {shows}")
 
 
-nansum = _nan_reduction(sum, 0, "The sum of what is not nan.", "Array(4., dtype=float32)")
-nanprod = _nan_reduction(prod, 1, "The product of what is not nan.", "Array(3., dtype=float32)")
+nansum = _nan_reduction(sum, 0, "The sum of non-nan elements.", "Array(4., dtype=float32)")
+nanprod = _nan_reduction(prod, 1, "The product of non-nan elements.", "Array(3., dtype=float32)")
 nancumsum = _nan_reduction(cumsum, 0, "The running sum, nan counted as 0.",
                            "Array([1., 1., 4.], dtype=float32)")
 nancumprod = _nan_reduction(cumprod, 1, "The running product, nan counted as 1.",
                             "Array([1., 1., 3.], dtype=float32)")
-nanmax = _nan_reduction(max, -np.inf, "The largest of what is not nan; nan where all are.",
+nanmax = _nan_reduction(max, -np.inf, "The largest non-nan element; nan where all are.",
                         "Array(3., dtype=float32)", np.nan)
-nanmin = _nan_reduction(min, np.inf, "The smallest of what is not nan; nan where all are.",
+nanmin = _nan_reduction(min, np.inf, "The smallest non-nan element; nan where all are.",
                         "Array(1., dtype=float32)", np.nan)
-nanargmax = _nan_reduction(argmax, -np.inf, "Where the largest of what is not nan is; -1 where all "
-                           "are nan.", "Array(2, dtype=int32)", -1)
-nanargmin = _nan_reduction(argmin, np.inf, "Where the smallest of what is not nan is; -1 where all "
-                           "are nan.", "Array(0, dtype=int32)", -1)
-nanvar = _nan_reduction(var, 0, "The variance of what is not nan.", "Array(1., dtype=float32)")
-nanstd = _nan_reduction(std, 0, "The standard deviation of what is not nan.",
+nanargmax = _nan_reduction(argmax, -np.inf, "The index of the largest non-nan element; -1 where "
+                           "all are nan.", "Array(2, dtype=int32)", -1)
+nanargmin = _nan_reduction(argmin, np.inf, "The index of the smallest non-nan element; -1 where "
+                           "all are nan.", "Array(0, dtype=int32)", -1)
+nanvar = _nan_reduction(var, 0, "The variance of the non-nan elements.", "Array(1., dtype=float32)")
+nanstd = _nan_reduction(std, 0, "The standard deviation of the non-nan elements.",
                         "Array(1., dtype=float32)")
 
 
 def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
             keepdims: bool = False, where: ArrayLike | None = None) -> Array:
-    """The mean of what is not nan.
+    """The mean of the non-nan elements.
 
     >>> nanmean(np.array([1, np.nan, 3]))
     Array(2., dtype=float32)
@@ -495,7 +495,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
 
 
 def _not_nan(a: Any, where: ArrayLike | None) -> Any:
-    """The mask of the elements that are not nan and not masked by `where`."""
+    """The mask of the non-nan elements and not masked by `where`."""
     is_number = ~isnan(a)
     return is_number if where is None else logical_and(is_number, where)
 

@@ -316,7 +316,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
-    """The array shifted along an axis, or flat; what falls off the end comes in at the start.
+    """The array shifted along an axis, or flat; elements beyond the end re-enter at the start.
 
     >>> roll(np.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)

@@ -138,7 +138,7 @@ def _before(x: Any, y: Any) -> Any:
 # ── Partial sorts ────────────────────────────────────────────────────────────────────────────
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The elements so that the k-th stands where sorting puts it, none before it larger.
+    """The elements with the k-th at its sorted position, and none before it larger.
 
     As in JAX, those up to it ascend, and those after it descend.
 
@@ -208,7 +208,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
                 overwrite_input: bool = False, method: str = "linear",
                 keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
-    """The number below which the part `q` of what is not nan lies.
+    """The number below which the part `q` of the non-nan elements lies.
 
     >>> nanquantile(np.array([1., np.nan, 3.]), 0.5)
     Array(2., dtype=float32)
@@ -325,7 +325,7 @@ def median(a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: b
 
 def nanmedian(a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:
-    """The median of what is not nan.
+    """The median of the non-nan elements.
 
     >>> nanmedian(np.array([5., np.nan, 2.]))
     Array(3.5, dtype=float32)
@@ -348,7 +348,7 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
                   overwrite_input: bool = False, method: str = "linear",
                   keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
-    """The number below which `q` per cent of what is not nan lie.
+    """The number below which `q` per cent of the non-nan elements lie.
 
     >>> nanpercentile(np.array([1., np.nan, 3.]), 50)
     Array(2., dtype=float32)

@@ -74,7 +74,7 @@ def _cached_program(primitive: Primitive, avals: tuple[ShapedArray, ...], params
 
 
 def named(device: Any) -> devices.Device | None:
-    """The device that an argument names: a device, a platform, or what has a device.
+    """The device named by an argument: a device, a platform, or a value with a device.
 
     Raises:
       ValueError: for anything else.

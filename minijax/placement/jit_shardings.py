@@ -25,7 +25,7 @@ class JitShardings(NamedTuple):
 
     @classmethod
     def checked(cls, in_shardings: Any, out_shardings: Any) -> JitShardings:
-        """Those that `jit` is given; raises what `check_shardings` raises."""
+        """The shardings passed to `jit`; raises the errors of `check_shardings`."""
         return cls(UNSPECIFIED if in_shardings is None else
                    check_shardings("in_shardings", in_shardings),
                    check_shardings("out_shardings", out_shardings))

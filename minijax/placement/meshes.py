@@ -34,7 +34,7 @@ class ByValue:
 
 
 class AxisType(enum.Enum):
-    """What decides shardings along an axis of a mesh: the compiler, types, or the program.
+    """The source of shardings along an axis of a mesh: the compiler, types, or the program.
 
     Here no data moves, so the types differ only in what is printed.
     """

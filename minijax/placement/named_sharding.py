@@ -33,7 +33,7 @@ class DuplicateSpecError(ValueError):
 # ── Shardings ────────────────────────────────────────────────────────────────────────────────
 
 class Sharding:
-    """Which part of an array each device holds: a mesh, and the mesh axes of each array axis."""
+    """The partition of an array over devices: a mesh, and the mesh axes of each array axis."""
 
     mesh: Any
     spec: PartitionSpec

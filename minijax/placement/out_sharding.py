@@ -72,7 +72,7 @@ def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> 
 
 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Print which part of an array each device holds; takes the options of `visualize_sharding`.
+    """Print the shard of each device of an array; takes the options of `visualize_sharding`.
 
     >>> from minijax import numpy as jnp
     >>> visualize_array_sharding(jnp.ones(3))
@@ -87,7 +87,7 @@ def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
 def visualize_sharding(shape: Sequence[int], sharding: Any, *, use_color: bool = True,
                        scale: float = 1.0, min_width: int = 9, max_width: int = 80,
                        color_map: Any = None) -> None:
-    """Print which part of an array of one or two axes each device holds.
+    """Print the shard of each device, for an array of one or two axes.
 
     Args:
       shape: the shape of the array.

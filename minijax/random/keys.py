@@ -233,7 +233,7 @@ def _as_word(data: Any) -> Any:
 
 
 def clone(key: Any) -> Array:
-    """The same key, whose use is no reuse to `jax.debug_key_reuse`.
+    """The same key, of which `jax.debug_key_reuse` permits another use.
 
     >>> key_data(clone(key(3)))
     Array([0, 3], dtype=uint32)

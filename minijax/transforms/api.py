@@ -26,7 +26,7 @@ from minijax.primitives.ad_util import batch_to, reduce_sum_p
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
          axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False
          ) -> Callable:
-    """A function of one example, made a function of a batch.
+    """Vectorise a function of one example to a function of a batch.
 
     Args:
       fun: a function of arrays and trees of arrays.
@@ -36,7 +36,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
       axis_name: a name for the axis, for collectives.
       axis_size: its size, needed where no argument is mapped.
       spmd_axis_name: accepted for JAX's sake; there is one device.
-      sum_match: where `out_axes` has None for what differs along the axis, its sum.
+      sum_match: whether a result that varies along the axis, with None in `out_axes`, is summed.
 
     Returns:
       A function of the same arguments with the mapped axes added.
@@ -79,20 +79,20 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
     dims += [0] * (len(leaves) - len(dims))
     check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
     shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
-    whole, given = jaxpr.partition_list(leaves, shared)[::-1]
+    whole, mapped_leaves = jaxpr.partition_list(leaves, shared)[::-1]
     own_dims = jaxpr.partition_list(dims, shared)[False]
-    mapped = [i for i, x in enumerate(given) if type(x) is Ref]
+    mapped = [i for i, x in enumerate(mapped_leaves) if type(x) is Ref]
 
     def of_values(values: list) -> tuple[Any, list]:
         inner = {i: Ref(values[i]) for i in mapped}
         own = [inner.get(i, x) for i, x in enumerate(values)]
         args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merge_lists((own, whole), shared))
         return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
-    values = [x.read() if type(x) is Ref else x for x in given]
+    values = [x.read() if type(x) is Ref else x for x in mapped_leaves]
     result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),
                            (out_axes, [own_dims[i] for i in mapped]), axis_name, axis_size)
     for i, value in zip(mapped, new, strict=True):
-        given[i].write(value)
+        mapped_leaves[i].write(value)
     return result
 
 
@@ -100,7 +100,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
              axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
              check_size: Callable[[int], None] = lambda size: None,
              sum_match: bool = False) -> Any:
-    """A function's results over axes of its arguments; `api` is what errors call the caller."""
+    """Map a function over axes of its arguments; `api` is the caller's name in errors."""
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
@@ -109,19 +109,19 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     check_size(size)
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
-    wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
+    to_axes = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     if sum_match:
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
-                for x, d, w in zip(outs, out_dims, wanted, strict=True)]
-        out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
-    for i, (d, w) in enumerate(zip(out_dims, wanted, strict=True)):
+                for x, d, w in zip(outs, out_dims, to_axes, strict=True)]
+        out_dims = [None if w is None else d for d, w in zip(out_dims, to_axes, strict=True)]
+    for i, (d, w) in enumerate(zip(out_dims, to_axes, strict=True)):
         if d is not None and w is None:
             raise ValueError(
                 f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
                 f"None but output was batched on axis {d}")
     return flat.result([flat.plain[i] if w is None and i in flat.plain else
                         _moved_out(x, d, w, size)
-                        for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
+                        for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
 # Of classes with functions of their own for `vmap` what to call instead; see `extend.vmappable`.
@@ -130,7 +130,7 @@ registered: dict[type, Callable] = {}
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
-    """The size of the mapped axis, and where each argument has it."""
+    """The size of the mapped axis, and its position in each argument."""
     api = info.traced_for
     places = [None if d is None else _axis_of(api, x, d, name)
               for x, d, name in zip(values, dims, info.arg_names, strict=True)]
@@ -144,8 +144,8 @@ def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                          "must be specified")
     size = axis_size if axis_size is not None else next(iter(sizes))
     if set(sizes) - {size}:
-        given = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
-        raise ValueError(_sizes_differ(api, sizes, given))
+        note = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
+        raise ValueError(_sizes_differ(api, sizes, note))
     return size, places
 
 
@@ -155,8 +155,8 @@ def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:
             ValueError(f"{api} was requested to map its argument along axis {axis}, which implies "
                        f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but "
                        f"is only {x.ndim} (its shape is {x.shape})"),
-            f"It is about the argument {name}. In in_axes, None stands for an argument that is "
-            "the same for all: in_axes=(0, None).")
+            f"The argument is {name}. In in_axes, None is for an argument that is the same for all "
+            "examples: in_axes=(0, None).")
     return axis % x.ndim
 
 
@@ -172,13 +172,13 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
-    if wanted is None:
+def _moved_out(x: Array, dim: Dim, axis: Any, size: int) -> Array:
+    if axis is None:
         return x
     ndim = x.ndim + (dim is None)
-    if not -ndim <= wanted < ndim:
-        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}")
-    return batch_to(x, dim, wanted % ndim, size)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return batch_to(x, dim, axis % ndim, size)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────
@@ -191,7 +191,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     Args:
       fun: a function of arrays and trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of mapped axes, as if a function stood here that `vmap` maps.
+      axis_env: names and sizes of mapped axes, as inside of `vmap`.
       return_shape: whether to return the types of the results, too.
 
     Returns:
@@ -232,7 +232,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """A context in which what `jit` returns runs the function itself, step by step.
+    """A context in which a jitted function runs in Python, operation by operation.
 
     Args:
       disable: False for a context in which it compiles again.

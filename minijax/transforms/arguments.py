@@ -16,7 +16,7 @@ from minijax.core.tracing import FlatFunction
 
 
 class Sentinel:
-    """A value that is only compared by identity, and printed as a word."""
+    """A named value, compared by identity."""
 
     def __init__(self, text: str):
         self.text = text
@@ -60,7 +60,7 @@ def static_value(value: Any) -> tuple[type, Any]:
 # ── Arguments that are filled in ─────────────────────────────────────────────────────────────
 
 def looks_like(made: Any, fun: Callable) -> None:
-    """Give what is made of a function its name, text and attributes; those of its own it keeps."""
+    """Copy a function's name, docstring and attributes to its wrapper, which keeps its own."""
     tracebacks.update_wrapper(made, fun, updated=())
     for name, value in getattr(fun, "__dict__", {}).items():
         if name != "__wrapped__" and not hasattr(type(made), name):
@@ -68,7 +68,7 @@ def looks_like(made: Any, fun: Callable) -> None:
 
 
 class Filled:
-    """A function of its arguments at some places, the others filled in."""
+    """A function of its arguments at some positions, with the others filled in."""
 
     def __init__(self, fun: Callable, args: tuple, places: Sequence[int],
                  kwargs: Mapping[str, Any], static: Collection[int] = ()):
@@ -80,22 +80,22 @@ class Filled:
 
     @property
     def takes_part(self) -> list[bool]:
-        """Of each argument that is not static, whether it is one of those at the places."""
+        """For each argument that is not static, whether its position is one of `places`."""
         return [i in self.places for i in range(len(self.args)) if i not in self.static]
 
-    def with_carried(self, given: Sequence[Any]) -> tuple:
-        """The arguments at the places, and between them the others that are not static."""
-        every = self.all_arguments(given)
+    def with_carried(self, chosen: Sequence[Any]) -> tuple:
+        """The arguments at these positions, merged with the others that are not static."""
+        every = self.all_arguments(chosen)
         return tuple(x for i, x in enumerate(every) if i not in self.static)
 
-    def all_arguments(self, given: Sequence[Any]) -> list:
+    def all_arguments(self, chosen: Sequence[Any]) -> list:
         args = list(self.args)
-        for place, x in zip(self.places, given, strict=True):
+        for place, x in zip(self.places, chosen, strict=True):
             args[place] = x
         return args
 
-    def __call__(self, *given: Any, **kwargs: Any) -> Any:
-        return self.fun(*self.all_arguments(given), **self.kwargs, **kwargs)
+    def __call__(self, *chosen: Any, **kwargs: Any) -> Any:
+        return self.fun(*self.all_arguments(chosen), **self.kwargs, **kwargs)
 
 
 def without_static(fun: Callable, args: tuple, static: Collection[int],
@@ -114,7 +114,7 @@ def check_callable(fun: Any) -> None:
 def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,
               kwargs: dict[str, Any] | None = None, static: Collection[int] = ()
               ) -> tuple[FlatFunction, list[Any]]:
-    """A function of trees as one of their leaves, and these leaves; static arguments filled in."""
+    """A function of trees as a function of leaves, and the leaves; static arguments filled in."""
     check_callable(fun)
     info = source_info.describe(fun, args, kwargs or {}, traced_for, static)
     if static:
@@ -141,7 +141,7 @@ def bound(signature: inspect.Signature, name: str, args: tuple, kwargs: dict
     """The arguments of a call by the signature's names.
 
     Raises:
-      TypeError: where they are not those of the signature, in the words of a call of the function.
+      TypeError: where they do not match the signature, with the message of Python's call.
     """
     try:
         return signature.bind(*args, **kwargs)
@@ -158,7 +158,7 @@ def as_tuple(x: Any, kind: type) -> tuple:
 def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Named:
     """Positions and names that are static (or donated).
 
-    Where only the ones are given (and the others are None), they imply the others by the signature.
+    If only positions or only names are passed, the signature supplies the others.
 
     Raises:
       ValueError: for a position or name that the function does not have.
@@ -194,7 +194,7 @@ def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Na
 
 def donated_leaves(donated: Named, static: Collection[int], args: tuple, kwargs: dict
                    ) -> tuple[int, ...]:
-    """The places, among the leaves of what is not static, of those of donated arguments."""
+    """The positions of donated leaves among the leaves of arguments that are not static."""
     whose = [(i in donated.numbers, x) for i, x in enumerate(args) if i not in static]
     whose += [(name in donated.names, kwargs[name]) for name in sorted(kwargs)]
     flags = [flag for flag, x in whose for _ in tree_util.tree_leaves(x)]
@@ -208,11 +208,11 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
     invars = closed.jaxpr.invars
     used = {invars[i] for i in used_leaves(closed)}
     sizes = [_bytes(aval) for aval in closed.out_avals]
-    found, left = [], []
+    usable_leaves, left = [], []
     for i in donated:
         if invars[i] in used and (size := _bytes(invars[i].aval)) in sizes:
             sizes.remove(size)
-            found.append(i)
+            usable_leaves.append(i)
         elif invars[i] in used:
             aval = invars[i].aval
             left.append("~" * aval.weak_type + aval.str_long())
@@ -220,12 +220,12 @@ def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]
         errors.warn(f"Some donated buffers were not usable: {', '.join(left)}.\nSee an "
                     "explanation at https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
                     UserWarning)
-    return tuple(found)
+    return tuple(usable_leaves)
 
 
 @jaxpr.cached_on_jaxpr
 def used_leaves(closed: jaxpr.ClosedJaxpr) -> list[int]:
-    """The places of the leaves that results, or effects, of the program depend on."""
+    """The positions of the leaves that results, or effects, of the program depend on."""
     live = dce.without_dead_equations(closed).jaxpr
     used = {v for eqn in live.eqns for v in eqn.invars} | {*live.outvars}
     return [i for i, v in enumerate(closed.jaxpr.invars) if v in used]
@@ -240,7 +240,7 @@ _TWICE = {
 
 def check_donated_once(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr, donated: Sequence[int],
                        has_run: bool) -> None:
-    """Refuse an array that is donated, and an argument another time.
+    """Refuse an array that is donated and also passed as another argument.
 
     Raises:
       JaxRuntimeError: saying which, counted among the leaves that are used; as in JAX it is a
@@ -263,7 +263,7 @@ def check_donated_once(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr, donated
 
 
 def check_not_deleted(leaves: Sequence[Any], closed: jaxpr.ClosedJaxpr) -> None:
-    """Refuse arrays that were given away, as arguments of a program that has run before.
+    """Refuse deleted arrays as arguments of a program that has run before.
 
     Raises:
       ValueError: saying which, counted among the leaves that are used.

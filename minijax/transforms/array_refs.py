@@ -52,7 +52,7 @@ class Ref:
     size = property(lambda self: self.inner_aval.size)
 
     def is_open(self) -> bool:
-        """Whether the trace in which it was made goes on."""
+        """Whether the trace of its creation is active."""
         return any(trace.level is self._home.level
                    for trace in core.current_trace.get().ancestry())
 
@@ -66,7 +66,7 @@ class Ref:
         if self._value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
-                "It was given to `freeze` or `free_ref`, which end it.")
+                "It was passed to `freeze` or `free_ref`, which delete it.")
         return self._value
 
     def write(self, value: Array) -> None:
@@ -112,7 +112,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """A reference to a new array.
 
     Args:
-      init_val: an array, which stays as it is.
+      init_val: an array, which is not changed.
       memory_space, kind: accepted for JAX's sake.
 
     Raises:
@@ -131,7 +131,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference to a new array of the shape and dtype of `ty`, in which anything may stand.
+    """A reference to a new array of the shape and dtype of `ty`, with arbitrary elements.
 
     >>> import minijax
     >>> empty_ref(minijax.ShapeDtypeStruct((2,), "float32")).shape
@@ -157,7 +157,7 @@ def free_ref(ref: Ref) -> None:
 
 
 def get(ref: Ref, idx: Any = None) -> Array:
-    """What stands at an index: ``ref[idx]``; the whole array where it is None.
+    """The elements at an index: ``ref[idx]``; the whole array for None.
 
     >>> get(new_ref(3))
     Array(3, dtype=int32, weak_type=True)
@@ -168,10 +168,10 @@ def get(ref: Ref, idx: Any = None) -> Array:
 
 
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
-    """Write at an index, and return what stood there.
+    """Write at an index, and return the old elements.
 
     Raises:
-      ValueError: when the value is not of the shape and dtype of what stands there.
+      ValueError: when the value differs from the old elements in shape or dtype.
 
     >>> ref = new_ref(3)
     >>> swap(ref, (), 4), ref
@@ -185,12 +185,12 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
 
 
 def set(ref: Ref, idx: Any, value: Any) -> None:
-    """Write at an index: ``ref[idx] = value``; raises what `swap` raises."""
+    """Write at an index: ``ref[idx] = value``; raises the errors of `swap`."""
     swap(ref, idx, value)
 
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
-    """Add to what stands at an index; raises what `swap` raises.
+    """Add to the elements at an index; raises the errors of `swap`.
 
     >>> ref = new_ref(3)
     >>> addupdate(ref, (), 4)
@@ -216,7 +216,7 @@ def _is_whole(idx: Any) -> bool:
 
 
 def _check_index(ref: Ref, idx: Any) -> None:
-    """Refuse what references do not take, though arrays do."""
+    """Refuse indices that arrays accept and references do not."""
     if _is_whole(idx):
         return
     places = idx if isinstance(idx, tuple) else (idx,)
@@ -225,10 +225,10 @@ def _check_index(ref: Ref, idx: Any) -> None:
                          f"indices={idx}, shape={ref.shape}")
     for place in places:
         if place is None:  # JAX: fails to unpack a list
-            raise ValueError("a reference is not indexed with None: index what it holds, ref[...].")
+            raise ValueError("a reference is not indexed with None: index its value, ref[...].")
         if getattr(place, "ndim", 0) and place.dtype.kind == "b":  # JAX: the same error
-            raise IndexError("Too many indices: a reference is not indexed with a mask; index what "
-                             "it holds, ref[...].")
+            raise IndexError("Too many indices: a reference is not indexed with a mask; index its "
+                             "value, ref[...].")
     # in a program JAX makes numbers of indices, whose sizes it does not know
     is_evaluated = not any(type(trace) is DynamicJaxprTrace
                            for trace in core.current_trace.get().ancestry())
@@ -243,7 +243,7 @@ def _check_index(ref: Ref, idx: Any) -> None:
 
 
 def _is_integer(place: Any) -> bool:
-    """Whether an index is an integer that is known."""
+    """Whether an index is a concrete integer."""
     return isinstance(place, int | np.integer) or (
         isinstance(place, core.ArrayImpl | np.ndarray) and place.ndim == 0
         and place.dtype.kind in "iu")

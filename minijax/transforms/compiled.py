@@ -33,7 +33,7 @@ T = TypeVar("T")
 # ── Running a program ────────────────────────────────────────────────────────────────────────
 
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
-    """Run a program by the NumPy meaning of its primitives; a check may rather compile it."""
+    """Evaluate a program by the `impl` of its primitives; a check may compile it instead."""
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.base_trace.wrap(
@@ -46,7 +46,7 @@ def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> l
 
 
 def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU) -> Callable[..., list]:
-    """What runs a program on a device's buffers; compiled once, and kept as long as the program."""
+    """The executable of a program on a device; compiled once, and kept as long as the program."""
     return closed.derived(("executable", device), lambda: _make_executable(closed, name, device))
 
 
@@ -55,7 +55,7 @@ _WITHOUT_LOOPS = frozenset(dtypes.SMALL_FLOATS + dtypes.SMALL_INTEGERS)
 
 
 def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
-    """Whether a program runs operation by operation, each by its meaning."""
+    """Whether a program runs operation by operation, each by its `impl`."""
     return device.interprets or device == CPU and closed.derived(("has few bits",), lambda: any(
         x.dtype in _WITHOUT_LOOPS for x in types_in(closed.jaxpr)))
 
@@ -85,7 +85,7 @@ MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameE
 
 @contextlib.contextmanager
 def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
-    """An error that was not meant for the user says where it is from, and what to do.
+    """Report an internal error as an error of the compiler, with a workaround.
 
     Raises:
       JaxRuntimeError: from the original one.
@@ -109,7 +109,7 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def timed(what: str, event: str, name: str) -> Iterator[None]:
-    """Tell profiles what was done and how long it took, under `log_compiles` the log, listeners."""
+    """Report an event and its duration to profiles and listeners, and log it on `log_compiles`."""
     start = time.perf_counter()
     yield
     core.base_trace.notify("timed", what, start)
@@ -122,25 +122,25 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
 
 def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None
            ) -> T:
-    """What a compiled program gives.
+    """The results of a compiled program.
 
     Args:
-      program: makes the call.
-      python: makes it by running the user's function instead, where a check looks for its lines.
-      function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
+      program: runs the compiled program.
+      python: runs the user's function instead, for checks that need its lines.
+      function: the name in messages of the public function: ``"jax.jit"``; None for no message.
     """
     return core.base_trace.wrap("call", lambda *_: program())(python, function)
 
 
 def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[ArrayImpl]:
-    """What a program makes of arrays, compiled for where they lie."""
+    """The results of a program on arrays, compiled for their device."""
     device = device_of(args)
     return run_on_arrays(executable(closed, name, device), device, closed, args)
 
 
 def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
-    """What compiled code of a program makes of arrays."""
+    """The results of a program's compiled code on arrays."""
     outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
     if device.is_host and (
             may_shard(closed) or not all(type(x) is ArrayImpl for x in args)):
@@ -163,9 +163,9 @@ def _is_annotated(closed: ClosedJaxpr) -> bool:
 # ── Operations with programs inside ──────────────────────────────────────────────────────────
 
 class ProgramPrimitive(Primitive):
-    """A primitive with programs inside: evaluated, it is compiled as a program of its own.
+    """A primitive with programs inside, compiled for evaluation as a program of one equation.
 
-    `impl` stays its meaning, which the NumPy backend runs.
+    The NumPy backend runs `impl`.
     """
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
@@ -194,8 +194,8 @@ def call_of_program(name: str, split: Callable[..., PartialEvalResult],
 
     Args:
       name: as a jaxpr prints it.
-      split: says what its backward pass remembers.
-      computes_again: the half that is transposed computes known values, too.
+      split: selects the residuals of its backward pass.
+      computes_again: whether the transposed half recomputes known values.
     """
     return CallPrimitive(name, **running("jaxpr"),
                          **running_one_of("jaxpr", computes_again=computes_again),
@@ -203,7 +203,7 @@ def call_of_program(name: str, split: Callable[..., PartialEvalResult],
 
 
 def running(field: str) -> dict[str, Any]:
-    """The meaning, type and lowering of an operation that runs the program in a parameter."""
+    """The `impl`, type and lowering of an operation that runs the program in a parameter."""
     return {
         "impl": lambda *buffers, **params: interpret(params[field], *buffers),
         "abstract_eval": lambda *_, **params: params[field].out_avals,
@@ -222,7 +222,7 @@ def _examples() -> list[core.Example]:
 
 def _remembering(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
                  **params: Any) -> PartialEvalResult:
-    """The known half hands its residuals to the unknown half."""
+    """The known half passes its residuals to the unknown half."""
     halves = partial_eval_jaxpr(jaxpr, unknown)
     known_args, unknown_args = partition_list(args, unknown)
     return PartialEvalResult(known_args, {"jaxpr": halves.known, **params},

@@ -84,7 +84,7 @@ def _check_direction(x: Array, t: Array) -> Array | Zero:
 # ── Linearize, vjp ───────────────────────────────────────────────────────────────────────────
 
 class Derivative:
-    """The derivative of a function of trees, but for the numbers in it: the residuals."""
+    """The derivative of a function of trees, without its residuals."""
 
     def __init__(self, flat: FlatFunction, primals: Sequence[Array], outs: Sequence[Array],
                  program: LinearProgram):
@@ -94,20 +94,20 @@ class Derivative:
         self.in_has_tangent = program.in_has_tangent
 
     def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any],
-                  wanted: Sequence[bool] | None = None) -> list[Any]:
-        """The cotangents of the arguments' leaves; None for those that are not wanted."""
-        wanted = wanted or [True] * len(self.in_avals)
-        asked = [w for w, has in zip(wanted, self.in_has_tangent, strict=True) if has]
+                  requested: Sequence[bool] | None = None) -> list[Any]:
+        """The cotangents of the arguments' leaves; None for those that are not requested."""
+        requested = requested or [True] * len(self.in_avals)
+        asked = [w for w, has in zip(requested, self.in_has_tangent, strict=True) if has]
         linear = [core.Undefined(v.aval) if ask else None
                   for v, ask in zip(self.jaxpr.invars, asked, strict=True)]
         places = zip(cotangents, self.out_zeros, strict=True)
-        found = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
+        in_cts = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
                                              [ct for ct, zero in places if zero is None]))
-        return [next(found) if has else Zero(aval.to_tangent_aval())
+        return [next(in_cts) if has else Zero(aval.to_tangent_aval())
                 for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)]
 
     def checked(self, cotangent: Any) -> list[Any]:
-        """The leaves of a cotangent of the result, refused where they are of another type."""
+        """The leaves of a cotangent of the result, refused if their types differ."""
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != self.out_tree:
             raise ValueError(_tree_message(self.info, self.out_tree, tree))
@@ -140,7 +140,7 @@ class Linearized:
 
     Args:
       point: of `at_point`.
-      linearized: what `linearize_flat` makes of it. The caller calls it: a frame less.
+      linearized: its `linearize_flat`, called by the caller to save a frame.
     """
 
     def __init__(self, point: tuple[FlatFunction, list[Array], Any],
@@ -215,7 +215,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
 # ── The pull-back, and who gets the cotangents ───────────────────────────────────────────────
 
 class Sentinel:
-    """A word of one meaning, which is equal to itself."""
+    """A named marker, equal only to itself."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -228,11 +228,11 @@ class Sentinel:
 
 
 class GradValue(Sentinel):
-    """The cotangent of an argument is to be returned: what happens by itself."""
+    """Return the cotangent of an argument: the default."""
 
 
 class DontWant(Sentinel):
-    """The cotangent of an argument is not to be computed."""
+    """Do not compute the cotangent of an argument."""
 
 
 class GradRef(Sentinel):
@@ -301,7 +301,7 @@ class VJP:
             self.residuals, self.derivative.checked(out_ct)))
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
-        """The same with somewhere for the cotangents of the arguments to go.
+        """The same, with destinations for the cotangents of the arguments.
 
         Args:
           maybe_ct_refs: for each leaf of the arguments, in their trees, a reference, to which the
@@ -322,10 +322,10 @@ class VJP:
 
         @tracebacks.api_boundary
         def pull(out_ct: Any) -> tuple:
-            found = self.derivative.pull_back(
+            cotangents = self.derivative.pull_back(
                 self.residuals, self.derivative.checked(out_ct),
                 [not isinstance(wish, DontWant) for wish in wishes])
-            return tree_util.tree_unflatten(self.in_tree, map(_handed_over, wishes, found))
+            return tree_util.tree_unflatten(self.in_tree, map(_handed_over, wishes, cotangents))
         return pull
 
     def __repr__(self) -> str:
@@ -334,7 +334,7 @@ class VJP:
 
 
 def _handed_over(wish: Any, ct: Any) -> Any:
-    """What is returned for an argument whose cotangent may go elsewhere."""
+    """The returned value for an argument: its cotangent, or a marker."""
     if isinstance(wish, DontWant):
         return DidntWant()
     if not core.is_ref(wish):
@@ -350,7 +350,7 @@ tree_util.register_pytree_node(
 
 
 def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
-    """A tangent or cotangent of what has type `x`, refused where it is of another type."""
+    """A tangent or cotangent, refused if its type does not match `x`."""
     t, want = check_arg(tangent), x.to_tangent_aval()
     # JAX: any number of the right shape will do for a result that has no derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
@@ -378,8 +378,8 @@ _OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function:
            "JAX type {of}")
 
 
-def _tree_message(info: Any, wanted: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
-    differences = tree_util.equality_errors_pytreedef(wanted, got)
+def _tree_message(info: Any, expected: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
+    differences = tree_util.equality_errors_pytreedef(expected, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
             f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(

@@ -41,7 +41,7 @@ def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
 
 @contextlib.contextmanager
 def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
-    """The references among arguments are these for the time of a call, and nothing else."""
+    """For the duration of a call, mark the references among its arguments as passed."""
     check_distinct(leaves, info)
     refs = [(x, name) for x, name in zip(leaves, info.arg_names, strict=True) if core.is_ref(x)]
     before = [ref.passed_as for ref, _ in refs]
@@ -57,7 +57,7 @@ def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
 
 
 def closed_over(function: Callable, operands: Sequence[Any]) -> tuple[Callable, list]:
-    """A function of operands as one of those that are no references, and these operands."""
+    """A function with its references closed over, and its other operands."""
     leaves, tree = tree_util.tree_flatten(tuple(operands))
     places = [i for i, x in enumerate(leaves) if not core.is_ref(x)]
 
@@ -77,7 +77,7 @@ def has_refs(tree: Any) -> bool:
 
 @contextlib.contextmanager
 def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
-    """The references hold these values of the current trace, and then their own again."""
+    """Set the references to values of the current trace, and restore their own afterwards."""
     before = [(ref._value, ref._home) for ref in refs]
     for ref, value in zip(refs, values, strict=True):
         ref._value, ref._home = value, core.current_trace.get()
@@ -89,7 +89,7 @@ def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
 
 
 def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, list]]:
-    """A function from the references' values, and its arguments, to its result and new values."""
+    """A function from the references' values and its arguments to its result and the new values."""
     def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
         with _holding(refs, values):
             return fun(*args, **kwargs), [ref.read() for ref in refs]
@@ -98,14 +98,14 @@ def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, l
 
 
 def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
-    """The same function, given the references' values by keyword; it must not write to them."""
+    """The same function, with the references' values as a keyword; it must not write to them."""
     def pure(*args: Any, values_of_references: Sequence[Array], **kwargs: Any) -> Any:
         with _holding(refs, values_of_references):
             result = fun(*args, **kwargs)
             if any(ref.read() is not x for ref, x in zip(refs, values_of_references, strict=True)):
                 raise NotImplementedError(
-                    "a function that is computed again, by jax.checkpoint, writes to an array "
-                    "reference that was made outside of it. It may read there; return the new "
+                    "a function under jax.checkpoint, which recomputes it, writes to an array "
+                    "reference that was made outside of it. Reads are allowed; return the new "
                     "value, and write it outside.")
             return result
     return pure
@@ -119,7 +119,7 @@ def carry(error: NotCarriedError, refs: list[Ref]) -> None:
 
 
 def carried_first(error: NotCarriedError) -> list[Ref]:
-    """What an operation carries that has met a reference from outside; see `carry`."""
+    """The references that an operation carries after an error of `carry`."""
     refs: list[Ref] = []
     carry(error, refs)
     return refs
@@ -127,11 +127,11 @@ def carried_first(error: NotCarriedError) -> list[Ref]:
 
 def carrying_refs(with_refs: Callable[[Sequence[Ref], list], tuple[T, list]], refs: list[Ref]
                   ) -> T:
-    """An operation, some of whose functions use references from outside.
+    """An operation on functions that use references from outside.
 
     Args:
       with_refs: from references and their values, its result and the references' new values.
-      refs: those that are known; others are found by trying, and are added.
+      refs: the known references; others are discovered by trial, and added.
     """
     while True:
         try:
@@ -151,7 +151,7 @@ class DischargedJit:
 
     Args:
       jitted: the function.
-      captured: the references that it closes over, as far as calls have shown.
+      captured: the references that it closes over, discovered by calls.
     """
 
     def __init__(self, jitted: JitFunction):
@@ -206,7 +206,7 @@ class DischargedJit:
 
 
 def _of_values(fun: Callable, indices: Sequence[int]) -> Callable[..., tuple[Any, list]]:
-    """A function of references at some leaves, as one of their values that returns new ones."""
+    """A function of references at some leaves as a function of values that returns the new ones."""
     def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         refs = {i: Ref(leaves[i]) for i in indices}

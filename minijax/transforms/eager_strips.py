@@ -25,9 +25,9 @@ _TURNS = 4  # at most so many, but for longer arrays: a call costs as much as a 
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
-    """What compiled code of the formula gives; None where its meaning is to run.
+    """The result of the formula's compiled code; None where `impl` must run.
 
-    That is the same to the last bit, for LLVM joins no two roundings to one.
+    Both agree to the last bit, since LLVM contracts no operations.
     """
     if (config.disable_jit.value or primitive.eager_dispatch
             or not all(type(x) is ArrayImpl for x in args)):
@@ -58,7 +58,7 @@ def _flat(buffer: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _strip(values: np.ndarray, n: int) -> np.ndarray:
-    """The values, filled up with zeros."""
+    """The values, padded with zeros."""
     strip = np.zeros(n, values.dtype)
     strip[:values.size] = values
     return strip

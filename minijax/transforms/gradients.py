@@ -71,9 +71,9 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allow_int: bool,
                         name: str, returned: Callable[[Any, Any], Any]
                         ) -> Callable[[Callable, tuple], Any]:
-    """What a user's transformation of this name makes of a function and of where it is taken.
+    """The public transformation of this name, from a function and a point to its results.
 
-    `returned` is what it returns of the value, with aux where there is one, and the gradients.
+    `returned` selects these from the value (with aux, if there is one) and the gradients.
     """
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
         check_inputs(chosen, name, holomorphic, allow_int)
@@ -92,8 +92,8 @@ def _value_and_gradient(argnums: Argnums, has_aux: bool, holomorphic: bool, allo
 
 
 def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any]) -> Callable:
-    """A function of the arguments of `fun`: what `derive` makes of it as a function of the chosen
-    arguments alone, and of these.
+    """A function of the arguments of `fun` that returns `derive` of `fun`, as a function of the
+    chosen arguments alone, and of these arguments.
     """
     check_callable(fun)
     several = (argnums,) if hasattr(argnums, "__index__") else argnums
@@ -113,7 +113,7 @@ def by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], 
 
 
 def as_chosen(argnums: Any, of_each: tuple) -> Any:
-    """What belongs to the chosen arguments; where one was asked for by its number, its own."""
+    """The values for the chosen arguments; a single one if `argnums` is an integer."""
     return of_each[0] if isinstance(argnums, int) else of_each
 
 
@@ -136,7 +136,7 @@ NOT_HOLOMORPHIC = ("For holomorphic differentiation, pass holomorphic=True. For 
 
 
 def check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str = "") -> None:
-    """Refuse what is not real; or, where a complex function is promised, not complex."""
+    """Refuse values that are not real; for a holomorphic function, not complex."""
     for x in tree_util.tree_leaves(tree):
         dtype = check_arg(x, ".").dtype
         if dtypes.issubdtype(dtype, np.complexfloating if holomorphic else np.floating):

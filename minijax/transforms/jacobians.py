@@ -93,7 +93,7 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 
 
 def _part_of_jacobian(tangent: Any, out: Any) -> Any:
-    """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
+    """A tangent as part of a Jacobian: a constant has zeros of its own dtype."""
     return ad_util.zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
 
 
@@ -130,10 +130,10 @@ def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
     parts: list[Any] = []
     for shape in map(np.shape, leaves):
         stop = start + int(np.prod(shape, dtype=int))
-        wanted = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
+        sizes = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
         if isinstance(x, np.ndarray):  # float0, which only NumPy holds
-            parts.append(np.zeros(wanted, x.dtype))
+            parts.append(np.zeros(sizes, x.dtype))
         else:
-            parts.append(ad_util.reshaped(slicing.slice_in_dim(x, start, stop, axis=axis), wanted))
+            parts.append(ad_util.reshaped(slicing.slice_in_dim(x, start, stop, axis=axis), sizes))
         start = stop
     return tree_util.tree_unflatten(treedef, parts)

@@ -45,14 +45,14 @@ MOST_STATES = 32
 
 
 def clear_caches() -> None:
-    """Forget everything that was traced and compiled in this process."""
+    """Clear all traces and compiled programs of this process."""
     caches.clear_all()
 
 
 # ── The function users hold ──────────────────────────────────────────────────────────────────
 
 class Key(NamedTuple):
-    """All that decides which trace a call can use."""
+    """The key of a trace: all data on which it depends."""
 
     part: tuple  # the object, where a method is jitted, and what is donated
     tree: tree_util.PyTreeDef
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 
 class CallArguments:
-    """The arguments of one call, taken apart: the static ones, and the leaves of the others."""
+    """The arguments of one call: the static ones, and the leaves of the others."""
 
     def __init__(self, jitted: JitFunction, args: tuple, kwargs: dict):
         static = jitted._static
@@ -108,7 +108,7 @@ class CallArguments:
 
     @property
     def fun(self) -> Callable:
-        """The user's function of what is not static; asked for by a trace, not by every call."""
+        """The user's function of its other arguments; needed by a trace, not by every call."""
         if not (self.places or self.named):
             return self.whole
         return without_static(self.whole, self.all, self.places, self.named)[0]
@@ -140,7 +140,7 @@ class CallArguments:
 
 
 class JitFunction:
-    """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
+    """A jitted function: call it, or inspect its stages with `trace` and `lower`."""
 
     _dispatcher: Dispatcher  # that of the last call's state of the flags
     _dispatchers: dict[config.State, Dispatcher]
@@ -185,7 +185,7 @@ class JitFunction:
             raise
 
     def _call_there(self, args: tuple, kwargs: dict) -> Any:
-        """A call whose arguments are put on a device, or resharded, before."""
+        """A call that first moves its arguments to a device, or reshards them."""
         if self._shardings is not None:
             return self._shardings.call(
                 self._call_here, args, kwargs,
@@ -213,7 +213,7 @@ class JitFunction:
         return self._discharge()(args, kwargs, error)
 
     def _discharge(self) -> Any:
-        """The function of the values of the references that it is passed, or closes over."""
+        """The function of the values of its references, passed or closed over."""
         if self._discharged is None:
             with lazily.importing:
                 from minijax.transforms.discharge import DischargedJit
@@ -231,12 +231,12 @@ class JitFunction:
         call = CallArguments(self, args, kwargs)
         for x in call.leaves:
             if isinstance(x, ShapeDtypeStruct):
-                raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
-                                "lowered.")
+                raise TypeError(f"{x!r} has no value; a function can only be traced and lowered "
+                                "with it.")
         return call
 
     def _result(self, call: CallArguments, traced: Traced, has_run: bool) -> Any:
-        """What the traced program gives, and a dispatcher that gives it sooner the next time."""
+        """Run the traced program, and add a dispatcher that makes later calls faster."""
         if core.current_trace.get() is core.base_trace:
             if has_run:
                 check_not_deleted(call.leaves, traced.program)
@@ -262,7 +262,7 @@ class JitFunction:
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
     def _remember(self, call: CallArguments, traced: Traced) -> None:
-        """Write a dispatcher for arguments like these, unless there is one already."""
+        """Generate a dispatcher for such arguments, unless there is one already."""
         if (any(self._static) or self._device or self._shardings or traced.captured
                 or traced.donated or core.base_trace.call_checks
                 or may_shard(traced.program) or not is_plain(call.in_tree)):
@@ -322,7 +322,7 @@ class JitFunction:
         self._forget()
 
     def _forget(self) -> None:
-        """Let go of what is found by this object alone."""
+        """Drop cached values that only this object can reach."""
         self._dispatcher, self._dispatchers = Dispatcher(), {}
 
     def _cache_size(self) -> int:
@@ -338,8 +338,8 @@ class JitFunction:
             self._fun, stop=lambda fun: "__signature__" in getattr(fun, "__dict__", ())))
 
     def __reduce__(self) -> str | tuple:
-        """Pickled by its name, where a module or class has it under its name, as functions are;
-        otherwise, and copied, as `jit` of its function.
+        """Pickled by name, as functions are, if its module or class has it under that name;
+        otherwise, and for copies, as `jit` of its function.
         """
         value: Any = sys.modules.get(getattr(self, "__module__", ""))
         name = getattr(self, "__qualname__", "<none>")
@@ -379,10 +379,10 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         such an array, the array's memory is freed, and reading it raises.
       donate_argnames: the same by name.
       keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
-      device: where it runs, and brings its arguments; where they lie, if None.
-      backend: the platform of that device: its first one.
-      inline: leave no ``jit`` equation behind when called while tracing.
-      in_shardings: how the arguments lie: a sharding, a spec over the mesh that was set, or a
+      device: the device of every call and of its arguments; None for that of the arguments.
+      backend: a platform, for its first device.
+      inline: whether a call while tracing leaves no ``jit`` equation.
+      in_shardings: shardings of the arguments: a sharding, a spec over the mesh that was set, or a
         tree of them that is a prefix of the tuple of positional arguments.
       out_shardings: the same for the result.
       compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.

@@ -14,7 +14,7 @@ from minijax.util.tracebacks import wraps
 
 
 class _KnownAtOnce(core.EvalTrace):
-    """Runs what mentions no tracer on its numbers, and leaves the rest to the trace behind it."""
+    """Evaluates operations without tracers, and leaves the others to its parent."""
 
     def __init__(self, behind: core.Trace) -> None:
         super().__init__(behind.level, behind)
@@ -30,7 +30,7 @@ class _KnownAtOnce(core.EvalTrace):
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """A block whose operations on known numbers run at once, even while a function is traced.
+    """A context in which operations on concrete arrays run at once, even while tracing.
 
     >>> import minijax as jax
     >>> def f(x):
@@ -52,7 +52,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 class named_scope(contextlib.ContextDecorator):
-    """A block, or a function, with a name for those who look at programs.
+    """A context, or a decorator, with a name for readers of programs.
 
     JAX: shows it in profiles and in what its compiler writes down.
 
@@ -75,11 +75,11 @@ class named_scope(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """What was raised inside goes on."""
+        """Exceptions propagate."""
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
-    """The function, with a name for those who look at programs, as of `named_scope`.
+    """The function under a `named_scope`.
 
     >>> named_call(lambda x: x + 1, name="next")(2)
     3

@@ -53,14 +53,14 @@ class ShapeDtypeStruct(core.Typed):
 
 @dataclass(frozen=True)
 class ArgInfo(core.Typed):
-    """The type of an argument, and whether a call may use it up."""
+    """The type of an argument, and whether it is donated."""
 
     aval: ShapedArray
     donated: bool
 
 
 class Stage:
-    """What every stage knows of the arguments and of the results."""
+    """The types and trees of arguments and results, for every stage."""
 
     _traced: Traced
 
@@ -84,7 +84,7 @@ class Stage:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """The places, among the leaves of the arguments, of those that the user gives away."""
+        """The positions of donated leaves among the leaves of the arguments."""
         return self._traced.arguments.donated
 
     @property
@@ -98,7 +98,7 @@ class Stage:
         return tree_util.tree_unflatten(self._traced.out_tree, types)
 
     def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:
-        """The leaves of arguments, refused where they are in another tree."""
+        """The leaves of arguments, refused if their tree differs."""
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if tree != self.in_tree:
             differences = list(tree_util.equality_errors_pytreedef(tree, self.in_tree))
@@ -112,8 +112,8 @@ class Stage:
 
 
 class Arguments(NamedTuple):
-    """The arguments that a function was traced for: their tree, the leaves given away, and how
-    they and the results are to lie, where `jit` was told.
+    """The arguments of a traced function: their tree, the donated leaves, and the shardings of
+    arguments and results passed to `jit`.
     """
 
     in_tree: tree_util.PyTreeDef
@@ -123,7 +123,7 @@ class Arguments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Traced(Stage):
-    """A function's program for arguments of given types, and what a call of it needs besides."""
+    """A function's program for some types of arguments, and further data of a call."""
 
     jaxpr: ClosedJaxpr  # as it was written down, with what the function closed over as constants
     program: ClosedJaxpr  # the same as pure data: constants that are tracers are leading inputs
@@ -137,12 +137,12 @@ class Traced(Stage):
     _traced = property(lambda self: self)
 
     def is_current(self) -> bool:
-        """Whether what the function closed over is still being traced."""
+        """Whether the tracers that the function closes over are still live."""
         trace = core.current_trace.get()
         return all(trace.is_open(x.level) for x in self.captured)
 
     def run(self, device: Device) -> Callable[..., list]:
-        """What runs the program on buffers of a device."""
+        """The executable of the program on a device."""
         for x in self.program.consts:
             if isinstance(x, core.AbstractArray):
                 x._buffer  # noqa: B018  says that there is none
@@ -154,7 +154,7 @@ class Traced(Stage):
         return self.out_tree.unflatten_types(self.jaxpr.out_avals)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program as it was written down."""
+        """Run the recorded program."""
         return tree_util.tree_unflatten(
             self.out_tree, jaxpr_as_fun(self.jaxpr)(*self._leaves(args, kwargs)))
 
@@ -189,7 +189,7 @@ class Lowered(Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Any = None) -> Compiled:
-        """Machine code; the options of XLA's compiler and devices mean nothing here."""
+        """Compile to machine code; options of XLA and devices have no effect."""
         with compiled.blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered, device_of(()))
 
@@ -208,7 +208,7 @@ class Compiled(Stage):
         return self._lowered.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
-        """As that of `Lowered`: machine code does what its loops do."""
+        """The cost of the loops, as for `Lowered`."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
 
     def memory_analysis(self) -> Any:
@@ -217,13 +217,13 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """How the arguments lie: a sharding for each leaf, in their tree."""
+        """The shardings of the arguments, in their tree."""
         positional, named = self.in_tree.children()
         return self._shardings(positional, "given"), self._shardings(named, "")
 
     @property
     def output_shardings(self) -> Any:
-        """How the results lie: a sharding for each leaf, in their tree."""
+        """The shardings of the results, in their tree."""
         return self._shardings(self.out_tree, "result")
 
     def _shardings(self, tree: tree_util.PyTreeDef, which: str) -> Any:
@@ -263,7 +263,7 @@ class Compiled(Stage):
                         "to this process. Pickle the function, and compile it again.")
 
     def _check(self, values: Sequence[Any]) -> None:
-        """Refuse tracers, and arguments of other types than the code was made for."""
+        """Refuse tracers, and arguments of other types than those of the compiled code."""
         for x in values:
             if isinstance(x, core.Tracer):
                 raise errors.with_cure(

@@ -108,12 +108,12 @@ def user_frame() -> SourceInfo | None:
 
 def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
-    found: list[SourceInfo] = []
+    infos: list[SourceInfo] = []
     for frame in itertools.islice(frames_outside(), limit):
-        found.append(source_of(frame))
+        infos.append(source_of(frame))
         if frame.f_code.co_name == "<module>":
             break  # here the program begins; below lies what runs it, such as a notebook
-    return tuple(reversed(found))
+    return tuple(reversed(infos))
 
 
 # ---------------------------------------------------------------- errors

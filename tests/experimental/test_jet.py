@@ -123,7 +123,7 @@ def test_refused():
         jet(sin, ((1.,),), ((1.,),))
     with pytest.raises(ValueError, match="term 1 for argument 0 is not an array"):
         jet(sin, (1.,), ((1., (0.,)),))
-    with pytest.raises(TypeError, match="jet needs floats"):
+    with pytest.raises(TypeError, match="jet requires floating-point"):
         jet(sin, (1,), ((1,),))
     with pytest.raises(ValueError, match="they must be equal"):
         jet(sin, (X,), ((1.,),))
