@@ -107,7 +107,8 @@ def test_many_launches_are_one_graph_whose_addresses_are_changed(played, monkeyp
     as_a_graph, held = played.launched.copy(), out.address
     del out
     monkeypatch.setattr(graphs, "FEW", 1000)
-    alone = program(many, WIDE)
+    alone = programs.Program(made.kernel, made.device)
+    alone.constants = made.constants  # where the blocks of a launch are counted
     played.launched.clear()
     [out] = alone(first)
     assert out.address == held  # and the workspace is where it was, too
