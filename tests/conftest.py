@@ -47,7 +47,7 @@ def pytest_collection():
 # What takes longest begins first, so that two workers end together.
 LONGEST = [f"tests/{name}.py" for name in (
     "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
-    "generated/test_generated", "libraries/test_libraries", "tutorials/test_tutorials",
+    "generated/test_generated", "compiler/targets/test_ptx_machine", "libraries/test_libraries", "tutorials/test_tutorials",
     "compiler/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
     "test_corners", "test_rims", "test_book")]
 

@@ -125,7 +125,8 @@ def run(part: str, arguments: Sequence[str], device: str) -> Outcome:
         try:
             status = subprocess.run(
                 [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider",
-                 *(["-n", str(workers)] if workers > 1 else []), f"--junitxml={report}", *arguments, *skipping],
+                 *(["-n", str(workers)] if workers > 1 else []), f"--junitxml={report}",
+                 *arguments, *skipping],
                 cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=LONGEST,
                 env=os.environ | default | {"DEVICE": device}).returncode
             ended = f"the process ended with {status}"
