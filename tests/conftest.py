@@ -47,9 +47,9 @@ def pytest_collection():
 # What takes longest begins first, so that two workers end together.
 LONGEST = [f"tests/{name}.py" for name in (
     "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
-    "generated/test_generated", "compiler/targets/test_ptx_machine", "libraries/test_libraries", "tutorials/test_tutorials",
-    "compiler/test_llvm", "sharp_bits/test_nans", "random/test_families", "notebook/test_checks",
-    "test_corners", "test_rims", "test_book")]
+    "generated/test_generated", "compiler/targets/test_ptx_machine", "libraries/test_libraries",
+    "tutorials/test_tutorials", "compiler/test_llvm", "sharp_bits/test_nans",
+    "random/test_families", "notebook/test_checks", "test_corners", "test_rims", "test_book")]
 
 TURNS = 6  # at one commit in so many, each test of tests runs: `make test` says which, in TURN
 

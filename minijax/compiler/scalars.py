@@ -1,8 +1,7 @@
 """The scalar operations: a closed set of rows, each with its dtypes, its meaning, its instruction.
 
-Stands on NumPy and library.py. A meaning is exact, at the ends of dtypes too, and written in NumPy;
-machine code and readable text must agree with it, on each target. Only the sign of a nan is free.
-`NumpyScalars` runs what is written for the builder on arrays. Chapter 24.
+Stands on NumPy and library.py. A meaning is exact, to the ends of a dtype, but for a nan's sign;
+machine code and readable text agree with it on each target. `NumpyScalars` runs it. Chapter 24.
 In JAX this role is played by StableHLO's element-wise operations.
 """
 
