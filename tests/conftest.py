@@ -50,9 +50,9 @@ LONGEST = [f"tests/{name}.py" for name in (
     "sharp_bits/test_leaks", "sharp_bits/test_no_false_alarms", "sharp_bits/test_traps",
     "notebook/test_live", "sharp_bits/test_nans", "notebook/test_gallery",
     "test_laws", "compiler/targets/test_every_primitive", "test_public_functions",
-    "generated/test_generated", "libraries/test_libraries", "tutorials/test_tutorials",
-    "compiler/test_llvm", "random/test_families", "notebook/test_checks",
-    "test_corners", "test_rims", "test_book")]
+    "generated/test_generated", "compiler/targets/test_ptx_machine", "libraries/test_libraries",
+    "tutorials/test_tutorials", "compiler/test_llvm", "random/test_families",
+    "notebook/test_checks", "test_corners", "test_rims", "test_book")]
 
 TURNS = 6  # at one commit in so many, each test of tests runs: `make test` says which, in TURN
 

@@ -443,6 +443,7 @@ def test_tests_mirror_the_package():
         as_a_whole = inside.parent == Path(".") and name in whole
         elsewhere = {Path("programs/test_programs.py"), Path("programs/test_on_a_gpu.py"),
                      Path("compiler/targets/test_every_primitive.py"),
+                     Path("compiler/targets/test_ptx_machine.py"),
                      Path("generated/test_generated.py"),
                      Path("libraries/test_libraries.py"), Path("tutorials/test_tutorials.py"),
                      Path("numpy/test_index_expressions.py"),

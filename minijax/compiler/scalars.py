@@ -1,7 +1,7 @@
 """The scalar operations: a closed set of rows, each with its dtypes, its meaning, its instruction.
 
-Builds on NumPy and library.py. A meaning is exact, and written in NumPy; machine code and readable
-text must agree with it. `NumpyScalars` runs what is written for the builder on arrays. Chapter 24.
+Builds on NumPy and library.py. A meaning is exact, to the ends of a dtype, but for a nan's sign;
+machine code and readable text agree with it on each target. `NumpyScalars` runs it. Chapter 24.
 In JAX this role is played by StableHLO's element-wise operations.
 """
 

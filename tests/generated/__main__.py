@@ -6,6 +6,7 @@
     --against jax             eager and jit against JAX
     --against sanitiser       kernels against the sanitiser
     --against gpu             launches on the emulated GPU against jit on the CPU
+    --against ptx             the PTX of its launches against jit on the CPU
     --against numba           the Numba program of a kernel against its machine code
     --jobs 2                  processes
     --state FOLDER            where it is kept what has been run
@@ -183,7 +184,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu", "numba"],
+    parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu", "ptx", "numba"],
                         default="eager")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", default="")

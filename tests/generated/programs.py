@@ -453,7 +453,7 @@ def generate(seed: int, against: str = "eager") -> Program:
     from .grammar import LAYERS
 
     d = Writer(seed)
-    d.large &= against not in ("sanitiser", "gpu", "numba")
+    d.large &= against not in ("sanitiser", "gpu", "ptx", "numba")
     d.beside_jax = against == "jax"
     d.complex_numbers = seed % 20 == 0
     with minijax.enable_x64(d.x64):

@@ -110,15 +110,22 @@ def uncompiled(program: Program, **options: Any) -> Any:
         return run(program, **options)
 
 
-def on_a_gpu(program: Program) -> Any:
-    """On the emulated one, where in every other program nearly all loops are launches."""
+def on_a_gpu(program: Program, platform: str = "emulator") -> Any:
+    """On an emulated one, where in every other program nearly all loops are launches."""
     usual = launches.WIDE
     launches.WIDE = 64 if len(program.lines) % 2 else usual
     try:
-        with minijax.default_device(minijax.devices("emulator")[0]):
+        with minijax.default_device(minijax.devices(platform)[0]):
             return run(program, jit=True)
     finally:
         launches.WIDE = usual
+
+
+def as_ptx(program: Program) -> Any:
+    """By the PTX of its launches."""
+    from tests.compiler.targets.ptx_machine import PtxDevice
+    PtxDevice.register()
+    return on_a_gpu(program, "ptx")
 
 
 LONG_FOR_NUMBA = 1000  # statements: longer programs take Numba minutes
@@ -154,6 +161,7 @@ WAYS: dict[str, Callable[[Program], Any]] = {
     "jit": lambda program: run(program, jit=True),
     "eager": run,
     "gpu": on_a_gpu,
+    "ptx": as_ptx,
     "numba": by_numba,
 }
 
@@ -164,7 +172,7 @@ def against(kind: str) -> tuple[Callable, list[str]]:
         import jax
 
         return lambda program: run(program, jax, jit=True), ["eager", "jit"]
-    if kind in ("gpu", "numba"):
+    if kind in ("gpu", "ptx", "numba"):
         return WAYS["jit"], [kind]
     return uncompiled, ["jit", "eager"]
 
@@ -186,7 +194,7 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         if ways is None and way == "eager" and kind == "eager" and not worth_eager(program):
             continue
         found = WAYS[way](program)
-        if way in ("gpu", "numba") and isinstance(found, Raised) and (
+        if way in ("gpu", "ptx", "numba") and isinstance(found, Raised) and (
                 found.kinds[0] == "TimeoutError"):
             return None  # the emulator takes a while, and so does Numba
         if way == "numba" and isinstance(found, Raised) and found.kinds[0] == "NotInNumba":

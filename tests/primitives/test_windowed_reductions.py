@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax.primitives.comparison import ge_p
+from minijax.primitives.windowed_reductions import select_and_gather_add_p
 
 X = np.random.default_rng(0).normal(size=(2, 3, 6, 7)).astype(np.float32)
 X[0, 0, :2, :3] = 1.5  # extrema that stand at several places
@@ -32,6 +34,16 @@ def test_values_and_derivatives_of_any_order_are_those_of_jax(name, sizes):
                 library.vmap(f, 1, 1)(X[:, None])]
     for found, wanted in zip(*map(outcome, (minijax, jax)), strict=True):
         np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-5, atol=1e-5)
+
+
+def test_what_stands_beside_extrema_keeps_its_dtype():
+    x, z = minijax.numpy.asarray(X), minijax.numpy.asarray(X + 2j * X)
+    ones = (1,) * X.ndim
+    [found] = select_and_gather_add_p.bind_list(
+        z, x, select_prim=ge_p, window_dimensions=(1, 1, 2, 2), window_strides=ones,
+        padding=((0, 0),) * X.ndim, base_dilation=ones, window_dilation=ones)
+    extrema = pooled(minijax, "max", window_dimensions=(1, 1, 2, 2))(x)
+    assert found.dtype == z.dtype and (found == extrema + 2j * extrema).all()
 
 
 def test_no_derivative_is_taken_of_extrema_far_apart():

@@ -16,7 +16,8 @@ from minijax.compiler.targets import launches
 from minijax.compiler.targets.programs import emulate
 from tests.running_text import laid_out
 from tests.test_laws import (
-    NARROW, PRIMITIVES, WITHOUT_EXAMPLES, cases, in_narrow_numbers, is_key, numbers, same,
+    NARROW, PRIMITIVES, WITHOUT_EXAMPLES, cases, in_complex_numbers, in_narrow_numbers, is_key,
+    is_tame, numbers, same,
 )
 
 LARGE = bool(os.environ.get("LARGE"))
@@ -86,6 +87,17 @@ def test_launches_on_narrow_numbers_are_the_meaning(name):
         found = filter(None, (in_narrow_numbers(case, narrow) for case in cases(PRIMITIVES[name])))
         for case in list(found)[::6]:
             same(emulated(case.run, case.args), [words(x) for x in case.run(*case.args)], case)
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_launches_on_complex_numbers_are_the_meaning(name):
+    examples = [c for c in map(in_complex_numbers, cases(PRIMITIVES[name])) if c and is_tame(c)]
+    for case in examples if LARGE else examples[:1]:
+        with case.mode():
+            wanted = [words(x) for x in case.run(*case.args)]
+            outs = emulated(case.run, case.args)
+            same([x.view(y.dtype).reshape(y.shape) if y.dtype.kind == "c" else x
+                  for x, y in zip(outs, wanted, strict=True)], wanted, case)
 
 
 def test_all_others_are_in_a_program_or_said_to_be_refused():
