@@ -2,7 +2,8 @@
 
 The `loop` rule of `scatter` and its like there. Chapter 27. With atomic operations the rounding of
 float sums depends on the order of threads, as in JAX; sorted updates give the same bits each time,
-and take several times as long: the flag `jax_deterministic_ops` asks for them.
+and take several times as long: the flag `jax_deterministic_ops` asks for them. Atomic additions of
+float32 take subnormals for zeros (PTX ISA, `atom`), in JAX too.
 """
 
 from collections.abc import Callable, Iterator, Sequence

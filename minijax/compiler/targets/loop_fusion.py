@@ -13,8 +13,9 @@ from typing import Any
 
 from ..arithmetic import Arithmetic
 from ..index_set_splitting import affine_functions, split_loops
-from ..loops import (Assign, Buffer, Declare, For, Let, Load, Read, Statement, Store, accesses,
-                     defined, substituted, walk, with_bodies)
+from ..loops import (INT64, Assign, Buffer, Call, Check, Constant, Declare, For, Let, Load, Read,
+                     Scalar, Statement, Store, While, accesses, defined, substituted, used, walk,
+                     with_bodies)
 from .coalescing import MIN_MEMORY_BOUND
 
 Places = dict[Buffer, set[int | None]]
@@ -27,7 +28,7 @@ def fused_loops(body: Iterable[Statement]) -> tuple[Statement, ...]:
     """
     result: list[Statement] = []
     for each in body:
-        parts: list[Any] = [*map(_straightened, split_loops((each,)))]
+        parts: list[Any] = [*map(_straightened, split_loops((_flattened(each),)))]
         last: Any = result[-1] if result else None
         fused = functools.reduce(_fused, parts, last)
         if fused:
@@ -46,7 +47,51 @@ def _without_dead_stores(body: Iterable[Statement], used: set[Buffer]) -> Iterab
             yield with_bodies(each, lambda inner: _without_dead_stores(inner, used))
 
 
-def _straightened(loop: Statement) -> Statement:
+def _flattened(loop: Any) -> Any:
+    """A nest of two loops as one, if all places that it touches are those of the linear index."""
+    inner: Any = loop.body[-1] if isinstance(loop, For) and loop.body else None
+    if not (isinstance(inner, For) and loop.vectorize == inner.vectorize == "parallel"):
+        return loop
+    m, n, starts = loop.trip_count, inner.trip_count, [loop.start, inner.start]
+    if not m or not n or any(getattr(x, "value", 1) != 0 for x in starts):
+        return loop
+    every = (*loop.body[:-1], *inner.body)
+    forms = _linear_forms(walk(every), loop.index, inner.index)
+    b, index = Arithmetic(), Scalar(loop.index.name, INT64)
+    names = {x: b.add(index, c) for x, (i, j, c) in forms.items() if (i, j) == (n, 1)}
+
+    def with_places(body: Iterable[Statement]) -> Iterable[Statement]:
+        for each in body:
+            if isinstance(each, Load | Store) and each.buffer.shape == (m, n) and [
+                    *map(forms.get, each.index)] == [(1, 0, 0), (0, 1, 0)]:
+                yield replace(each, index=(index,))
+            elif defined(each) not in forms:
+                yield with_bodies(each, with_places)
+    body = tuple(with_places(every))
+    rest = {x for each in walk(body) for x in used(each)} & forms.keys() - names.keys()
+    if rest or any(isinstance(each, For | While | Call | Check) for each in walk(body)):
+        return loop
+    return replace(loop, index=index, stop=b.index(m * n), body=(
+        *b.scopes[0].statements, *substituted(body, names)))
+
+
+def _linear_forms(body: Iterable[Statement], i: Scalar, j: Scalar
+                  ) -> dict[Any, tuple[int, int, int]]:
+    """The sums of multiples of two indices and of a constant among the scalars of a body."""
+    forms: dict[Any, tuple[int, int, int]] = {i: (1, 0, 0), j: (0, 1, 0)}
+    for each in body:
+        if isinstance(each, Let) and each.op in ("add", "sub", "mul"):
+            x, y = (forms.get(x) or (isinstance(x, Constant) and x.dtype == INT64
+                                     and (0, 0, int(x.value))) for x in each.args)
+            sign = -1 if each.op == "sub" else 1
+            if x and y and each.op != "mul":
+                forms[each.target] = x[0] + sign * y[0], x[1] + sign * y[1], x[2] + sign * y[2]
+            elif x and y and isinstance(each.args[1], Constant):
+                forms[each.target] = x[0] * y[2], x[1] * y[2], x[2] * y[2]
+    return forms
+
+
+def _straightened(loop: Any) -> Any:
     """A loop without variables, if each of its iterations is straight code."""
     if not (isinstance(loop, For) and all(
             isinstance(each, Let | Load | Store | Declare | Assign | Read) for each in loop.body)):

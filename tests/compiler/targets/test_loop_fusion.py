@@ -5,7 +5,8 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.compiler.loops import Launch, Load, accesses, walk
+from minijax.compiler.builder import Builder
+from minijax.compiler.loops import For, Launch, Load, accesses, walk
 from minijax.compiler.targets import launches, loop_fusion
 from tests.compiler.targets.test_launches import kernel, run
 
@@ -43,7 +44,7 @@ def test_the_numbers_are_the_same(name):
     np.testing.assert_allclose(found, PROGRAMS[name](jnp.asarray(X)), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["both halves", "normal numbers"])
+@pytest.mark.parametrize("name", ["both halves", "normal numbers", "as a matrix"])
 def test_random_words_go_straight_to_their_places(name):
     made = launches.scheduled(kernel(PROGRAMS[name], X))
     assert [type(each) for each in made.body] == [Launch] and not made.temps
@@ -51,7 +52,6 @@ def test_random_words_go_straight_to_their_places(name):
 
 def loops(*bodies):
     """Loops over buffers x, y (temps) and z, with statements by index."""
-    from minijax.compiler.builder import Builder
     b = Builder()
     x, y, z = (b.temp((2 * N,), np.float32, name) for name in "xyz")
     for body in bodies:
@@ -80,6 +80,27 @@ def test_loops_that_depend_on_other_iterations_stay_apart():
     assert count(loads_next, lambda b, i, x, y, z: b.store(y, (i,), b.load(x, (i,)))) == 2
     # A loop that shares nothing keeps its launch.
     assert count(stores_x, lambda b, i, x, y, z: b.store(y, (i,), 1)) == 2
+
+
+def nest(rows, columns, place, start=0):
+    """A nest of two loops that copies a matrix into another place of a vector."""
+    b = Builder()
+    x, y = b.temp((rows, columns), np.float32), b.temp((9 * rows * columns,), np.float32)
+    with (b.loop(rows, start, vectorize="parallel") as i,
+          b.loop(columns, vectorize="parallel") as j):
+        b.store(y, (place(b, i, j),), b.load(x, (i, j)))
+    [loop] = loop_fusion.fused_loops(b.scopes[0].statements)
+    return not any(isinstance(each, For) for each in walk(loop.body))
+
+
+def test_a_nest_is_one_loop_where_its_places_are_linear():
+    linear = lambda b, i, j: b.add(b.mul(i, 7), j)
+    assert nest(5, 7, linear)
+    assert nest(5, 7, lambda b, i, j: b.add(linear(b, i, j), 3))
+    assert not nest(5, 7, lambda b, i, j: b.add(b.mul(i, 8), j))
+    assert not nest(5, 7, lambda b, i, j: b.add(b.mul(j, 5), i))
+    assert not nest(5, 7, lambda b, i, j: b.add(linear(b, i, j), j))
+    assert not nest(5, 7, linear, start=1)
 
 
 def test_what_nobody_loads_is_not_stored():

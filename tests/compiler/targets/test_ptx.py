@@ -56,6 +56,22 @@ def test_numbers_of_each_kind_are_shuffled(dtype, tmp_path):
     usage(kernel(lambda x: (x.max(1), x.min(1), jnp.cumsum(x, 1)), x), "sm_80", tmp_path)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
+def test_atomic_operations_of_each_kind_are_one_instruction(dtype, tmp_path):
+    def f(x, i):
+        return [jnp.zeros(9, dtype).at[i].add(x)] + [
+            getattr(jnp.zeros(9, dtype).at[i], op)(x) for op in ("min", "max") if dtype[0] != "f"]
+    with jax.enable_x64():
+        source = kernel(f, np.ones(64, dtype), np.zeros(64, np.int32))
+    usage(source, "sm_80", tmp_path)
+    text = (tmp_path / "k.ptx").read_text()
+    kind = {"i": "s", "u": "u", "f": "f"}[dtype[0]] + dtype[-2:]
+    found = set(re.findall(r"atom\.global\.(\w+)\.(\w)", text))
+    expected = {"add"} if dtype[0] == "f" else {"add", "min", "max"}
+    assert {op for op, _ in found} == expected and "atom.global.cas" not in text
+    assert dtype[0] == "f" or f"atom.global.max.{kind}" in text
+
+
 FUNCTIONS = [getattr(jax.lax, name) for name in (
     "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv", "logistic", "cbrt",
