@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from minijax import core, tree_util
-from minijax.util import source_info
+from minijax.util import context, source_info
 from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
@@ -30,6 +31,10 @@ from minijax.util.tracebacks import standing_for
 Infer: Any = Sentinel("jax.sharding.Infer")  # the specs, or axes, that arguments already have
 
 
+# That of the `shard_map` whose function runs.
+_mesh_around: ContextVar[Any] = ContextVar("minijax_mesh_around", default=None)
+
+
 # JAX: each device runs the program on its shard. Here all devices are one processor, so that the
 # shards are computed together, as `vmap` does.
 def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
@@ -41,10 +46,11 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
       f: a function of shards; it may call collectives along the axes of the mesh.
       out_specs: for each result the mesh axes along which shards are concatenated: a tree prefix.
       in_specs: for each argument the mesh axes along which it is sharded; by default its own.
-      mesh: the devices; those of `set_mesh`, if None.
+      mesh: the devices; those of `set_mesh`, if None, or of the `shard_map` around.
       axis_names: the axes of the mesh that `f` is mapped over; all of them, if empty.
-      check_vma: whether to check that results are the same along the other mesh axes; otherwise
-        the result of the first device is taken.
+      check_vma: whether types say along which mesh axes values vary, so that gradients by what is
+        the same for all devices are summed over them, and results are checked to be the same along
+        the axes that their specs do not name; otherwise the result of the first device is taken.
 
     Returns:
       A function of whole arrays.
@@ -71,7 +77,7 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
 
     @standing_for(f)
     def on_shards(*args: Any) -> Any:
-        devices = mesh if mesh is not None else current.value
+        devices = mesh if mesh is not None else current.value or _mesh_around.get()
         if devices is None or devices.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter "
                              "into a mesh context")
@@ -102,8 +108,10 @@ class _Call:
         self.in_specs = [P() if spec is None else spec for spec in inferred]
 
     def __call__(self) -> Any:
-        outs = self.mapped(self.axes, [self.sharded(i) for i in range(len(self.values))],
-                           [spec.mesh_axes() for spec in self.in_specs])
+        outs = context.with_values(
+            {_mesh_around: self.mesh}, self.mapped, self.axes,
+            [self.sharded(i) for i in range(len(self.values))],
+            [spec.mesh_axes() for spec in self.in_specs])
         if self.check:
             self.refuse_varying()
         return self.flat.result([self.concatenated(x, spec)

@@ -144,6 +144,10 @@ on_grid(P(), P(), W, lambda w, x: jax.vmap(grad(loss), (None, 0))(w, x))
 on_grid(P('j'), P('j'), V, lambda w, x: grad(lambda w: own_vjp(jnp.sin(w * x)).sum())(w))
 on_grid(P('j'), P('j'), V, lambda w, x: grad(lambda w: own_jvp(jnp.sin(w * x)).sum())(w))
 grad(lambda w: sm(lambda w, x: grad(loss)(w, x), (P('j'), IJ), P('j'), mesh=grid)(w, M).sum())(V)
+split(lambda x: part(lambda y: lax.psum(y * 2, 'j'), P(None, 'j'), P())(x))
+split(lambda x: part(lambda y: grad(lambda w: (w * y).sum())(V[0])[None, None], TWO[1], P())(x))
+total_of(lambda w, x: grad(lambda w: part(lambda w, y: summed_over_j(w * y), TWO, P())(w, x))(w))
+total_of(lambda w, x: total(part(lambda w, y: grad(lambda w: (w * y).sum())(w), TWO, P())(w, x)))
 """
 
 # Refusals: one line, and the message.
@@ -228,6 +232,7 @@ def namespace(jax):
         return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
 
     I, W, X = P("i"), np.float32(3), np.arange(8, dtype=np.float32)  # noqa: E741
+    M = np.float32([[1, 2], [3, 4]])
 
     def total(x):
         return lax.psum(x, "i")
@@ -251,7 +256,7 @@ def namespace(jax):
         return run(f, (P(), I), I, w, X)
 
     def on_grid(in_spec, out_spec, w, f):
-        return run(f, (in_spec, P("i", "j")), out_spec, w, np.float32([[1, 2], [3, 4]]), mesh=grid)
+        return run(f, (in_spec, P("i", "j")), out_spec, w, M, mesh=grid)
 
     def shown_inside(f, in_specs=None, *args, **options):
         in_specs, args, texts = in_specs or (P(), I), args or (W, X), []
@@ -294,13 +299,17 @@ def namespace(jax):
     return {
         "jax": jax, "jnp": jnp, "lax": lax, "P": P, "grad": jax.grad, "grid": grid, "sm": sm,
         "run": run, "text": text, "types": types, "product": product, "summed": summed,
+        "split": lambda f: jax.jit(sm(f, I, I, grid, axis_names={"i"}))(M),
+        "part": lambda f, i, o: jax.shard_map(f, in_specs=i, out_specs=o, axis_names={"j"}),
+        "total_of": lambda f: jax.jit(sm(f, (P(), I), P(), grid, axis_names={"i"}))(W, M),
+        "summed_over_j": lambda x: lax.psum(x.sum(), "j"), "TWO": (P(), P(None, "j")),
         "inside": shown_inside, "cut": cut, "on_grid": on_grid, "total": total, "index": index,
         "BOTH": ("i", "j"), "ACROSS": (P("j"), P("i")),
         "loss": lambda w, x: ((w * x) ** 2).sum(), "vary": lambda x: lax.pcast(
             x, "i", to="varying"), "own_jvp": own_jvp, "own_vjp": own_vjp,
         "I": I, "IJ": P("i", "j"), "W": W, "KEY": jax.random.key(7), "X": X,
-        "V": np.float32([2, -1]), "F": np.arange(16, dtype=np.float32),
-        "M": np.float32([[1, 2], [3, 4]]), "RING": [(0, 1), (1, 2), (2, 3), (3, 0)]}
+        "V": np.float32([2, -1]), "F": np.arange(16, dtype=np.float32), "M": M,
+        "RING": [(0, 1), (1, 2), (2, 3), (3, 0)]}
 
 
 def shown(x):
