@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     check: Callable[[Any], Any]  # returns it as the flag keeps it, or raises
     read: Callable[[str], object]
-    wanted: str
+    expected: str
 
 
 def _truth(value: object) -> bool:
@@ -183,18 +183,18 @@ class Flag:
         """Return a context manager that sets the flag in this thread (a bare switch: to True)."""
         if new_val is _UNSET:
             if self.kind is not boolean:
-                raise TypeError(f"{self.name} needs a value: {self.kind.wanted}.")
+                raise TypeError(f"{self.name} needs a value: {self.kind.expected}.")
             new_val = True
         return Held(functools.partial(self._held_at, self.check(new_val)))
 
     @contextmanager
     def _held_at(self, value: Any) -> Iterator[None]:
         before, names = _overrides.get(), self.names
-        wanted = _held(frozenset([(name, type(value), value) for name in names]))
+        override = _held(frozenset([(name, type(value), value) for name in names]))
         # Set inside `try`, and restore twice: an interrupt may hit one of the two.
         try:
             try:
-                _overrides.set(_changed(before, names, wanted))
+                _overrides.set(_changed(before, names, override))
                 yield
             finally:
                 _overrides.set(_changed(_overrides.get(), names, before))
@@ -213,7 +213,7 @@ class Flag:
         try:
             return self.kind.check(self.kind.read(value) if text_of else value)
         except (ValueError, TypeError):
-            raise ValueError(f"{text_of or 'jax_' + self.name} takes {self.kind.wanted}, "
+            raise ValueError(f"{text_of or 'jax_' + self.name} takes {self.kind.expected}, "
                              f"not {value!r}.") from None
 
     def __repr__(self) -> str:

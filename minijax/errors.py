@@ -23,7 +23,7 @@ _GLUE = (contextlib.__file__, functools.__file__)  # between a decorator of ours
 
 
 class _WithPage:
-    """Closes the message with the address of the page that explains the class."""
+    """Appends the address of the page that explains the class to the message."""
 
     def __init__(self, message: str) -> None:
         name = type(self).__name__
@@ -31,7 +31,7 @@ class _WithPage:
 
 
 def _described(tracer: Any) -> str:
-    """Return what a message calls a tracer: its shape, never its address."""
+    """Return a tracer's description for messages: its shape, never its address."""
     return f"traced array with shape {tracer.aval.str_long()}."
 
 
@@ -649,14 +649,14 @@ class NonFiniteError(FloatingPointError):
     The derivative of the side that is not chosen is computed, too, and 0 * nan is nan.
     """
 
-    # While a function of the package runs: whether the error stands when that is seen as a whole.
+    # While a function of the package runs: decides about the error by the function as a whole.
     settle: Callable[[Callable, tuple, dict], tuple | None] | None = None
 
     def __init__(self, message: str, place: str | None = None, fix: str = "") -> None:
         words, said, operation = message.partition(" encountered in ")
         name = operation.split(" ")[0].rstrip(",")
         super().__init__("\n".join(filter(None, (
-            words + said + name,  # are JAX's, which has no more to say
+            words + said + name,  # JAX's message ends here
             f"It was {operation}." if name != operation else "",
             f"The line is {place}." if place else "", fix))))
 
@@ -664,7 +664,7 @@ class NonFiniteError(FloatingPointError):
         return FloatingPointError, self.args
 
 
-# As it prints, and as programs name it that look at the class of what they caught.
+# The name for tracebacks, and for programs that compare the class of an exception.
 NonFiniteError.__name__ = NonFiniteError.__qualname__ = FloatingPointError.__name__
 NonFiniteError.__module__ = FloatingPointError.__module__
 
@@ -711,14 +711,14 @@ class RuleNotImplementedError(NotImplementedError):
     def __init__(self, primitive: str, rule: str, reason: str = "") -> None:
         message = f"{_RULES.get(rule, f'Rule {rule}')} for '{primitive}' not implemented"
         super().__init__(f"{message}: {reason}" if reason else message)
-        self.which_fix = None if reason else 0  # a reason says itself what can be done
+        self.which_fix = None if reason else 0  # a reason includes the cure
 
 
 E = TypeVar("E", bound=Exception)
 
 
 def with_cure(error: E, cure: str) -> E:
-    """Return an error whose words are JAX's, with a note that says what to do.
+    """Return an error of JAX's words, with the cure as a note.
 
     >>> with_cure(TypeError("scan body output must be a pair"), "Return two.").__notes__
     ['Return two.']
@@ -729,14 +729,14 @@ def with_cure(error: E, cure: str) -> E:
 
 
 def has_cure(error: Exception) -> bool:
-    """Whether an error says what its user can do, so that it is no mistake of the package."""
+    """Whether an error has a cure for its user, and so is no mistake of the package."""
     return "cure" in error.__dict__
 
 
 def raised_by_callback(error: BaseException) -> BaseException:
-    """Return what the caller of a program is told of an error that a callback in it raised.
+    """Return the error of a program in which a callback has raised an error.
 
-    What a check of ours found, or an interrupt, is told as it is.
+    A finding of a check, or an interrupt, is returned unchanged.
 
     >>> told = raised_by_callback(KeyError("boom"))
     >>> print(told)
@@ -749,7 +749,7 @@ def raised_by_callback(error: BaseException) -> BaseException:
               for frame in traceback.extract_tb(error.__traceback__)
               if not is_internal(frame.filename)]
     shown = traceback.TracebackException(type(error), error, None)
-    shown.__notes__ = None  # which stay with the cause
+    shown.__notes__ = None  # the notes stay with the cause
     told = JaxRuntimeError("\n".join([
         "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):",
         *places, "".join(shown.format_exception_only()).strip()]))
@@ -761,12 +761,12 @@ def raised_by_callback(error: BaseException) -> BaseException:
 
 
 _internal_folders = [_PACKAGE]
-internal_files: dict[str, bool] = {}  # what `is_internal` has answered
+internal_files: dict[str, bool] = {}  # the cache of `is_internal`
 caches.cleared_by(internal_files.clear)
 
 
 def count_as_internal(folder: str) -> None:
-    """Let a folder's files belong to the package: no error names a line of theirs as the user's.
+    """Count a folder's files as internal: no error names a line of theirs as the user's.
 
     >>> count_as_internal("graders")
     >>> is_internal("graders/tour.py"), is_internal("answers/tour.py")
@@ -792,7 +792,7 @@ def is_internal(filename: str) -> bool:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Give a warning that points to the line of the user's program, not to ours.
+    """Warn at the line of the user's program, not at a line of the package.
 
     >>> with warnings.catch_warnings(record=True) as given:
     ...     warnings.simplefilter("always")

@@ -54,7 +54,7 @@ RULES = running_one_of("branches", leading=1)
 
 
 def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
-    """Where the index is batched: run every branch on all examples, and select."""
+    """With a batched index: run every branch on all examples, and select."""
     if dims[0] is None:
         return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
     index = ad_util.move_axis(args[0], dims[0], 0)
@@ -136,7 +136,7 @@ cond_p = compiled.ProgramPrimitive(
 
 def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                    batched: Sequence[bool], keep: Sequence[bool]) -> list:
-    """The outputs of a program on a batch of which only the active examples count.
+    """The outputs of a program on a batch with inactive examples.
 
     For its checks every inactive example is replaced by the first active one, so that they report
     active examples only.
@@ -185,7 +185,7 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
 
 
 def _unchecked(rule: Callable, *args: Any) -> Any:
-    """What a custom rule gives, which is Python to be traced when it is needed: without checks."""
+    """The results of a custom rule, which is Python traced on demand: without checks."""
     with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
         return rule(*args)
 

@@ -69,7 +69,7 @@ class Loop:
 
     def carry_fixpoint(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
                        flags: Flags) -> tuple[T, list[bool], list[bool]]:
-        """What is derived of the body, with the least flags of the carry that the body preserves.
+        """The derived body, with the least flags of the carry that the body preserves.
 
         Args:
           derive: ``(program, flags of its inputs, flags that its outputs must have) -> (derived,
@@ -137,7 +137,7 @@ def partial_eval_body(forwardable: Flags | None = None
 
 def scan_in_python(f: Callable[[Any, Any], Any], carry: Any, row: Callable[[int], Any],
                    length: int, reverse: bool) -> tuple[Any, list]:
-    """The last carry, and the outputs in the order of the rows, of which ``row(i)`` is one."""
+    """The last carry, and the outputs in the order of the rows ``row(i)``."""
     ys = []
     for i in range(length)[::-1 if reverse else 1]:
         carry, y = in_step(Step("scan", i, length), f, carry, row(i))

@@ -94,7 +94,7 @@ def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> Clos
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
 
 def elementwise_or(flags: Any) -> list[bool]:
-    """Where any of several lists of flags is true."""
+    """The elementwise or of lists of flags."""
     return [any(column) for column in zip(*flags, strict=True)]
 
 
@@ -137,7 +137,7 @@ def _returning_residuals(first: ClosedJaxpr, places: Sequence[int],
 
 def _taking_residuals(second: ClosedJaxpr, start: int, places: Sequence[int],
                       slot_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A second half that is given the residuals of all branches, and uses its own."""
+    """A second half that takes the residuals of all branches, and uses its own."""
     before, residuals, after = split_list(range(len(second.in_avals)), start, len(places))
     own = dict(zip(places, residuals, strict=True))
     return rearranged(second, [

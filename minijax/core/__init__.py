@@ -21,7 +21,7 @@ from minijax.core.conversion import (as_value, as_value_or_raise, get_aval, is_a
 from minijax.core.primitive import (LOWERINGS, SLOTS, Cannot, Example, ForPrimitive, Primitive,
                                     bind_physically, cannot, joined_effects)
 
-if TYPE_CHECKING:  # hooks, which `minijax/__init__` sets: what transformations emit, names of JAX
+if TYPE_CHECKING:  # hooks set by `minijax/__init__`: operations of transformations, names of JAX
     from minijax.core.jaxpr import eval_jaxpr
     from minijax.extend.core import eval_context
     from minijax.primitives.ad_util import (add_cotangents, batch_to, instantiate, move_axis,

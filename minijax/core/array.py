@@ -57,10 +57,10 @@ class ArrayImpl(Array):
     The buffer of a key array has the words of its keys in a trailing axis.
     """
 
-    __slots__ = ("__dict__", "_buffer", "aval", "is_literal")  # the first is for users' attributes
+    __slots__ = ("__dict__", "_buffer", "aval", "is_literal")  # the first: for user attributes
     _buffer: np.ndarray
-    is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
-    _committed = False  # whether it was put on its device by name
+    is_literal: bool  # from a Python or NumPy scalar: prints as a literal
+    _committed = False  # whether its device was chosen explicitly
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
         buffer.setflags(write=False)

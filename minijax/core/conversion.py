@@ -19,7 +19,7 @@ from minijax.core.trace import base_trace, is_ref
 from minijax.core.types import ShapedArray
 
 
-# A scalar in a program is turned into an array so often that small ones are kept.
+# Scalars are converted so often that the arrays of small ones are cached.
 @caches.remembered(maxsize=4096)
 def _scalar_array(value: Any, kind: str, sign: float, x64: bool) -> ArrayImpl:
     dtype = dtypes.dtype(value)
@@ -60,7 +60,7 @@ def as_value_or_raise(x: Any, refusal: Callable[[], str]) -> Array:
         raise TypeError(refusal()) from None
 
 
-# What stands for values of classes that are no arrays: an array, or a number.
+# Converters of classes that are no arrays: each returns an array or a number.
 stand_ins: dict[type, Callable[[Any], Any]] = {}
 
 

@@ -28,7 +28,7 @@ class Var:
     """A variable: defined once, equal only to itself."""
 
     __slots__ = ("aval",)
-    text: str | None = None  # each printed program gives it a name
+    text: str | None = None  # a name, chosen by each printed program
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval

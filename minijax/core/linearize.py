@@ -41,7 +41,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     has_tangent = tuple(aval.dtype != dtypes.float0 for aval in tangent_avals)
     tangents = [recorder.new_arg(aval) if has else Zero(aval)
                 for aval, has in zip(tangent_avals, has_tangent, strict=True)]
-    trace = JVPTrace(recorder, debug_info)  # as `jvp_flat` does, which would be one more frame
+    trace = JVPTrace(recorder, debug_info)  # inlined `jvp_flat`, to save a frame
     outs, out_tangents = trace.split_all(
         tracing.run_flat(trace, fun, trace.join_all(primals, tangents)))
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)

@@ -108,7 +108,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
         second_half, needed = convert_constvars(without_dead_equations(trace.program(unknown)),
                                     lambda c: id(c) in places or isinstance(c, Tracer))
         residuals = [c for c in needed if id(c) not in places]
-        # types, not the residuals: those are tracers, which nobody may hold later
+        # types, not the residuals, which are tracers that must not outlive the trace
         return known + residuals, (second_half, unknown_out,
                                    tuple(places.get(id(c)) for c in needed),
                                    tuple(x.aval for x in residuals))

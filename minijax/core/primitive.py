@@ -103,7 +103,7 @@ class Primitive:
                  split: Any = None, effects: Callable[..., Effects] = joined_effects,
                  examples: Callable[[], list[Example]] | None = None,
                  multiple_results: bool = False,
-                 # rare: for random keys, for loops that reuse memory, for what is long to print
+                 # rare: for random keys, loops that reuse memory, long parameters in print
                  handles_keys: bool = False, consumes_key: bool = False,
                  users_transpose: bool = False, can_fuse_operands: bool = False,
                  rows: Callable[..., Sequence[int]] = lambda **params: (),
@@ -125,7 +125,7 @@ class Primitive:
         self.in_place, self.printed, self.complex_loop = in_place, printed, complex_loop
         self.sharding, self.may_produce_nan = sharding, may_produce_nan
         self.standard_vma = standard_vma and split is None
-        self.as_made = dict(vars(self))  # which a user may change, slot by slot
+        self.as_made = dict(vars(self))  # users may change single slots
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive under the current trace, or its nearest parent that processes it."""
@@ -180,12 +180,12 @@ class Primitive:
                 ) -> tuple[ShapedArray, ...]:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
-        # A cache entry would keep the programs inside alive, and their types are at hand anyway.
+        # A cache entry would keep the programs inside alive, and they have their types anyway.
         if self.split is None:
             try:
                 return _cached_types(rule, self.standard_vma, tuple(avals), tuple(params.items()),
                                      config.trace_key())
-            except TypeError:  # a parameter has no hash; or the rule refuses, and will once more
+            except TypeError:  # an unhashable parameter, or an error that recurs below
                 pass
         return _types(rule, self.standard_vma, avals, params)
 
@@ -197,7 +197,7 @@ class Primitive:
                 outs := self.eager_dispatch.evaluated(self, args, params)) is not None:
             return outs
         run, avals, inputs = self.rule("impl"), [x.aval for x in args], [x._buffer for x in args]
-        if self.abstract_eval is None:  # a new primitive: what it gives shows its own type
+        if self.abstract_eval is None:  # a new primitive: its results have their types
             return list(map(as_value, run(*inputs, **params)))
         out_avals = self.type_of(avals, params)
         if not self.handles_keys and any(map(has_key_dtype, avals)):
@@ -219,10 +219,10 @@ class Primitive:
         """
         return self, args, params
 
-    # What the tutorials on new primitives call; each fills the slot of the block.
+    # The interface of JAX's tutorials on new primitives; each method fills a slot.
 
     def def_impl(self, impl: Callable) -> Callable:
-        # copies: what the function returns may be its own, to be changed later
+        # copies, since the function may change its result later
         self.impl = lambda *args, **params: [
             np.array(as_value(out)._buffer)
             for out in self.listed(impl(*map(as_value, args), **params))]
@@ -260,7 +260,7 @@ def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
         raise TypeError(f"the evaluation rule of {primitive.name} returned "
                         f"{buffer.dtype}{[*buffer.shape]}, but its abstract evaluation rule "
                         f"returned {aval.str_long()}")
-    # A row must not keep the whole table alive.
+    # A view must not keep a larger buffer alive.
     if buffer.base is not None and any(np.may_share_memory(buffer, x) for x in inputs):
         buffer = buffer.copy()
     return ArrayImpl(buffer, aval)

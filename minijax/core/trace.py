@@ -35,7 +35,7 @@ class Level:
 
     depth: int
     is_watched = False
-    steps_outside: int  # for who looks for nans, as `is_watched` is for who looks for leaks
+    steps_outside: int  # for the nan check, as `is_watched` is for the leak check
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1
@@ -49,7 +49,7 @@ class Axis(NamedTuple):
     size: int
     name: Any = None
     level: Level | None = None
-    on_devices: bool = False  # whether each example stands for a device
+    on_devices: bool = False  # whether each example is on its own device
     vma_trace: Any = None  # where types say what varies along the axis: the class of its trace
 
 
@@ -121,7 +121,7 @@ class EvalTrace(Trace):
     """
 
     checks: Any = None  # the hook
-    call_checks: Any = None  # of those that look at each call of compiled code
+    call_checks: Any = None  # the hook of checks on each call of compiled code
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
@@ -145,7 +145,7 @@ class Tracer(Array):
 
     __slots__ = ("aval", "frames", "level")
     level: Level
-    frames: Sequence[source_info.SourceInfo]  # of the user's, where it was made, if they were noted
+    frames: Sequence[source_info.SourceInfo]  # the user's frames of its creation, if recorded
 
     def _concrete(self) -> ArrayImpl | None:
         """The concrete array of the tracer, if the transformation has one."""
@@ -157,7 +157,7 @@ class Tracer(Array):
         self.frames = user_frames_for_errors() if self.level.is_watched else ()
 
     def trace_name(self) -> str:
-        return type(self).__name__.removesuffix("r")  # a JVPTracer is of a JVPTrace
+        return type(self).__name__.removesuffix("r")  # a JVPTracer belongs to a JVPTrace
 
     def _origin_msg(self) -> str:
         """For errors: the traced function, and the arguments that the value depends on."""
@@ -209,7 +209,7 @@ base_trace = EvalTrace(None, None)
 current_trace: contextvars.ContextVar[Trace] = contextvars.ContextVar(
     "minijax_current_trace", default=base_trace)
 
-# While a recorded program is run again, the line of the user's that each equation came from.
+# The user's line of the current equation, while a program is evaluated.
 current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextvars.ContextVar(
     "minijax_current_source", default=None)
 

@@ -77,7 +77,7 @@ class DynamicJaxprTrace(Trace):
     def record(self, primitive: Primitive, args: Sequence[Array], params: dict[str, Any],
                out_avals: Sequence[ShapedArray]) -> list[DynamicJaxprTracer]:
         outvars = [Var(aval) for aval in out_avals]
-        frames = core.user_frames_for_errors()  # once for all outputs: it looks far
+        frames = core.user_frames_for_errors()  # once for all outputs, since it walks many frames
         source = frames[-1] if frames else source_info.user_frame()
         self.eqns.append(make_eqn([self.atom(x) for x in args], outvars, primitive, params,
                                   source))
@@ -137,7 +137,7 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
     before = core.current_trace.get()
     trace = DynamicJaxprTrace(before, debug_info)
     leaves = [trace.new_arg(aval) for aval in in_avals]
-    # `run_flat`, written out: a frame less, where functions call each other deeply
+    # inlined `run_flat`, to save a frame in deep nesting
     try:
         try:
             core.current_trace.set(trace)
@@ -222,7 +222,7 @@ class FlatFunction:
     """
 
     out_tree: tree_util.PyTreeDef
-    plain: dict[int, Any]  # what it returned that is no array, by its place
+    plain: dict[int, Any]  # results that are no arrays, by position
 
     def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
                  debug_info: DebugInfo | None = None, has_aux: bool = False):

@@ -53,7 +53,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
         else:
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
-    # of the cotangents of each variable, so far
+    # partial sums of the cotangents of each variable
     sums: dict[Var, Any] = {
         v: x for v, x in zip(jaxpr.invars, accumulators, strict=False) if x is not None}
 

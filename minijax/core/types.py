@@ -44,7 +44,7 @@ class ShapedArray:
     vma: frozenset
     vma_text: Any  # the hook: how the axes are printed
 
-    # JAX: a type says how its arrays are spread over devices. Here arrays do, and `typeof` of one.
+    # JAX: types have shardings. Here arrays have them, and so has `typeof` of an array.
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False,
                 vma: frozenset = frozenset(), *, sharding: Any = None) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
@@ -88,7 +88,7 @@ class ShapedArray:
             return self
         return self.update(dtype=dtypes.float0, weak_type=False)
 
-    at_least_vspace = to_tangent_aval  # what JAX called it before
+    at_least_vspace = to_tangent_aval  # its former name in JAX
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """As an error message writes it, ``float32[2,3]``; or as a jaxpr does: ``f32[2,3]``."""

@@ -16,7 +16,7 @@ from minijax.core.jaxpr import ClosedJaxpr, cached_on_jaxpr, jaxpr_as_fun, subja
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import run_flat, stage_with_aux
 
-Dim = int | None  # where the batch axis is; None: the same value for the whole batch
+Dim = int | None  # the batch dimension; None: one value for the whole batch
 
 
 class BatchTracer(Tracer):

@@ -512,7 +512,7 @@ def _vjp_examples() -> list[core.Example]:
 
 def _extend(derive: Callable, count: Callable, args: list, companions: list[list], *,
             call_jaxpr: ClosedJaxpr, **_: Any) -> list:
-    """What is derived from the function itself: its rule is of no use there."""
+    """The derived program of the function itself; its custom rule does not apply."""
     return jaxpr_as_fun(derive(call_jaxpr))(*args, *(x for some in companions for x in some))
 
 

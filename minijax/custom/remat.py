@@ -91,7 +91,7 @@ class _InnerPrograms:
                 self.replaced(again, invars=(*self.eqn.invars, *residuals)), residuals)
 
     def dce(self, live: set) -> JaxprEqn:
-        """The equation without results that nobody reads, and without operands it does not read."""
+        """The equation without unused results and unused operands."""
         outputs = [i for i, v in enumerate(self.eqn.outvars) if i < self.num_carry or v in live]
         programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
         carried = range(self.num_consts, self.num_consts + self.num_carry)

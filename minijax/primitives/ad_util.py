@@ -98,7 +98,7 @@ def batch_to_front(x: Array, dim: Dim, size: int) -> Array:
 
 
 def broadcast_at(x: Array, dims: Sequence[int], shape: Shape) -> Array:
-    """`x` broadcast to a shape, of which its own axes are at `dims`."""
+    """`x` broadcast to a shape, with its own axes at `dims`."""
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
 
 

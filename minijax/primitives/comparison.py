@@ -163,7 +163,7 @@ def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
 
 
 def _batch_of_one_shape(*may_be_scalar: int) -> Any:
-    """Batches what takes operands of one shape, some of which may be scalars instead.
+    """Batches an operation on operands of one shape, or scalars.
 
     Batch axes at different positions move to the front, and a batch of scalars is broadcast; a
     scalar that all examples share stays one.

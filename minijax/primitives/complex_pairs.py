@@ -354,7 +354,7 @@ COLUMNS = 1024  # partial results of a reduction side by side: they stay in the 
 
 
 def combined_by(formula: Formula) -> Join:
-    """What a loop does with the parts of two numbers to combine them."""
+    """The code of a loop that combines the parts of two numbers."""
     def join(b: Any, z: Sequence[Any], w: Sequence[Any]) -> list[Any]:
         program = stage(lambda *x: list(formula(Pair(*x[:2]), Pair(*x[2:])).parts),
                         [ShapedArray((), z[0].dtype)] * 4)

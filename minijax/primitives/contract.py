@@ -353,7 +353,7 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
                        ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
                        precision: Any = None, preferred_element_type: Any = None,
                        group_offset: Any = None, out_sharding: Any = None) -> Array:
-    """A product of arrays, one axis of the left one of which consists of groups.
+    """A product of arrays, with groups along one axis of the left one.
 
     If that axis is summed over, the result has one product for each group, along a first axis.  If
     it stays, each group has its own part of the right.  If it is a batch axis, this is

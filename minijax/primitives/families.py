@@ -184,7 +184,7 @@ def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: st
 
 
 def documented(function: Callable, name: str, text: str, shows: str, raises: str = "") -> Callable:
-    """Give a generated function its name, and a docstring with an example."""
+    """Set the name of a generated function, and a docstring with an example."""
     call, _, result = shows.partition(" -> ")
     function.__name__ = function.__qualname__ = name
     function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is

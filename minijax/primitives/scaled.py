@@ -102,7 +102,7 @@ def _check_scale(side: str, shape: tuple[int, ...], scale: tuple[int, ...], cont
 
 
 def _scaled(x: Array, scale: Any) -> Array:
-    """`x` times its scale, each number of which is repeated over its block, in bfloat16."""
+    """`x` times its scale, repeated over the blocks, in bfloat16."""
     x = convert_element_type(x, dtypes.bfloat16)
     if scale is None:
         return x

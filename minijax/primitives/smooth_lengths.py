@@ -9,7 +9,7 @@ LONGEST_COLUMNS = 2048  # the same, for columns side by side
 
 
 def prime_factors(n: int) -> list[int]:
-    """The primes of which n is the product, the smallest first.
+    """The prime factors of n, the smallest first.
 
     >>> prime_factors(360)
     [2, 2, 2, 3, 3, 5]

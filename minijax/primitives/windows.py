@@ -78,7 +78,7 @@ def batched_numbers(dnums: Numbers, operand_batched: bool, indices_batched: bool
 
 
 class GatherScatterMode(enum.Enum):
-    """What to do with windows that are out of bounds.
+    """The treatment of windows that are out of bounds.
 
     CLIP moves them inside; FILL_OR_DROP reads a fill value, or drops the update;
     PROMISE_IN_BOUNDS is the caller's promise that there are none: if it is broken, reads are

@@ -49,7 +49,7 @@ def is_own(filename: str) -> bool:
 
 
 class Place(NamedTuple):
-    """How a program names an object: ``model.layers[0]`` is root "model", path (".layers", "[0]").
+    """The name of an object: ``model.layers[0]`` is root "model", path (".layers", "[0]").
 
     >>> str(Place("global", "model", (".layers", "[0]")))
     'model.layers[0]'

@@ -52,7 +52,7 @@ def notify(moment: str, *facts: Any, **details: Any) -> None:
 
 
 def wrap(moment: str, run: Any) -> Any:
-    """What happens at a moment, inside of its enabled checks."""
+    """The function of an event, wrapped in its enabled checks."""
     for check in reversed(_enabled_checks(moment)):
         run = functools.partial(check, run)
     return run

@@ -151,7 +151,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
 # ── Which iteration of a loop, which example of a batch ──────────────────────────────────────
 
 class Step(NamedTuple):
-    """One round of what is done many times: an iteration of a loop, an example of a batch.
+    """One repetition: an iteration of a loop, an example of a batch.
 
     >>> print(Step("scan", 3, 10), "and", Step("vmap", 0, 4, (2,)))
     iteration 3 of a scan of 10 and example 0 of a vmap over 4 (and 2)

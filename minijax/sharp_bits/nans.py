@@ -31,7 +31,7 @@ REPORT, FIND, OFF = "report", "find", "off"
 
 
 class _Mode(NamedTuple):
-    """How the running program is checked."""
+    """The mode of checking of the running program."""
 
     mode: str = REPORT
     sources: Sequence[SourceInfo | None] | None = None  # only these lines are reported; None: all

@@ -28,7 +28,7 @@ FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed 
 # ── Which numbers are bad ────────────────────────────────────────────────────────────────────
 
 def bad_places(x: Any, kind: str) -> np.ndarray:
-    """Where a value, or the value behind a tracer, is bad: booleans of its shape.
+    """The bad elements of a value, or of a tracer's value, as booleans of its shape.
 
     >>> bad_places(core.as_value(np.float32([1, np.nan])), "nan")
     array([False,  True])

@@ -124,7 +124,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                         for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
-# Of classes with functions of their own for `vmap` what to call instead; see `extend.vmappable`.
+# The mappers of classes with custom conversions for `vmap`; see `extend.vmappable`.
 registered: dict[type, Callable] = {}
 
 

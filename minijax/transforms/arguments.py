@@ -75,7 +75,7 @@ class Filled:
         looks_like(self, fun)
         self.fun, self.places, self.kwargs = fun, places, kwargs
         self.args = [None if i in places else x for i, x in enumerate(args)]
-        self.static = static  # the places of what is filled in because it is no array
+        self.static = static  # the positions of arguments filled in since they are no arrays
         self.fixed = [args[i] for i in sorted(static)]
 
     @property
@@ -201,7 +201,7 @@ def donated_leaves(donated: Named, static: Collection[int], args: tuple, kwargs:
     return tuple(i for i, flag in enumerate(flags) if flag)
 
 
-# JAX: the buffer becomes that of a result. Here it is let go, and the allocator hands it out again.
+# JAX: a result takes over the buffer. Here it is freed, and the allocator reuses it.
 
 def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
     """The donated leaves that have a result of their size; warns of others that are used."""

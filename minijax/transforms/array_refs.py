@@ -42,7 +42,7 @@ class Ref:
         self.inner_aval: ShapedArray = value.aval
         self._value: Array | None = value
         self._home = core.current_trace.get()
-        self.passed_as: str | None = None  # while it is an argument: what a second way in is told
+        self.passed_as: str | None = None  # while it is an argument: the error of capturing it
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
     shape = property(lambda self: self.inner_aval.shape)
@@ -229,7 +229,7 @@ def _check_index(ref: Ref, idx: Any) -> None:
         if getattr(place, "ndim", 0) and place.dtype.kind == "b":  # JAX: the same error
             raise IndexError("Too many indices: a reference is not indexed with a mask; index its "
                              "value, ref[...].")
-    # in a program JAX makes numbers of indices, whose sizes it does not know
+    # in a program JAX converts indices to numbers, without their sizes
     is_evaluated = not any(type(trace) is DynamicJaxprTrace
                            for trace in core.current_trace.get().ancestry())
     rest = next((k for k, x in enumerate(places) if x is Ellipsis), len(places))

@@ -50,7 +50,7 @@ def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU) -> Ca
     return closed.derived(("executable", device), lambda: _make_executable(closed, name, device))
 
 
-# Numbers of so few bits that processors have no registers for them: NumPy computes with them.
+# Dtypes narrower than any register: NumPy computes them.
 _WITHOUT_LOOPS = frozenset(dtypes.SMALL_FLOATS + dtypes.SMALL_INTEGERS)
 
 
@@ -78,7 +78,7 @@ def lowered(closed: ClosedJaxpr, name: str) -> Any:
     return Lowered(closed, name)
 
 
-# What lowering says to users: there is no rule, no library, no room, no such axis, no end.
+# Errors of lowering for users: no rule, no library, no memory, no such axis, no end.
 MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameError,
                    errors.JaxRuntimeError, RecursionError)
 
@@ -113,7 +113,7 @@ def timed(what: str, event: str, name: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     core.base_trace.notify("timed", what, start)
-    if monitoring := sys.modules.get("minijax.monitoring"):  # or else nobody can listen
+    if monitoring := sys.modules.get("minijax.monitoring"):  # otherwise there are no listeners
         monitoring.record_event_duration_secs(
             f"/jax/core/compile/{event}_duration", time.perf_counter() - start, fun_name=name)
     if config.log_compiles.value:

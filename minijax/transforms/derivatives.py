@@ -212,7 +212,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
     return at.flat.with_aux(at.result, VJP.of(at))
 
 
-# ── The pull-back, and who gets the cotangents ───────────────────────────────────────────────
+# ── The pull-back, and destinations of cotangents ───────────────────────────────────────────────
 
 class Sentinel:
     """A named marker, equal only to itself."""
@@ -352,7 +352,7 @@ tree_util.register_pytree_node(
 def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
     """A tangent or cotangent, refused if its type does not match `x`."""
     t, want = check_arg(tangent), x.to_tangent_aval()
-    # JAX: any number of the right shape will do for a result that has no derivative
+    # JAX: accepts any number of the right shape for a result without derivative
     fits = message is _OF_VJP and want.dtype == dtypes.float0 or want.dtype == t.dtype
     if want.shape != t.shape or not fits or want.vma != t.aval.vma and t.dtype != dtypes.float0:
         raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),

@@ -114,7 +114,7 @@ def reading(fun: Callable, refs: Sequence[Ref]) -> Callable[..., Any]:
 def carry(error: NotCarriedError, refs: list[Ref]) -> None:
     """Add the reference to those that an operation carries, or raise the error again."""
     if any(error.ref is ref for ref in refs) or not error.ref.is_open():
-        raise error  # who is around must carry it first, or it was made by what has failed
+        raise error  # an enclosing operation must carry it first, or the failed function made it
     refs.append(error.ref)
 
 

@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import stage
 
 _LENGTHS = [16 ** k for k in range(1, 6)]
-_TURNS = 4  # at most so many, but for longer arrays: a call costs as much as a hundred elements
+_TURNS = 4  # most strips, but of long arrays: a call costs as much as a hundred elements
 
 
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params

@@ -131,7 +131,7 @@ def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
     for shape in map(np.shape, leaves):
         stop = start + int(np.prod(shape, dtype=int))
         sizes = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
-        if isinstance(x, np.ndarray):  # float0, which only NumPy holds
+        if isinstance(x, np.ndarray):  # float0, which only NumPy arrays have
             parts.append(np.zeros(sizes, x.dtype))
         else:
             parts.append(ad_util.reshaped(slicing.slice_in_dim(x, start, stop, axis=axis), sizes))

@@ -35,12 +35,12 @@ from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
 
 # ── Tracing and its cache ────────────────────────────────────────────────────────────────────
 
-# What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
-# share their traces.  Nothing in an entry refers to the function.
+# Traces by function, in a weak dictionary: no entry may refer to its function.  Two `jit`s of one
+# function share their traces.
 _traces: caches.OfObjects[dict[Key, Traced]] = caches.OfObjects(lambda fun: {})
 
 
-# A flag that is set for good makes a state that is never met again: so many dispatchers are kept.
+# A flag set for good leaves a state that never recurs, so the number of dispatchers is bounded.
 MOST_STATES = 32
 
 
@@ -49,15 +49,15 @@ def clear_caches() -> None:
     caches.clear_all()
 
 
-# ── The function users hold ──────────────────────────────────────────────────────────────────
+# ── The jitted function ──────────────────────────────────────────────────────────────────
 
 class Key(NamedTuple):
     """The key of a trace: all data on which it depends."""
 
-    part: tuple  # the object, where a method is jitted, and what is donated
+    part: tuple  # the object of a jitted method, and the donated arguments
     tree: tree_util.PyTreeDef
     avals: tuple[core.ShapedArray, ...]
-    static: tuple[tuple, ...]  # the place or the name of each, and its value
+    static: tuple[tuple, ...]  # the position or name of each, and its value
     flags: tuple
     axes: tuple
     device: Device
@@ -79,7 +79,7 @@ class CallArguments:
         self.avals = [x.aval for x in self.leaves]
 
     def _as_value(self, x: Any, place: int) -> Any:
-        def name() -> str | None:  # which needs a walk of the tree
+        def name() -> str | None:  # lazily, since it walks the tree
             names = self.info.arg_names
             return names[place] if place < len(names) else None
 
@@ -142,7 +142,7 @@ class CallArguments:
 class JitFunction:
     """A jitted function: call it, or inspect its stages with `trace` and `lower`."""
 
-    _dispatcher: Dispatcher  # that of the last call's state of the flags
+    _dispatcher: Dispatcher  # for the flags of the last call
     _dispatchers: dict[config.State, Dispatcher]
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
@@ -151,7 +151,7 @@ class JitFunction:
         self._device, self._shardings = device, shardings
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
         self._name = name_of(fun)
-        # a bound method is made anew at each access: it counts by its function and its object
+        # each access makes a new bound method, so the key has its function and its object
         is_method = inspect.ismethod(fun)
         self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
         self._part: tuple = (
@@ -160,10 +160,10 @@ class JitFunction:
             self._part += (donated,)
         try:
             weakref.ref(self._owner)
-        except TypeError:  # it cannot be a weak key
+        except TypeError:  # it has no weak references
             self._owner = self
         self._forget()
-        self._discharged: Any = None  # once it has used references
+        self._discharged: Any = None  # after the first use of references
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -195,7 +195,7 @@ class JitFunction:
         with config.default_device(device):
             return self._call_here(args, kwargs)
 
-    # A call inside a call goes through here, so a frame less is a deeper program.
+    # Nested calls pass here, so each frame saved allows deeper nesting.
     def _call_here(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
@@ -246,7 +246,7 @@ class JitFunction:
         if core.current_trace.get() is core.base_trace:
             self._remember(call, traced)
             for i in traced.donated:
-                if not call.leaves[i].is_literal:  # which are shared
+                if not call.leaves[i].is_literal:  # literals are shared
                     core.donate(call.leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 
@@ -255,7 +255,7 @@ class JitFunction:
         program = traced.program
         if core.current_trace.get() is core.base_trace:
             if not core.base_trace.call_checks and all(isinstance(x, ArrayImpl) for x in leaves):
-                device = device_of(leaves)  # what `bind` comes to, sooner
+                device = device_of(leaves)  # a shortcut for `bind`
                 return run_on_arrays(traced.run(device), device, program, leaves)
         elif self._inline:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
@@ -289,7 +289,7 @@ class JitFunction:
         if traced is None or not traced.is_current():
             core.base_trace.notify("miss", call, key, table)
             traced = call.trace()
-            # what is kept holds the tracers of transformations around, which a check would find
+            # a cached trace has tracers of outer transformations, which the leak check would find
             if not (traced.captured and config.check_tracer_leaks.value):
                 table[key] = traced
         core.base_trace.notify("lookup", traced, call)
@@ -304,7 +304,7 @@ class JitFunction:
         traced = self._traced(CallArguments(self, args, kwargs))
         if self._shardings is None:
             return traced
-        # The trace is that of the function; another `jit` of it may lay it out otherwise.
+        # The trace belongs to the function; another `jit` of it may have other shardings.
         return replace(traced, arguments=traced.arguments._replace(shardings=self._shardings))
 
     @api_boundary
@@ -333,7 +333,7 @@ class JitFunction:
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
-        # `inspect` would ask each function in each other twice
+        # `inspect` would unwrap nested functions twice at each level
         return inspect.signature(inspect.unwrap(
             self._fun, stop=lambda fun: "__signature__" in getattr(fun, "__dict__", ())))
 
@@ -354,7 +354,7 @@ class JitFunction:
         return f"<PjitFunction of {self._fun!r}>"
 
 
-# What is jitted libraries tell by the name of its type, under which pickles look for it, too.
+# Libraries recognise jitted functions by the name of their type, which pickle needs, too.
 PjitFunction = JitFunction
 JitFunction.__qualname__ = JitFunction.__name__ = "PjitFunction"
 

@@ -125,14 +125,14 @@ class Arguments(NamedTuple):
 class Traced(Stage):
     """A function's program for some types of arguments, and further data of a call."""
 
-    jaxpr: ClosedJaxpr  # as it was written down, with what the function closed over as constants
+    jaxpr: ClosedJaxpr  # as recorded, with closed-over values as constants
     program: ClosedJaxpr  # the same as pure data: constants that are tracers are leading inputs
     captured: tuple[Any, ...]  # those tracers, which belong to enclosing transformations
     fun_name: str
     out_tree: tree_util.PyTreeDef
     debug_info: source_info.DebugInfo
     arguments: Arguments
-    donated: tuple[int, ...] = ()  # places of the leaves that a call uses up
+    donated: tuple[int, ...] = ()  # positions of the donated leaves
 
     _traced = property(lambda self: self)
 

@@ -20,7 +20,7 @@ _clears: list[Callable[[], Any]] = []
 
 
 def cleared_by(clear: Callable[[], Any]) -> None:
-    """Have `clear` called by `clear_all`: for a table that is no `remembered` function."""
+    """Register `clear` with `clear_all`, for a cache that is no `remembered` function."""
     _clears.append(clear)
 
 
@@ -43,7 +43,7 @@ def remembered(maxsize: int) -> Callable[[F], F]:
 
 
 def written(source: str, name: str, names: dict[str, Any]) -> Any:
-    """What a text of Python defines, whose other names are given."""
+    """The definition in a text of Python, with these values of its free names."""
     exec(_compiled(source), names)
     return names.pop(name)  # which would keep itself alive
 
@@ -74,7 +74,7 @@ class SameObject:
 
 
 class OfObjects(Generic[V]):
-    """Something for each object, made when it is first asked for, as long as the object lives.
+    """A value for each object, made on first use, and kept as long as the object lives.
 
     Objects are told apart by identity, whatever they say of equality; what is kept must not refer
     to them.

@@ -42,7 +42,7 @@ def _set(values: Values) -> None:
 
 
 def leaving(variable: contextvars.ContextVar) -> Callable[[F], F]:
-    """Have a function leave the variable as it finds it, whatever it sets it to meanwhile."""
+    """Wrap a function so that it restores the variable on return."""
     def decorate(f: F) -> F:
         @functools.wraps(f)
         def restoring(*args: Any, **kwargs: Any) -> Any:

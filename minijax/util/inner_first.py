@@ -22,13 +22,13 @@ class Derivation(BaseException):
         self.make, self.count_inner = make, count_inner
 
     def may_begin_again(self) -> bool:
-        """Whether what it derives can be made before; what is kept is not derived again."""
+        """Whether its program can be derived earlier; a cached one is not derived again."""
         self.begun += 1
         return self.begun <= PER_PROGRAM * self.count_inner()
 
 
 class Waiting(list[Derivation]):
-    """Derivations each of which is made before the one in front of it."""
+    """A stack of derivations; each needs the one pushed after it."""
 
     def __init__(self, first: Derivation, depth: int):
         super().__init__([first])
@@ -40,7 +40,7 @@ _waiting: contextvars.ContextVar[Waiting | None] = contextvars.ContextVar(
 
 
 def inner_first(make: Callable[[], Any], count_inner: Callable[[], int]) -> Any:
-    """What `make` derives from a program, and keeps.
+    """The program that `make` derives from another, cached.
 
     It derives the same of the programs inside. Where they nest deeply, the innermost is done
     first: a derivation is raised, made in the loop below, and the outer one begins again.

@@ -180,7 +180,7 @@ class Names:
         return self.variables[atom]
 
     def repeat(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
-        """Let the variables of a called program bear the names they have at the call."""
+        """Name the variables of a called program as at its call."""
         seen: set[Atom] = set()
         for mine, theirs in zip(inner, outer, strict=False):
             named = theirs.text is not None or theirs in seen or mine in self.variables

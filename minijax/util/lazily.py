@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def hold_over_forks(*locks: Any) -> None:
-    """Let no process fork while another thread holds one of the locks; a child finds them free.
+    """Delay forks while another thread holds one of the locks; a child finds them free.
 
     Before a fork they are taken from the last to the first, those of earlier calls after them, and
     `importing` before all: a thread that imports may need any of the others. No step is made of
@@ -113,7 +113,7 @@ def later(module: str, function: str = "", unless: tuple[Any, ...] = ()) -> Call
 
 
 def _checked_imports(namespace: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """What a module imports for type checkers alone: each name, its module, its name there."""
+    """The imports of a module for type checkers alone: each name, its module, its name there."""
     tree = ast.parse(namespace["__loader__"].get_source(namespace["__name__"]))
     return {alias.asname or alias.name: (str(node.module), alias.name)
             for block in tree.body
@@ -136,7 +136,7 @@ def _submodule(package: str, name: str) -> Any:
 
 
 class LastResort:
-    """Comes when nobody found a module: says of those of JAX's that are not built what to do."""
+    """The last finder of modules: for an absent module of JAX it raises with an alternative."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> None:

@@ -102,7 +102,7 @@ def bare_key(key: KeyEntry) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """How one container type is taken apart, put together, named and printed."""
+    """The flattening, unflattening, names and text of one container type."""
 
     type: Any
     flatten: Callable[[Any], tuple[Sequence[Any], Any]]  # tree -> children, static data
@@ -192,7 +192,7 @@ SUBSTITUTE = Kind(Substitute, lambda tree: (tree.children, tree.data),
 
 
 def _or_substitute(kind: Kind) -> Callable[[Any, list[Any]], Any]:
-    """How a node of this kind is made, or its substitute where the user's class refuses."""
+    """A node of this kind, or a substitute if the user's class raises."""
     def made(data: Any, children: list[Any]) -> Any:
         try:
             return kind.unflatten(data, children)
@@ -236,7 +236,7 @@ def children_with_keys(kind: Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]
 
 
 class PyTreeDef:
-    """The structure of a tree: what is left when the leaves are taken out.
+    """The structure of a tree without its leaves.
 
     Treedefs compare by structure and are hashable.  A structure is one flat tuple: its nodes, each
     after its children, with None for a leaf; so a deep tree asks for no deep recursion.
@@ -280,7 +280,7 @@ class PyTreeDef:
 
     def folded(self, leaves: Iterable[Any],
                join: Callable[[Kind], Callable[[Any, list[Any]], Any]]) -> Any:
-        """What a function of each node's kind makes of its data, and of what its children gave."""
+        """Fold the tree by a function of each node's kind, data, and results of its children."""
         rest = iter(leaves)
         made: list[Any] = []
         for node in self.nodes:

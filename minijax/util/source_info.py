@@ -52,7 +52,7 @@ class SourceInfo(NamedTuple):
 
     @property
     def column(self) -> int | None:
-        """Where on the line the running expression begins, from 0; None where unknown."""
+        """The column at which the expression begins, from 0; None where unknown."""
         if self.instruction < 0:
             return None
         position = next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
@@ -157,7 +157,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """What a transformation works on: the function, where it stands, its arguments' names.
+    """The function of a transformation, its place in the source, and its arguments' names.
 
     `names` is the tuple of the flat arguments' names, or a function that computes it when an
     error or a printer asks; `arg_names` is the tuple. The function itself is not kept alive.
@@ -216,7 +216,7 @@ _NOT_COMPILED = ("minijax.numpy.creation", "minijax.numpy.fft", "minijax.numpy.i
 
 
 def too_large(x: int) -> OverflowError:
-    """What is raised for an integer of Python that is too large for an array.
+    """The error for a Python integer that is too large for an array.
 
     Where it leaves a public function, it says for which of the arguments it was.
     """
@@ -235,7 +235,7 @@ def too_large(x: int) -> OverflowError:
 
 
 def name_argument(error: OverflowError, name: str | None) -> None:
-    """Say of which argument of the outermost function a value is too large."""
+    """Name the argument of the outermost function that is too large."""
     if name and hasattr(error, "value"):
         error.args = ("An overflow was encountered while parsing an argument to a jitted "
                       f"computation, whose argument path is {name}. Got <class 'int'> with value "
@@ -292,7 +292,7 @@ def parameters_of(fun: Callable[..., Any]) -> Parameters:
 
 
 def position_name(parameters: Parameters, place: int) -> str:
-    """What the signature calls the argument at a place."""
+    """The name of a positional argument in the signature."""
     count = len(parameters.positional)
     if place < count:
         return parameters.positional[place]

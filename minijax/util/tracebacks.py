@@ -129,7 +129,7 @@ _ASSIGNED = {"__name__": str, "__qualname__": str, "__annotations__": dict,
 
 
 def name_of(fun: Any) -> str:
-    """The name that what is made of a callable has.
+    """The name of a callable, for its wrappers.
 
     >>> name_of(functools.partial(max, 1)), name_of(object())
     ('max', '<unnamed function>')
@@ -191,19 +191,19 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
 
 
 def settled(error: Exception, fun: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
-    """What an error's `settle` says of a function that is seen as a whole; None without one."""
+    """The result of an error's `settle` for a function as a whole; None without one."""
     settle = getattr(error, "settle", None)
     return None if settle is None else settle(fun, args, kwargs)
 
 
 def settle_for_good(error: Exception, fun: Callable[..., Any], args: tuple) -> None:
-    """Let an error say what it has to say of a function, and no more of those around it."""
+    """Settle an error for a function, and for none of the enclosing ones."""
     settled(error, fun, args, {})
     error.settle = None  # type: ignore[attr-defined]
 
 
 def standing_for(fun: Callable[..., Any]) -> Callable[[F], F]:
-    """Decorates what a transformation makes of a user's function: a boundary that goes by its name.
+    """Decorates the transform of a user's function: a boundary with the function's name.
 
     >>> @standing_for(abs)
     ... def derivative(x):
@@ -220,7 +220,7 @@ def _boundary_of(fun: FunctionType) -> Callable[..., Any]:
 
 
 def exported(name: str, value: Any) -> Any:
-    """What a public module shows its users as `value`: of a function, a boundary.
+    """The public form of a `value` of a module: for a function, a boundary.
 
     Inside the package functions are called where they are written, and no boundary is crossed.
     """

@@ -18,7 +18,7 @@ _Difference = tuple[KeyPath, str, SimpleNamespace, SimpleNamespace]
 
 
 def _facts(tree: Any, keys: Sequence[Any] = (), data: Any = None) -> SimpleNamespace:
-    """What messages say of one of two nodes that are compared."""
+    """The description in messages of one of two nodes that are compared."""
     names = list(map(bare_key, keys))
     own = [getattr(key, "key", name) for key, name in zip(keys, names, strict=True)]
     return SimpleNamespace(type=type(tree), name=type(tree).__name__, count=len(names),
@@ -27,7 +27,7 @@ def _facts(tree: Any, keys: Sequence[Any] = (), data: Any = None) -> SimpleNames
 
 def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, Any], bool],
                  is_prefix: bool = False) -> Iterator[_Difference]:
-    """Give (path, what differs, the two nodes) at the outermost places where two trees differ.
+    """Yield (path, difference, the two nodes) at the outermost differences of two trees.
 
     A leaf of a tree that only `is_prefix` is like every tree.
     """
@@ -112,7 +112,7 @@ _PREFIX_MESSAGES = {
 
 def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
                     ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """Give (path, one thing, the other, explanation) wherever two trees differ in structure.
+    """Yield (path, one node, the other, explanation) at each difference in structure of two trees.
 
     >>> list(equality_errors((1, [2]), (1, [2, 3])))
     [((SequenceKey(idx=1),), 'list of length 1', 'list of length 2', 'the lengths do not match')]

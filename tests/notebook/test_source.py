@@ -32,7 +32,7 @@ def test_of_a_docstring_a_cell_has_the_first_line() -> None:
 
 def test_decorators_and_the_comment_that_touches_it_belong_to_a_definition() -> None:
     lines = source.find("minijax.core.conversion._scalar_array").text.splitlines()
-    assert lines[0].startswith("# A scalar in a program")
+    assert lines[0].startswith("# Scalars are converted")
     assert lines[1].startswith("@caches.remembered")
 
 
