@@ -2,8 +2,7 @@
 
 The `loop` rule of `scatter` and its like there. Chapter 27. With atomic operations the rounding of
 float sums depends on the order of threads, as in JAX; sorted updates give the same bits each time,
-and take several times as long: the flag `jax_deterministic_ops` asks for them. Atomic additions of
-float32 take subnormals for zeros (PTX ISA, `atom`), in JAX too.
+and take several times as long: the flag `jax_deterministic_ops` asks for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +60,7 @@ def is_atomic(op: str, dtype: np.dtype) -> bool:
     """Whether one atomic operation of a GPU does it, for the same result each time where that is
     asked for.
     """
-    if dtype.kind == "f":
+    if dtype.kind == "f":  # of float32 a GPU takes subnormals for zeros here: PTX ISA, `atom`
         return op == "add" and dtype.itemsize >= 4 and not config.deterministic_ops.value
     return op in ("add", "min", "max") and dtype.kind in "iu" and dtype.itemsize >= 4
 
