@@ -457,10 +457,7 @@ class PtxMachine(Emulator):
     """An emulated GPU whose launches run as PTX."""
 
     name = "PTX machine"
-
-    def __init__(self, seed: int = 0, processor: str = "sm_80") -> None:
-        super().__init__(seed)
-        self.processor = processor
+    processor = "sm_80"
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
         """A function that launches the parts of a kernel on buffer addresses and host scalars."""
