@@ -458,10 +458,7 @@ class PtxMachine(Emulator):
     """An emulated GPU whose launches run as PTX."""
 
     name = "PTX machine"
-
-    def __init__(self, seed: int = 0, processor: str = "sm_80") -> None:
-        super().__init__(seed)
-        self.processor = processor
+    processor = "sm_80"
 
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""
