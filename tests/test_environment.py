@@ -15,7 +15,8 @@ CONDA_EXTRAS = ["course", "book", "dev"]
 
 def normalized(requirement):
     """(name, bound) of a requirement; `-`, `_` and `.` mean the same in a name."""
-    name, bound = re.fullmatch(r"([A-Za-z0-9_.-]+?)\s*([<>=!~].*)?", requirement).groups()
+    pattern = r"([A-Za-z0-9_.-]+?)(?:\[\w+\])?\s*([<>=!~].*)?"
+    name, bound = re.fullmatch(pattern, requirement).groups()
     return re.sub(r"[-_.]+", "-", name).lower(), (bound or "").replace(" ", "")
 
 
@@ -39,7 +40,8 @@ def test_no_package_is_listed_twice():
 
 
 def test_extras_are_those_that_the_readme_names():
-    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries"]
+    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries",
+                              "numba-cuda"]
 
 
 def test_runtime_needs_four_packages():
