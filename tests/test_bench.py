@@ -12,7 +12,7 @@ from tests.bench import model
 from tests.bench._picture import Curve, Panel, bars, panels
 from tests.bench._report import geometric_mean
 from tests.bench._workloads import TO_COMPILE, rows
-from tests.bench.device import large
+from tests.bench.device import large, small
 from tests.bench.ratios import difference
 
 
@@ -82,7 +82,8 @@ COUNTS = {
 @pytest.fixture(scope="module")
 def predicted():
     """Of the name of a row what the model says."""
-    programs = {row.name: row for row in large("minijax", 1 << 24, 1 << 12)}
+    rows = (*large("minijax", 1 << 24, 1 << 12), *small("minijax"))
+    programs = {row.name: row for row in rows}
     return lambda name: model.Predicted.of(name, model.launches_of(programs[name]))
 
 

@@ -52,8 +52,8 @@ LONG = {**dict.fromkeys(("zeta", "digamma", "lgamma"), slice(None, None, 4)),
 
 # Whose laws are tested elsewhere, and why.
 WITHOUT_EXAMPLES = {
-    **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute", "psum", "pmax", "pmin"),
-                    "they need a named axis"),
+    **dict.fromkeys(("all_gather", "all_gather_invariant", "all_to_all", "axis_index", "ppermute",
+                     "psum", "psum_invariant", "pmax", "pmin", "pvary"), "they need a named axis"),
     **dict.fromkeys(("pure_callback", "io_callback"), "Python computes their results"),
     "rng_uniform": "no two evaluations agree",
     "custom_lin": "it is only ever transposed",

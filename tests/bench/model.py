@@ -29,7 +29,7 @@ from minijax.compiler.targets.thread_block import WARP
 from minijax.compiler.vectors import function
 from tests.bench._report import chosen, geometric_mean, options
 from tests.bench._row import Row
-from tests.bench.device import large
+from tests.bench.device import large, small
 
 TABLE = tomllib.loads(Path(__file__).with_name("h200.toml").read_text(encoding="utf-8"))
 MACHINE, MEASURED, CHANGED = TABLE["machine"], TABLE["rows"], TABLE["changed"]
@@ -248,7 +248,7 @@ HEAD = (f"{'microseconds':30}{'GPU alone':>10}{'predicted':>10}{'measured':>10}{
 def main() -> None:
     given, found = options("what a GPU would take, without one"), []
     print(HEAD)
-    for row in large("minijax", 1 << 24, 1 << 12):
+    for row in (*large("minijax", 1 << 24, 1 << 12), *small("minijax")):
         if row.name in MEASURED and chosen(row.name, given.words):
             found.append(Predicted.of(row.name, launches_of(row)))
             print(found[-1], flush=True)

@@ -283,7 +283,7 @@ def test_code_for_a_level_uses_the_vectors_of_that_level(level):
 
 
 def test_a_level_that_the_processor_does_not_have_is_refused_by_what_is_missing():
-    with pytest.raises(ValueError, match="jax_cpu is 'x86-64-v3', whose fma this processor does"):
+    with pytest.raises(ValueError, match="jax_cpu is 'x86-64-v3', but this processor lacks fma"):
         cpu._features("x86-64-v3", [
             f"+{name}" for level in cpu.LEVELS for name in cpu.LEVELS[level].split()
             if name != "fma"])
