@@ -440,8 +440,7 @@ disable_most_optimizations = switch("disable_most_optimizations", doc=(
     "Compile without LLVM's optimiser, in a tenth of the time; programs run slower."))
 # In XLA `--xla_gpu_deterministic_ops`, which is off by default, too.
 deterministic_ops = switch("deterministic_ops", traced=True, doc=(
-    "Give the same bits each time on a GPU: sums of floats that scatters add up in the order of "
-    "their updates, which takes several times as long as in the order of the threads."))
+    "On a GPU, scatters add floats in the order of their updates: slower, with equal bits."))
 cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
     "The level of x86-64 of generated code; None means all features of this processor. It applies "
     "to programs that have not been compiled yet."))

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -731,30 +730,6 @@ def with_cure(error: E, cure: str) -> E:
 def has_cure(error: Exception) -> bool:
     """Whether an error has a cure for its user, and so is no mistake of the package."""
     return "cure" in error.__dict__
-
-
-def raised_by_callback(error: BaseException) -> BaseException:
-    """Return the error of a program in which a callback has raised an error.
-
-    A finding of a check, or an interrupt, is returned unchanged.
-
-    >>> told = raised_by_callback(KeyError("boom"))
-    >>> print(told)
-    INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):
-    KeyError: 'boom'
-    """
-    if hasattr(error, "finding") or not isinstance(error, Exception):
-        return error
-    places = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
-              for frame in traceback.extract_tb(error.__traceback__)
-              if not is_internal(frame.filename)]
-    shown = traceback.TracebackException(type(error), error, None)
-    shown.__notes__ = None  # the notes stay with the cause
-    told = JaxRuntimeError("\n".join([
-        "INTERNAL: CpuCallback error calling callback: Traceback (most recent call last):",
-        *places, "".join(shown.format_exception_only()).strip()]))
-    told.__cause__ = error
-    return told
 
 
 # -- where in the user's program -----------------------------------------------------------------

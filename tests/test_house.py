@@ -181,8 +181,8 @@ def test_the_core_does_not_know_that_there_are_checks():
 
 
 # Functions may store under a key of these: registries of users' classes, and Python's own.
-REGISTRIES = {"api.registered", "core.stand_ins", "errors.internal_files", "linecache.cache",
-              "sys.modules", "sys.argv"}
+REGISTRIES = {"api.registered", "core.stand_ins", "devices.processors", "errors.internal_files",
+              "linecache.cache", "sys.modules", "sys.argv"}
 
 
 def switches(path):
@@ -244,7 +244,7 @@ def test_primitives_import_late_only_what_is_loaded_late():
 
 
 # `jit` compiles; live cells may edit the compiler, and `explain` shows what it does.
-MAY_COMPILE = {"transforms/compiled.py", "placement/devices.py", "notebook/accesses.py",
+MAY_COMPILE = {"transforms/compiled.py", "placement/gpus.py", "notebook/accesses.py",
                "notebook/live.py", "notebook/provenance.py"}
 
 

@@ -149,7 +149,7 @@ def bad(request, monkeypatch):
     """A machine that will not do, and what is said of it."""
     bindings, said = BAD[request.param]
     monkeypatch.setattr(driver, "bindings", bindings)
-    monkeypatch.delitem(devices._processors, devices.CudaDevice.numbered(0), raising=False)
+    monkeypatch.delitem(devices.processors, devices.CudaDevice.numbered(0), raising=False)
     return types.SimpleNamespace(said=said)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.errors import raised_by_callback
+from minijax.util.callback_errors import raised_by_callback
 
 CALL = "host_call"  # the external with a table and the arguments of its function
 # The status of a kernel whose host function has raised; and, plus the number of a loop, that of one

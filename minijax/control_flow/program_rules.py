@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core
-from minijax.core import (Array, Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined,
-                          Zero)
+from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.core.jvp import jvp_jaxpr
 from minijax.core.partial_eval import partial_eval_jaxpr
 from minijax.core.transpose import transpose_jaxpr
@@ -81,7 +80,7 @@ def batch_axes_first(args: list, dims: list) -> list[Any]:
 @cached_on_jaxpr
 def separate_known_eqns(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
     """The same program, in which no equation computes known and unknown values together."""
-    def both(*args: Array) -> list[Array]:
+    def both(*args: Any) -> list:
         halves = partial_eval_jaxpr(closed, unknown_in)
         known_args, unknown_args = partition_list(args, unknown_in)
         outs = jaxpr_as_fun(halves.known)(*known_args)

@@ -242,10 +242,8 @@ class Primitive:
 
 def _types(rule: Callable, standard_vma: bool, avals: Sequence[ShapedArray], params: Any,
            flags: tuple = ()) -> tuple[ShapedArray, ...]:
-    outs = rule(*avals, **dict(params))
-    if standard_vma and (vma := frozenset().union(*(aval.vma for aval in avals))):
-        return tuple(out.update(vma=vma) for out in outs)
-    return tuple(outs)
+    vma = standard_vma and frozenset().union(*(aval.vma for aval in avals))
+    return tuple(out.update(vma=vma) if vma else out for out in rule(*avals, **dict(params)))
 
 
 _cached_types = caches.remembered(maxsize=8192)(_types)

@@ -75,8 +75,7 @@ class ShapedArray:
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same type with some of its parts replaced."""
-        parts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
-                 "vma": self.vma}
+        parts = {x: getattr(self, x) for x in ("shape", "dtype", "weak_type", "vma")}
         return ShapedArray(**{**parts, **changes})
 
     def strip_weak_type(self) -> ShapedArray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, tree_util
+from minijax import core, dtypes, tree_util
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
 from minijax.control_flow.loops import scan
@@ -17,6 +17,7 @@ from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.primitives.axes import Outs
+from minijax.util.callback_errors import raised_by_callback
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
            "legacy_vectorized", None]
@@ -53,7 +54,7 @@ class FlatCallback(HostCallback):
         try:
             return self(*buffers)
         except Exception as error:
-            raise errors.raised_by_callback(error) from error
+            raise raised_by_callback(error) from error
 
     def _results(self, *buffers: np.ndarray) -> list:
         arrays = [core.array_from_buffer(x, core.get_aval(x)) for x in buffers]

@@ -1,4 +1,4 @@
-"""Devices, which hold arrays and run programs: the CPU, a GPU, or an emulated GPU.
+"""Devices, which hold arrays and run programs: the CPU here, GPUs in gpus.py.
 
 Builds on `core`; modules for a GPU are loaded on first use.  Chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/array.py`, and PJRT's devices.
@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, cast
-
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax import config, core, errors
 from minijax.util import lazily
 from minijax.core import ArrayImpl, Primitive, ShapedArray
+
+if TYPE_CHECKING:
+    from minijax.placement.gpus import (CudaDevice as CudaDevice, EmulatedDevice as EmulatedDevice,
+                                        GpuDevice as GpuDevice)
+
+lazily.attach(globals())
 
 
 # ── Devices ──────────────────────────────────────────────────────────────────────────────────
@@ -91,112 +96,10 @@ class NumpyDevice(CpuDevice):
     interprets = True
 
 
-class GpuDevice(Device):
-    """A processor with memory of its own."""
-
-    platform = "gpu"
-    is_host = False
-    elsewhere = "type({x}) is not Array or {x}.device is not device"
-    passed = "{x}.there()"
-
-    @property
-    def processor(self) -> Any:
-        """The driver, which allocates, copies and launches.
-
-        Raises:
-          NoGpu: where it cannot be used, with advice.
-        """
-        processor = _processors.get(self)
-        if processor is None:
-            processor = _processors[self] = self.start()
-        return processor
-
-    def start(self) -> Any:
-        """A new driver."""
-        raise NotImplementedError
-
-    def operand(self, x: ArrayImpl) -> Any:
-        if type(x) is DeviceArray and (x.device is self or x.device == self):
-            return x.there()
-        return _memory().of(self.processor, x._buffer)
-
-    def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
-        return DeviceArray(memory, aval, self)
-
-    def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
-        """An array over memory of another owner, which is kept alive."""
-        nbytes = aval.size * aval.dtype.itemsize
-        return self.array(_memory().borrowed(self.processor, address, nbytes, owner), aval)
-
-    def compiled(self, lowered: Any) -> Any:
-        with on_the_host():
-            return lowered.compile_for(self.processor)
-
-
-class CudaDevice(GpuDevice):
-    """An NVIDIA GPU."""
-
-    @property
-    def device_kind(self) -> str:  # type: ignore[override]
-        return self.processor.name
-
-    @classmethod
-    def count(cls) -> int:
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return driver.count()
-
-    def start(self) -> Any:
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return driver.Gpu(self.id)
-
-    def compiled(self, lowered: Any) -> Any:
-        core.base_trace.notify("gpu", lowered.jaxpr)
-        return super().compiled(lowered)
-
-    @classmethod
-    def with_address(cls, address: int) -> CudaDevice:
-        """The device whose memory contains an address."""
-        with lazily.importing:
-            from minijax.compiler.targets import driver
-        return cast(CudaDevice, cls.numbered(driver.number_of(address)))
-
-    def __str__(self) -> str:
-        return f"cuda:{self.id}"
-
-
-class EmulatedDevice(GpuDevice):
-    """A GPU in NumPy: slow, and refuses races and accesses out of bounds."""
-
-    device_kind = "emulator"
-
-    @classmethod
-    def count(cls) -> int:
-        return 1
-
-    def start(self) -> Any:
-        with lazily.importing:
-            from minijax.compiler.targets import emulator
-        return emulator.Emulator()
-
-    def __str__(self) -> str:
-        return f"emulator:{self.id}"
-
-
-@functools.cache
-def _memory() -> Any:
-    """The class of memory on a device."""
-    with lazily.importing:
-        from minijax.compiler.targets.programs import Memory
-    return Memory
-
-
 _known: dict[tuple[type, int], Device] = {}
-_processors: dict[Device, Any] = {}
-PLATFORMS: dict[str, type[Device]] = {
-    "cpu": CpuDevice, "numpy": NumpyDevice, "cuda": CudaDevice, "gpu": CudaDevice,
-    "emulator": EmulatedDevice}
+processors: dict[Device, Any] = {}
+PLATFORMS = {"cpu": "CpuDevice", "numpy": "NumpyDevice", "cuda": "CudaDevice", "gpu": "CudaDevice",
+             "emulator": "EmulatedDevice"}  # the classes' names: those of GPUs load when used
 
 
 def kind_named(platform: str) -> type[Device]:
@@ -210,7 +113,8 @@ def kind_named(platform: str) -> type[Device]:
             RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']"),
             "There is 'cuda', too, which needs one of NVIDIA's GPUs and pip install "
             "'minijax[cuda]', and 'emulator', a GPU in NumPy.")
-    return PLATFORMS[platform]
+    kind: type[Device] = getattr(sys.modules[__name__], PLATFORMS[platform])
+    return kind
 
 
 def kind_in_use() -> type[Device]:
@@ -225,7 +129,7 @@ def kind_in_use() -> type[Device]:
         raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
                            "instances of it are present. Platforms present are: "
                            f"{', '.join(PLATFORMS)}")
-    return PLATFORMS[name]
+    return kind_named(name)
 
 
 def default_device() -> Device:
@@ -233,7 +137,7 @@ def default_device() -> Device:
     device = config.default_device.value
     if isinstance(device, Device):
         return device
-    return (PLATFORMS[device] if device in PLATFORMS else kind_in_use()).numbered(0)
+    return (kind_named(device) if device in PLATFORMS else kind_in_use()).numbered(0)
 
 
 def device_of(args: Sequence[Any]) -> Device:
@@ -303,7 +207,6 @@ class DeviceArray(ArrayImpl):
         return self.there()
 
 
-GpuDevice.array_type = DeviceArray
 DeviceArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
 
 

@@ -29,10 +29,10 @@ UNSPECIFIED: Any = Sentinel("UnspecifiedValue")
 
 
 class NotCarriedError(ValueError):
-    """A function that is written down as a program uses a reference that was made outside of it.
+    """A function that is staged as a program uses an array reference from outside.
 
-    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
-    not, and there the value is to be passed and returned.
+    `jit`, `scan`, `while_loop`, `cond` and functions built on them pass references; other
+    transformations require that the value is passed and returned.
     """
 
     def __init__(self, ref: Any):

@@ -31,7 +31,7 @@ def cuda(monkeypatch):
     if REAL:
         return jax.devices("cuda")[0]
     device = devices.CudaDevice.numbered(0)
-    monkeypatch.setitem(devices._processors, device, PLAYED)
+    monkeypatch.setitem(devices.processors, device, PLAYED)
     monkeypatch.setattr(driver, "number_of", lambda address: 0)
     return device
 

@@ -21,7 +21,7 @@ X = np.ones(100, np.float32)
 def played(monkeypatch):
     bindings = Played(count=2, room=1 << 24)
     monkeypatch.setattr(driver, "bindings", lambda: bindings)
-    monkeypatch.setattr(devices, "_processors", {})
+    monkeypatch.setattr(devices, "processors", {})
     minijax.clear_caches()
     yield bindings
     minijax.clear_caches()

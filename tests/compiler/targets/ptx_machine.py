@@ -504,7 +504,7 @@ class PtxDevice(devices.EmulatedDevice):
     @staticmethod
     def register() -> None:
         """Let programs name it."""
-        devices.PLATFORMS["ptx"] = PtxDevice
+        devices.PLATFORMS["ptx"], devices.PtxDevice = "PtxDevice", PtxDevice
 
     def start(self) -> PtxMachine:
         return PtxMachine()

@@ -1,0 +1,118 @@
+"""GPUs as devices: NVIDIA's, and the emulated one.
+
+Builds on devices.py; the driver and the emulator are loaded on first use.  Chapter 27.
+In JAX: PJRT's devices of `jax_plugins/cuda`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+from minijax import core
+from minijax.core import ArrayImpl, ShapedArray
+from minijax.placement import devices
+from minijax.placement.devices import Device, DeviceArray, on_the_host
+from minijax.util import lazily
+
+
+class GpuDevice(Device):
+    """A processor with memory of its own."""
+
+    platform = "gpu"
+    is_host = False
+    array_type = DeviceArray
+    elsewhere = "type({x}) is not Array or {x}.device is not device"
+    passed = "{x}.there()"
+
+    @property
+    def processor(self) -> Any:
+        """The driver, which allocates, copies and launches.
+
+        Raises:
+          NoGpu: where it cannot be used, with advice.
+        """
+        processor = devices.processors.get(self)
+        if processor is None:
+            processor = devices.processors[self] = self.start()
+        return processor
+
+    def start(self) -> Any:
+        """A new driver."""
+        raise NotImplementedError
+
+    def operand(self, x: ArrayImpl) -> Any:
+        if type(x) is DeviceArray and (x.device is self or x.device == self):
+            return x.there()
+        return _memory().of(self.processor, x._buffer)
+
+    def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
+        return DeviceArray(memory, aval, self)
+
+    def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
+        """An array over memory of another owner, which is kept alive."""
+        nbytes = aval.size * aval.dtype.itemsize
+        return self.array(_memory().borrowed(self.processor, address, nbytes, owner), aval)
+
+    def compiled(self, lowered: Any) -> Any:
+        with on_the_host():
+            return lowered.compile_for(self.processor)
+
+
+class CudaDevice(GpuDevice):
+    """An NVIDIA GPU."""
+
+    @property
+    def device_kind(self) -> str:  # type: ignore[override]
+        return self.processor.name
+
+    @classmethod
+    def count(cls) -> int:
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return driver.count()
+
+    def start(self) -> Any:
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return driver.Gpu(self.id)
+
+    def compiled(self, lowered: Any) -> Any:
+        core.base_trace.notify("gpu", lowered.jaxpr)
+        return super().compiled(lowered)
+
+    @classmethod
+    def with_address(cls, address: int) -> CudaDevice:
+        """The device whose memory contains an address."""
+        with lazily.importing:
+            from minijax.compiler.targets import driver
+        return cast(CudaDevice, cls.numbered(driver.number_of(address)))
+
+    def __str__(self) -> str:
+        return f"cuda:{self.id}"
+
+
+class EmulatedDevice(GpuDevice):
+    """A GPU in NumPy: slow, and refuses races and accesses out of bounds."""
+
+    device_kind = "emulator"
+
+    @classmethod
+    def count(cls) -> int:
+        return 1
+
+    def start(self) -> Any:
+        with lazily.importing:
+            from minijax.compiler.targets import emulator
+        return emulator.Emulator()
+
+    def __str__(self) -> str:
+        return f"emulator:{self.id}"
+
+
+@functools.cache
+def _memory() -> Any:
+    """The class of memory on a device."""
+    with lazily.importing:
+        from minijax.compiler.targets.programs import Memory
+    return Memory
