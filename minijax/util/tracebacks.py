@@ -8,6 +8,7 @@ In JAX: `jax/_src/traceback_util.py`.
 import builtins
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -35,6 +36,30 @@ def is_user_frame(frame: FrameType) -> bool:
     True
     """
     return not is_internal(frame.f_code.co_filename)
+
+
+# The wrappers of a public function, which are the innermost frames of its call, or its outermost.
+_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "resharded",
+             "__call__", "_checked")
+
+
+def is_asked_by_user() -> bool:
+    """Whether what runs is part of the function that the user called, and of no function therein.
+
+    What the user has forbidden is no law for the functions that the package calls itself.
+
+    >>> is_asked_by_user(), api_boundary(api_boundary(is_asked_by_user))()
+    (True, True)
+    >>> api_boundary(lambda: (lambda: api_boundary(is_asked_by_user)())())()
+    True
+    """
+    frame: FrameType | None = sys._getframe(1)
+    calls, is_inside = 0, False
+    while frame is not None and calls < 2 and not is_user_frame(frame):
+        was_inside, is_inside = is_inside, frame.f_code.co_name in _WRAPPERS
+        calls += is_inside and not was_inside
+        frame = frame.f_back
+    return calls < 2
 
 
 def _is_shown(frame: FrameType) -> bool:
@@ -223,8 +248,10 @@ def exported(name: str, value: Any) -> Any:
     """The public form of a `value` of a module: for a function, a boundary.
 
     Inside the package functions are called where they are written, and no boundary is crossed.
+    Those of a module `arguments` work for the functions that users call, and are none of these.
     """
-    is_function = inspect.isfunction(value) and not is_boundary(value)
+    is_function = inspect.isfunction(value) and not is_boundary(value) and (
+        not value.__module__.endswith(".arguments"))
     return _boundary_of(value) if is_function else value
 
 
