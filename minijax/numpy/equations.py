@@ -57,6 +57,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
             "solve(a, b[..., None]).squeeze(-1).")
     if b.ndim > 1:
+        check_loop_ranks("(m,m),(m,n)->(m,n)", (a.shape[:-2], b.shape[:-2]), (a, b))
         return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
     one = lambda a, b: lax_solve(a, b[:, None])[:, 0]
     check_loop_ranks("(m,m),(m)->(m)", (a.shape[:-2], ()), (a, b))

@@ -34,8 +34,8 @@ def _promoted_operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
         arrays = list(as_array(name, arrays))
     if not len(arrays):
         raise ValueError(f"Need at least one array to {name}.")
-    parts = promote_dtypes(*as_arrays(name, *arrays))
-    return parts if dtype is None else [convert(x, dtype) for x in parts]
+    parts = as_arrays(name, *arrays)
+    return promote_dtypes(*parts) if dtype is None else [convert(x, dtype) for x in parts]
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:

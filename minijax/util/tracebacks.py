@@ -8,6 +8,7 @@ In JAX: `jax/_src/traceback_util.py`.
 import builtins
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, FunctionType, TracebackType
@@ -38,28 +39,30 @@ def is_user_frame(frame: FrameType) -> bool:
     return not is_internal(frame.f_code.co_filename)
 
 
-# The wrappers of a public function, which are the innermost frames of its call, or its outermost.
-_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "resharded",
-             "__call__", "_checked")
+# The innermost frames of the call of a public function: what wraps it.
+_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
+# What may call a function for the user, who has passed it.
+_PASSING = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), folder, "") for folder in (
+    "control_flow", "core", "custom", "placement", "transforms", "util"))
 
 
 def is_asked_by_user() -> bool:
-    """Whether what runs is part of the function that the user called, and of no function therein.
+    """Whether what runs is part of the function that the user called or passed, of none inside it.
 
-    What the user has forbidden is no law for the functions that the package calls itself.
+    What the user has forbidden is no law for the calls of the package.
 
-    >>> is_asked_by_user(), api_boundary(api_boundary(is_asked_by_user))()
+    >>> is_asked_by_user(), api_boundary(is_asked_by_user)()
     (True, True)
-    >>> api_boundary(lambda: (lambda: api_boundary(is_asked_by_user)())())()
-    True
     """
     frame: FrameType | None = sys._getframe(1)
-    calls, is_inside = 0, False
-    while frame is not None and calls < 2 and not is_user_frame(frame):
-        was_inside, is_inside = is_inside, frame.f_code.co_name in _WRAPPERS
-        calls += is_inside and not was_inside
+    is_inside = False
+    while frame is not None and not is_user_frame(frame):
+        if frame.f_code.co_name in _WRAPPERS:
+            is_inside = True
+        elif is_inside and not frame.f_code.co_filename.startswith(_PASSING):
+            return False
         frame = frame.f_back
-    return calls < 2
+    return True
 
 
 def _is_shown(frame: FrameType) -> bool:
