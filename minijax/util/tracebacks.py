@@ -42,7 +42,7 @@ def is_user_frame(frame: FrameType) -> bool:
 # The innermost frames of the call of a public function: what wraps it.
 _WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
 # What may call a function for the user, who has passed it.
-_PASSING = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), folder, "") for folder in (
+_PASSING = tuple(os.path.abspath(os.path.join(__file__, "../..", folder)) + os.sep for folder in (
     "control_flow", "core", "custom", "placement", "transforms", "util"))
 
 
