@@ -18,6 +18,7 @@ import numpy as np
 from minijax.util import caches
 from minijax import config, errors
 from minijax.errors import TypePromotionError
+from minijax.util.tracebacks import is_asked_by_user
 
 # -- numbers -------------------------------------------------------------------------------------
 
@@ -377,9 +378,17 @@ def promote_types(a: Any, b: Any) -> Any:
     return np.dtype(join(x if is_weak_node(x) else np.dtype(x) for x in (a, b)))
 
 
+def is_strict() -> bool:
+    """Return whether the user forbids what promotes here: it is the user's own call.
+
+    >>> is_strict()
+    False
+    """
+    return config.numpy_dtype_promotion.value == "strict" and is_asked_by_user()
+
+
 def join(nodes: Iterable[Node]) -> Node:
-    strict = config.numpy_dtype_promotion.value == "strict"
-    return _least_upper_bound(strict, config.enable_x64.value, frozenset(nodes))
+    return _least_upper_bound(is_strict(), config.enable_x64.value, frozenset(nodes))
 
 
 def is_weak_node(x: Any) -> bool:
@@ -568,7 +577,7 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
         return dtypes[0], weak[0] and dtypes[0] != BOOL
     if len(set(dtypes)) == 1 and not all(weak):  # also the only way for keys
         return dtypes[0], False
-    if all(weak) and config.numpy_dtype_promotion.value != "strict":
+    if all(weak) and not is_strict():
         # a weak type may be of another width than Python's: the strong dtypes are joined
         return _canonical_join(set(dtypes))[0], True
     return _canonical_join(_node_of(d, w) for d, w in zip(dtypes, weak, strict=True))

@@ -21,6 +21,7 @@ from minijax.placement.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
+from minijax.util.tracebacks import is_asked_by_user
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # of the operands' common dtype
@@ -131,7 +132,16 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
     if len(args) == 1 and isinstance(args[0], Array):
         return args[0].dtype, args[0].weak_type
     parts = tuple(type(x) if type(x) in _PYTHON_SCALARS else core.get_aval(x) for x in args)
-    return _cached_result_type(parts, (config.enable_x64.value, config.numpy_dtype_promotion.value))
+    return _cached_result_type(parts, (config.enable_x64.value, dtypes.is_strict()))
+
+
+def check_promotion(*args: Any) -> None:
+    """Refuse arguments whose promotion the user forbids, in a function that hands them on.
+
+    What it calls promotes them, but is not what the user called.
+    """
+    if dtypes.is_strict():
+        result_dtype(*args)
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
@@ -202,7 +212,7 @@ def promote_shapes(name: str, *args: Array) -> list[Any]:
 
 def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     mode = config.numpy_rank_promotion.value
-    if mode == "allow":
+    if mode == "allow" or not is_asked_by_user():
         return
     where = f"for {name} on shapes {' '.join(map(str, shapes))}"
     page = "see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
@@ -214,6 +224,22 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         raise ValueError(f"Operands could not be broadcast together {where} and with the config "
                          "option jax_numpy_rank_promotion='raise'. For more information, "
                          f"{page}")
+
+
+def check_loop_ranks(signature: str, loops: Sequence[tuple[int, ...]], args: Sequence[Any]) -> None:
+    """Refuse arguments of a vectorized function whose loops are of several ranks, if forbidden."""
+    ranks = {len(loop) for loop, x in zip(loops, args, strict=True) if x.ndim}
+    mode = config.numpy_rank_promotion.value
+    if mode == "allow" or len(ranks) < 2 or not is_asked_by_user():
+        return
+    message = (f"operands with shapes {[x.shape for x in args]} require rank promotion for "
+               f"jnp.vectorize function with signature {signature}. Set the "
+               "jax_numpy_rank_promotion config option to 'allow' to disable this message; for "
+               "more information, see "
+               "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
+    if mode == "raise":
+        raise ValueError(message)
+    errors.warn(message)
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:

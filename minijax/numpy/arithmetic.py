@@ -17,10 +17,10 @@ from minijax import core, dtypes, lax
 from minijax.core import Array, as_value, stood_for
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, as_array,
-                                     check_arraylike, choose, convert, from_lax, like, promote_args,
-                                     promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes_inexact, promote_dtypes_numeric, promote_shapes,
-                                     public, result_dtype, weak_if_scalar)
+                                     check_arraylike, choose, convert, from_lax, like,
+                                     promote_args, promote_args_inexact, promote_args_numeric,
+                                     promote_dtypes_inexact, promote_dtypes_numeric,
+                                     promote_shapes, promoted, public, result_dtype, weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
 
 
@@ -317,12 +317,13 @@ def copysign(x1: Inexact, x2: Inexact, /) -> Array:
     return choose(signbit(x2), -lax.abs(x1), lax.abs(x1))
 
 
-def heaviside(x1: Inexact, x2: Inexact, /) -> Array:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The step function: 0 below zero, 1 above, and y at zero.
 
     >>> [float(heaviside(x, 0.5)) for x in (-1., 0., 1.)]
     [0.0, 0.5, 1.0]
     """
+    x1, x2 = promoted("heaviside", promote_dtypes_inexact, x1, x2)
     at_zero = choose(isnan(x1), x1, x2)
     zero, one = _filled(0, x1), _filled(1, x1)
     return choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), one, at_zero))

@@ -18,8 +18,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Factor, canonical_axis, check_axis_index,
-                                     choose, convert, diagonal_offset, like, indices_along,
-                                     promote_dtypes, promoted, public)
+                                     check_loop_ranks, check_promotion, choose, convert,
+                                     diagonal_offset, indices_along, like, promote_dtypes,
+                                     promoted, public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 from minijax.primitives.axes import refuse
@@ -123,6 +124,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> vdot(np.array([[1, 2]]), np.array([[3], [4]]))
     Array(11, dtype=int32)
     """
+    check_promotion(a, b)
     return dot(conjugate(ravel(a)), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
@@ -136,6 +138,7 @@ def vecdot(x1: Factor, x2: Factor, /, *, axis: int = -1, precision: Any = None,
     """
     check_axis_index(axis, ndim=np.ndim(x1))
     a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
+    check_loop_ranks("(n),(n)->()", (a.shape[:-1], b.shape[:-1]), (a, b))
     product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
     return product[..., 0, 0]
@@ -242,6 +245,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> matvec(np.array([[1, 0], [1, 1]]), np.array([5, 7]))
     Array([ 5, 12], dtype=int32)
     """
+    check_promotion(x1, x2)
+    check_loop_ranks("(n,m),(m)->(n)", (x1.shape[:-2], x2.shape[:-1]), (x1, x2))
     return matmul(x1, x2[..., None])[..., 0]
 
 
@@ -251,6 +256,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> vecmat(np.array([1, 2]), np.array([[1, 0], [1, 1]]))
     Array([3, 2], dtype=int32)
     """
+    check_promotion(x1, x2)
+    check_loop_ranks("(n),(n,m)->(m)", (x1.shape[:-1], x2.shape[:-2]), (x1, x2))
     x1 = lax.conj(x1) if x1.dtype.kind == "c" else x1
     return matmul(x1[..., None, :], x2)[..., 0, :]
 

@@ -20,9 +20,9 @@ from minijax.placement.named_sharding import ShardedArray
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     check_arraylike, convert, promote_dtypes_inexact,
-                                     promote_shapes, public, shape_of_argument, static_index,
-                                     static_value)
+                                     check_arraylike, check_promotion, convert,
+                                     promote_dtypes_inexact, promote_shapes, public,
+                                     shape_of_argument, static_index, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import filling
 from minijax.primitives.keys import keys_of
@@ -383,6 +383,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
+    check_promotion(start, stop)
     exponents: Any = linspace(start, stop, num, endpoint)
     bases = convert(as_array("logspace", base), exponents.dtype)
     powers = lax.pow(*promote_shapes("logspace", bases, exponents))

@@ -13,8 +13,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, diagonal_offset, like, indices_along, public)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
+                                     check_promotion, choose, convert, diagonal_offset,
+                                     indices_along, like, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, check_sizes, refuse, replaced
@@ -194,6 +195,7 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
     a = as_array("fill_diagonal", a)
     _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
+    check_promotion(a, flat)
     i = np.arange(min(a.shape))
     return a.at[(i,) * a.ndim].set(flat[i % flat.size])
 

@@ -18,9 +18,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
-from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, choose, convert,
-                                     indices_along, promote_dtypes_inexact, promoted, public,
-                                     static_value)
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
+                                     choose, convert, indices_along, promote_dtypes_inexact,
+                                     promoted, public, static_value)
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
@@ -57,8 +57,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
             "solve(a, b[..., None]).squeeze(-1).")
     if b.ndim > 1:
+        check_loop_ranks("(m,m),(m,n)->(m,n)", (a.shape[:-2], b.shape[:-2]), (a, b))
         return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
     one = lambda a, b: lax_solve(a, b[:, None])[:, 0]
+    check_loop_ranks("(m,m),(m)->(m)", (a.shape[:-2], ()), (a, b))
     return vectorize(one, signature="(m,m),(m)->(m)")(a, b)
 
 

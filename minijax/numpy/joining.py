@@ -34,8 +34,8 @@ def _promoted_operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
         arrays = list(as_array(name, arrays))
     if not len(arrays):
         raise ValueError(f"Need at least one array to {name}.")
-    parts = promote_dtypes(*as_arrays(name, *arrays))
-    return parts if dtype is None else [convert(x, dtype) for x in parts]
+    parts = as_arrays(name, *arrays)
+    return promote_dtypes(*parts) if dtype is None else [convert(x, dtype) for x in parts]
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
@@ -47,14 +47,18 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     Raises:
       TypeError: where the other axes differ.
     """
+    return _joined(arrays, axis, dtype)
+
+
+def _joined(arrays: Any, axis: int | None, dtype: Any = None) -> Any:
+    """`concatenate`, of arrays that the user may have given to another function."""
     parts = _promoted_operands("concatenate", arrays, dtype)
     axis = static_axes("concatenate", axis)
     if axis is None:
-        return concatenate([ravel(x) for x in parts], 0)
+        return _joined([ravel(x) for x in parts], 0)
     if parts[0].ndim == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     return lax.concatenate(parts, canonical_axis(axis, parts[0].ndim))
-
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
@@ -63,7 +67,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     >>> concat([np.array([1, 2]), np.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate(arrays, axis)
+    return _joined(arrays, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
@@ -90,7 +94,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     >>> vstack([np.array([1, 2]), np.array([3, 4])]).shape
     (2, 2)
     """
-    return concatenate([atleast_2d(x) for x in tup], 0, dtype)
+    return _joined([atleast_2d(x) for x in tup], 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -100,7 +104,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     Array([1, 2, 3], dtype=int32)
     """
     parts = [atleast_1d(x) for x in tup]
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    return _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
@@ -109,7 +113,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     >>> dstack([np.array([1, 2]), np.array([3, 4])]).shape
     (1, 2, 2)
     """
-    return concatenate([atleast_3d(x) for x in tup], 2, dtype)
+    return _joined([atleast_3d(x) for x in tup], 2, dtype)
 
 
 def column_stack(tup: Any) -> Array:
@@ -119,8 +123,8 @@ def column_stack(tup: Any) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    return concatenate([lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
-                        for x in as_arrays("column_stack", *tup)], 1)
+    return _joined([lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
+                    for x in as_arrays("column_stack", *tup)], 1)
 
 
 def block(arrays: Any) -> Array:
@@ -135,7 +139,7 @@ def block(arrays: Any) -> Array:
 
     def joined(x: Any, axis: int) -> Any:
         if isinstance(x, list):
-            return concatenate([joined(each, axis + 1) for each in x], axis)
+            return _joined([joined(each, axis + 1) for each in x], axis)
         x = as_array("block", x)
         return lax.expand_dims(x, range(rank - x.ndim)) if x.ndim < rank else x
     return joined(arrays, -depth)
@@ -166,7 +170,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     >>> append(np.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate([arr, values], axis)
+    return _joined([arr, values], axis)
 
 
 # ── Splitting ────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
-from minijax.numpy.arguments import ArrayLike, as_arrays
+from minijax.numpy.arguments import ArrayLike, as_arrays, check_promotion as _check_promotion
 from minijax.numpy.contractions import vecdot
 from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
                                      matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
@@ -31,6 +31,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
            [6, 8]], dtype=int32)
     """
     x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
+    _check_promotion(x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("Input arrays must be one-dimensional, but they are "
                          f"x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
@@ -45,6 +46,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     Array([0, 0, 1], dtype=int32)
     """
     x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
+    _check_promotion(x1, x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
@@ -60,6 +62,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None,
     >>> matmul(np.array([[1, 2]]), np.array([[3], [4]]))
     Array([[11]], dtype=int32)
     """
+    _check_promotion(x1, x2)
     return contractions.matmul(x1, x2, precision=precision,
                                preferred_element_type=preferred_element_type)
 
@@ -72,6 +75,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any 
     >>> tensordot(np.array([1, 2]), np.array([3, 4]), axes=1)
     Array(11, dtype=int32)
     """
+    _check_promotion(x1, x2)
     return contractions.tensordot(x1, x2, axes, precision=precision,
                                   preferred_element_type=preferred_element_type)
 
@@ -84,6 +88,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     (2, 1)
     """
     axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
+    _check_promotion(*arrays)
     return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)),
                                precision=precision)
 

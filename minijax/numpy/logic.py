@@ -14,9 +14,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, as_value
-from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, choose, convert, from_lax,
-                                     promote_args, promote_args_numeric, promote_shapes, public,
-                                     weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, check_promotion, choose, convert,
+                                     from_lax, promote_args, promote_args_numeric, promote_shapes,
+                                     public, weak_if_scalar)
 from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 
@@ -76,6 +76,7 @@ def _truth(x: Any) -> Any:
 
 
 def _truths(name: str, *args: Array) -> list[Any]:
+    check_promotion(*args)
     return promote_shapes(name, *map(_truth, args))
 
 
@@ -142,7 +143,7 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLik
     >>> allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
     Array(True, dtype=bool)
     """
-    return _all(isclose(a, b, rtol, atol, equal_nan))
+    return _all(isclose(*promote_args("isclose", a, b), rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:

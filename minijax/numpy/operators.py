@@ -48,7 +48,7 @@ _METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cump
 def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                      swapped: bool = False) -> Callable[[Any, Any], Any]:
     """The method of an operator; lists are refused, the methods of unknown operands are tried."""
-    def method(self: Any, other: Any) -> Any:
+    def of_operands(self: Any, other: Any) -> Any:
         other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
         if isinstance(other, _OPERANDS):
             operands = (other, self) if swapped else (self, other)
@@ -63,8 +63,8 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                             f"'{type(left).__name__}' and '{type(right).__name__}'")
         return NotImplemented
 
-    method.__name__ = method.__qualname__ = name
-    return method
+    of_operands.__name__ = of_operands.__qualname__ = name
+    return of_operands
 
 
 def _as_pairs(x: Any, dtype: np.dtype) -> Any:

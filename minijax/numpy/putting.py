@@ -17,8 +17,8 @@ from minijax.core import Array
 from minijax.numpy import arguments
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     canonical_axes, convert, indices_along, promote_dtypes, public,
-                                     static_value)
+                                     canonical_axes, check_promotion, convert, indices_along,
+                                     promote_dtypes, public, static_value)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, refuse
@@ -45,6 +45,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
     indices, values = ravel(ind), ravel(as_array("put", v))
     if not a.size or not indices.size or not values.size:
         return a
+    check_promotion(a, values)
     values = resize(values, indices.shape)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
@@ -86,6 +87,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
     _check_not_in_place("put_along_axis", inplace)
     x, x_axis = array_and_axis("put_along_axis", arr, axis)
     values = as_array("put_along_axis", values)
+    check_promotion(x, values)
     if axis is None:
         values = ravel(broadcast_to_shape(values, indices.shape))
     elif indices.ndim != x.ndim:

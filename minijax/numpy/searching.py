@@ -19,8 +19,8 @@ from minijax.core import Array, stood_for
 from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, broadcast_to_shape,
-                                     check_arraylike, choose, convert, promote_dtypes, public,
-                                     static_value)
+                                     check_arraylike, check_promotion, choose, convert,
+                                     promote_dtypes, public, static_value)
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_indices
 from minijax.numpy.shaping import ravel
@@ -210,6 +210,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         return lax.full_like(x, 0, dtype=_INT)
     search = functools.partial(searchsorted, side="left" if right else "right",
                                method=method or "scan")
+    check_promotion(x, bins)
     falling = bins.size - search(lax.rev(bins, (0,)), x)
     return choose(bins[-1] >= bins[0], search(bins, x), falling)
 

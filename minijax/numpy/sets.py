@@ -16,8 +16,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, searching, unary
-from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_shape, choose,
-                                     convert, promote_dtypes, public, static_value)
+from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_shape,
+                                     check_promotion, choose, convert, promote_dtypes, public,
+                                     static_value)
 from minijax.numpy.shaping import moveaxis, ravel
 
 
@@ -187,6 +188,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
     a, b = _ravel_operands("setdiff1d", size, ar1, ar2)
+    check_promotion(a, b)
     fill = 0 if fill_value is None else fill_value
     different, _ = _unique_where(a, isin(a, b, invert=True), size, fill)
     return convert(different, a.dtype, a.weak_type)

@@ -15,7 +15,8 @@ from minijax.transforms import api
 from minijax import lax, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, public
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
+                                     check_loop_ranks, public)
 from minijax.numpy.shaping import moveaxis
 
 CoreDims = tuple[str, ...]
@@ -73,6 +74,7 @@ def _broadcasting(function: Callable, signature: str | None, whose: str, args: l
         _note_sizes(sizes, x, dims, whose)
     loops = [x.shape[:x.ndim - len(dims)] for x, dims in zip(args, inputs, strict=True)]
     shape = lax.broadcast_shapes(*loops)
+    check_loop_ranks(str(signature), loops, args)
 
     def checked(*arrays: Any) -> Any:
         out = function(*arrays)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax, numpy as jnp, tree_util
+from minijax import lax, numpy as jnp, tree_util
 from minijax.transforms.arguments import bound
 from minijax.custom.custom_jvp_vjp import SymbolicZero, custom_jvp, zero_from_primal
 from minijax.transforms.jit import jit
@@ -67,7 +67,7 @@ def promote_to_real(*slopes: Callable | None) -> Callable[[Callable], Any]:
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             dtype = args[0].dtype
-            wide = dtypes.promote_types(dtype, np.float32)
+            wide = np.promote_types(dtype, np.float32)
             result = compiled(*(lax.convert_element_type(x, wide) for x in args))
             return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), result)
         return promote_to_float(call, promote_args_real)

@@ -17,7 +17,7 @@ from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.transforms.jit import jit
-from minijax.numpy.arguments import ArrayLike, Inexact, promote_args_real, public
+from minijax.numpy.arguments import ArrayLike, Inexact, convert, promote_args_real, public
 from minijax.scipy.arguments import promote_to_real, strong_float
 from minijax.scipy.gamma import bernoulli_numbers
 
@@ -273,8 +273,9 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> round(float(owens_t(1., .5)), 4)
     0.0431
     """
-    wide = np.ones((), dtypes.default_float_dtype())  # the dtype of JAX's sum and result
-    return _owens_t(*promote_args_real("owens_t", h, a, wide)[:2])
+    h, a = promote_args_real("owens_t", h, a)
+    wide = np.promote_types(h.dtype, dtypes.default_float_dtype())  # of JAX's sum and result
+    return _owens_t(convert(h, wide), convert(a, wide))
 
 
 public(globals())

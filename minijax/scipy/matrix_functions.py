@@ -113,7 +113,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
             raise ValueError(f"Input '{name}' must be square.")
     if t.shape[-1] != z.shape[-1]:
         raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
-    t, z = promote_dtypes(t, z, jnp.array(0, jnp.complex64))[:2]
+    t, z = (jnp.astype(x, jnp.result_type(x.dtype, jnp.complex64)) for x in promote_dtypes(t, z))
     return jnp.vectorize(_complex_schur_of_real, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
 
 
