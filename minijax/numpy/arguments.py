@@ -312,12 +312,19 @@ def static_index(x: Any, context: str) -> int:
     return operator.index(static_value(x, context).tolist())
 
 
-def diagonal_offset(k: Any) -> int:
-    """The offset of a diagonal, to the right of the main one.
+def is_traced_index(k: Any) -> bool:
+    """Whether `k` is a traced scalar of an integer type."""
+    return isinstance(k, core.Tracer) and not k.ndim and dtypes.kind(k.dtype) in "iu"
+
+
+def diagonal_offset(k: Any) -> Any:
+    """The offset of a diagonal, to the right of the main one, which may be traced.
 
     Raises:
       ValueError: for what is no integer.
     """
+    if is_traced_index(k):
+        return k
     try:
         return operator.index(k)
     except TypeError:
