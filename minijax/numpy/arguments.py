@@ -413,7 +413,9 @@ def refuse_out(name: str, out: Any) -> None:
 # Only the type of a `Template` is read, so it may be a ShapeDtypeStruct.
 Template = Any
 _PREPARE: dict[str, Callable[..., list[Any]]] = {
-    "Template": lambda name, x: [x if isinstance(x, core.Typed) else _template(name, x)],
+    "Template": lambda name, x: [
+        x if isinstance(x, Array) else type_of_template(x) if isinstance(x, core.Typed) else
+        _template(name, x)],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Factor": lambda name, *args: promoted(name, _promote_weakly, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,

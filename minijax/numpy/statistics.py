@@ -64,8 +64,8 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       RuntimeError, TypeError: for weights that do not fit.
     """
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
-    for name, given in (("m", m), ("y", y)):
-        if np.ndim(given) > 2:
+    for name, quantities in (("m", m), ("y", y)):
+        if quantities is not None and np.ndim(quantities) > 2:
             raise ValueError(f"{name} has more than 2 dimensions")
     if dtype is not None:
         observations = [convert(x, dtypes.dtype(dtype)) for x in observations]

@@ -16,7 +16,7 @@ from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.placement.devices import Device, device_of
 from minijax.transforms import compiled
-from minijax.transforms.arguments import check_donated_once
+from minijax.transforms.arguments import check_compiler_options, check_donated_once
 from minijax.util import lazily, source_info
 
 
@@ -198,6 +198,7 @@ class Lowered(Stage):
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Any = None) -> Compiled:
         """Compile to machine code; options of XLA and devices have no effect."""
+        check_compiler_options(compiler_options)
         with compiled.blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered, device_of(()))
 
