@@ -275,7 +275,7 @@ def _branch_index(pred: Any) -> Any:
         raise TypeError("cond predicate is None")
     if dtypes.python_type(pred) in (bool, int, float):  # it may be too large for an array
         return np.int32(bool(pred))
-    value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
+    value = _scalar(pred, _no_predicate, "Pred must be a scalar")
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
@@ -286,8 +286,20 @@ def _branch_index(pred: Any) -> Any:
     return converted(value, INT)
 
 
-def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
-    value = core.as_value_or_raise(x, lambda: f"{no_array}, got {x} of type {type(x)}")
+def _no_predicate(pred: Any) -> str:
+    if isinstance(pred, str | bytes | list | tuple):
+        return f"Pred must be a scalar, got {pred!s} of type {type(pred)}"
+    return f"Pred type must be either boolean or number, got {pred}."
+
+
+def _no_index(index: Any) -> str:
+    if isinstance(index, list | tuple):
+        return f"Branch index must be scalar, got {index} of shape {np.shape(index)}."
+    return f"Index type must be an integer, got {index}{' as float32' if index is None else '.'}"
+
+
+def _scalar(x: Any, no_array: Callable[[Any], str], no_scalar: str) -> Any:
+    value = core.as_value_or_raise(x, lambda: no_array(x))
     if value.shape != ():
         raise TypeError(f"{no_scalar}, got {x} of shape {value.shape}.")
     return value
@@ -317,7 +329,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
     operands, branches = _with_operand(operands, operand), list(branches)
     if not branches:
         raise ValueError("Empty branch sequence")
-    value = _scalar(index, "Index type must be an integer", "Branch index must be scalar")
+    value = _scalar(index, _no_index, "Branch index must be scalar")
     if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
     if len(branches) == 1:
@@ -418,6 +430,9 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     Raises:
       NotImplementedError: when there is no function for this platform.
     """
+    for name, branch in {**per_platform, "default": default}.items():
+        if branch is not None and not callable(branch):
+            raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
     platform = devices.default_device().platform
     chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
     if chosen is None:

@@ -212,8 +212,9 @@ def _loop_length(rows: Sequence[Any], length: int | None) -> int:
             raise ValueError("scan got values with different leading axis sizes: "
                              f"{', '.join(str(size) for size in sizes)}.")
         return sizes[0]
-    steps = int(core.concrete_or_error(length, "The `length` argument to `scan` expects a "
-                                               "concrete `int` value."))  # type: ignore[arg-type]
+    steps = int(core.concrete_or_error(length, (
+        "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration "
+        "with a dynamic length, use `while_loop` or `fori_loop`.")))  # type: ignore[arg-type]
     if any(size != steps for size in sizes):
         raise ValueError(f"scan got `length` argument of {steps} which disagrees with leading "
                          f"axis sizes {sizes}.")
@@ -344,7 +345,7 @@ def _run_while(condition: TracedFunction, body: TracedFunction, carry: Carry) ->
 
 def _check_condition(condition: TracedFunction) -> None:
     got = None
-    if not tree_util.treedef_is_leaf(condition.out_tree):
+    if not tree_util.treedef_is_leaf(condition.out_tree) or not condition.out_avals:
         got = f"pytree {condition.out_tree}"
     elif (aval := condition.out_avals[0]).shape != () or aval.dtype != np.bool_:
         got = f"output type(s) {condition.out_avals}"

@@ -338,12 +338,19 @@ def static_index(x: Any, context: str) -> int:
     return operator.index(static_value(x, context).tolist())
 
 
-def diagonal_offset(k: Any) -> int:
-    """The offset of a diagonal, to the right of the main one.
+def is_traced_index(k: Any) -> bool:
+    """Whether `k` is a traced scalar of an integer type."""
+    return isinstance(k, core.Tracer) and not k.ndim and dtypes.kind(k.dtype) in "iu"
+
+
+def diagonal_offset(k: Any) -> Any:
+    """The offset of a diagonal, to the right of the main one, which may be traced.
 
     Raises:
       ValueError: for what is no integer.
     """
+    if is_traced_index(k):
+        return k
     try:
         return operator.index(k)
     except TypeError:
@@ -432,7 +439,9 @@ def refuse_out(name: str, out: Any) -> None:
 # Only the type of a `Template` is read, so it may be a ShapeDtypeStruct.
 Template = Any
 _PREPARE: dict[str, Callable[..., list[Any]]] = {
-    "Template": lambda name, x: [x if isinstance(x, core.Typed) else _template(name, x)],
+    "Template": lambda name, x: [
+        x if isinstance(x, Array) else type_of_template(x) if isinstance(x, core.Typed) else
+        _template(name, x)],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Factor": lambda name, *args: promoted(name, _promote_weakly, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Real": promote_args_real,

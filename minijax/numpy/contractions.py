@@ -233,6 +233,8 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     >>> trace(np.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
+    if canonical_axis(axis1, a.ndim) == canonical_axis(axis2, a.ndim):
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     i, j = indices_along(a.shape[-2:], 0, 1)
     masked = choose(i + diagonal_offset(offset) == j, a, convert(0, a.dtype))
@@ -326,6 +328,7 @@ _OPTIMAL = ("auto", "auto-hq", "optimal", "dp", "dynamic-programming", "branch-a
 def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], result: Labels
           ) -> Sequence[Sequence[int]]:
     """The contraction path: the positions of the operands of each step."""
+    optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
         count = len(terms) - sum(len(step) - 1 for step in optimize)
         if count != 1:

@@ -15,22 +15,22 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
                                      check_promotion, choose, convert, diagonal_offset,
-                                     indices_along, like, public)
+                                     indices_along, is_traced_index, like, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, check_sizes, refuse, replaced
 
 
-def _on_diagonal(rows: int, columns: int, k: int) -> Any:
+def _on_diagonal(rows: int, columns: int, k: Any) -> Any:
     """True on the diagonal that starts `k` columns to the right."""
     i, j = indices_along((rows, columns), 0, 1)
     return i + diagonal_offset(k) == j
 
 
-def _below_diagonal(rows: int, columns: int, k: int) -> Any:
+def _below_diagonal(rows: int, columns: int, k: Any) -> Any:
     """True on the diagonal that starts `k` columns to the right, and below."""
     i, j = indices_along((rows, columns), 0, 1)
-    return i + operator.index(k) >= j
+    return i + k >= j
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
@@ -68,7 +68,8 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
            [1., 1.]], dtype=float32)
     """
     rows, columns = _sizes(N, M)
-    return convert(_below_diagonal(rows, columns, k), dtype or np.dtype("float32"))
+    offset = k if is_traced_index(k) else operator.index(k)
+    return convert(_below_diagonal(rows, columns, offset), dtype or np.dtype("float32"))
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -78,7 +79,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Array([[1, 0],
            [3, 4]], dtype=int32)
     """
-    return choose(_below_diagonal(*_matrix("tril", m), k), m, like(0, m))
+    return choose(_below_diagonal(*_matrix("tril", m), operator.index(k)), m, like(0, m))
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
@@ -88,7 +89,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     Array([[1, 2],
            [0, 4]], dtype=int32)
     """
-    return choose(_below_diagonal(*_matrix("triu", m), k - 1), like(0, m), m)
+    return choose(_below_diagonal(*_matrix("triu", m), operator.index(k - 1)), like(0, m), m)
 
 
 def _sizes(rows: Any, columns: Any) -> tuple[int, ...]:
@@ -193,7 +194,9 @@ def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
     refuse((inplace, "JAX arrays are immutable, must use inplace=False"),
            (wrap, "wrap=True is not implemented, must use wrap=False"), error=NotImplementedError)
     a = as_array("fill_diagonal", a)
-    _matrix("fill_diagonal", a)
+    refuse((a.ndim < 2, "array must be at least 2-d"),
+           (a.ndim > 2 and len(set(a.shape)) > 1,
+            "All dimensions of input must be of equal length"), error=ValueError)
     flat: Any = ravel(val)
     check_promotion(a, flat)
     i = np.arange(min(a.shape))

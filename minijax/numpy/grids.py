@@ -29,11 +29,11 @@ s_, index_exp = np.s_, np.index_exp
 def _slice_values(name: str, part: slice) -> Any:
     """The numbers of a slice; an imaginary step is their count, both ends included."""
     start, stop, step = (
-        None if x is None else static_value(x, f"slice in jnp.{name}").item()
-        for x in (part.start, part.stop, part.step))
+        None if x is None else static_value(x, f"slice {end} of jnp.{name}").item()
+        for end in ("start", "stop", "step") for x in (getattr(part, end),))
     if isinstance(step, complex):
         return creation.linspace(start or 0, stop, int(abs(step)))
-    return creation.arange(start or 0, stop, 1 if step is None else step)
+    return creation.arange(start or 0, stop, step or 1)
 
 
 class _MeshGrid:
@@ -64,15 +64,15 @@ class _Concatenator:
         self.name, self.defaults = name, defaults
 
     def __getitem__(self, key: Any) -> Array:
-        items = list(key) if isinstance(key, tuple) else [key]
-        directive = items.pop(0) if isinstance(items[0], str) else ""
+        first, *rest = items = key if isinstance(key, tuple) and key else [key]
+        directive, items = (first, rest) if isinstance(first, str) else (None, items)
         axis, least_rank, position = self._directive_numbers(directive)
         out = concatenate([self._operand(item, least_rank, position) for item in items], axis)
         is_matrix = directive in ("r", "c") and out.ndim == 1
         return lax.expand_dims(out, (directive == "c",)) if is_matrix else out
 
-    def _directive_numbers(self, directive: str) -> tuple[int, ...]:
-        if directive in ("", "r", "c"):
+    def _directive_numbers(self, directive: str | None) -> tuple[int, ...]:
+        if directive in (None, "r", "c"):
             return self.defaults
         numbers: list[Any] = [*directive.split(","), *self.defaults[directive.count(",") + 1:]]
         try:
@@ -173,9 +173,11 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     >>> [int(i) for i in unravel_index(np.int32(5), (2, 3))]
     [1, 2]
     """
-    if np.ndim(shape) > 1:
+    rank = 1 if isinstance(shape, tuple | list) and not any(map(np.ndim, shape)) else (
+        np.ndim(shape))  # its sizes may be traced
+    if rank > 1:
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    sizes, quotient, remainders = shape if np.ndim(shape) else (shape,), indices, []
+    sizes, quotient, remainders = shape if rank else (shape,), indices, []
     for size in reversed(sizes):
         remainders.append(quotient % size)
         quotient = quotient // size

@@ -267,7 +267,13 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
         mask = lax.full((size,), True, np.dtype(bool)).at[indices].set(False)
         return _index_along(a, nonzero(mask, size=size - indices.size)[0], axis)
     if not isinstance(obj, slice):
+        check_arraylike("delete", arr, obj)
         obj = static_value(obj, "'obj' argument of jnp.delete")
+        if obj.dtype.kind not in "iub":
+            raise ValueError(f"np.delete(arr, obj): got obj.dtype={obj.dtype}; must be integer or "
+                             "bool.")
+        if obj.ndim == 0 and obj.dtype != bool:
+            canonical_axis(obj.item(), size)  # or else ValueError
         obj = int(obj) if obj.ndim == 0 and obj.dtype == bool else obj  # one bool is an index
     return _index_along(a, np.delete(np.arange(size), obj), axis)
 

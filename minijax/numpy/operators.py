@@ -110,6 +110,31 @@ def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
+# Methods and properties of concrete arrays, and how a tracer refuses them.
+_OF_CONCRETE_ARRAYS = (
+    (errors.ConcretizationTypeError, "The {name}() method was called on {x}.",
+     "addressable_data delete devices is_deleted on_device_size_in_bytes unsafe_buffer_pointer"),
+    (errors.ConcretizationTypeError, "The {name} property was called on {x}.",
+     "global_shards is_fully_addressable is_fully_replicated"),
+    (errors.ConcretizationTypeError, "The '{name}' attribute is not available on {x}.",
+     "addressable_shards committed"),
+    (AttributeError, "The '{name}' method is not available on {x}.{origin}",
+     "block_until_ready copy_to_host_async"),
+    (AttributeError, "The 'sharding' attribute is not available on {x}.\n"
+     "To query sharding information on tracers, use `jax.typeof(x)`.", "sharding"),
+    (AttributeError, "{kind} has no attribute {name}", "device format is_ready platform"))
+
+
+def _refused_of_tracers(error: type[Exception], words: str, name: str) -> Any:
+    """A method or property of concrete arrays as tracers have it."""
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        said = words.format(name=name, kind=type(self).__name__, origin=self._origin_msg(),
+                            x=f"traced array with shape {self.aval.str_long()}")
+        raise error(self, said) if error is errors.ConcretizationTypeError else error(said)
+    is_property = isinstance(getattr(Array, name), property)
+    return property(refuse) if is_property else api_boundary(refuse)
+
+
 # ── Methods and properties beyond the functions of `numpy` ───────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
@@ -304,8 +329,6 @@ class _Methods:
 
     def devices(self: Any) -> set[Any]:
         """The devices that hold the array."""
-        if isinstance(self, Tracer):
-            raise errors.ConcretizationTypeError(self, _called("devices", self))
         return self.sharding.device_set
 
     def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
@@ -395,5 +418,8 @@ def _attributes() -> dict[str, Any]:
 
 for _name, _value in _attributes().items():
     setattr(Array, _name, api_boundary(_value) if inspect.isfunction(_value) else _value)
+for _error, _words, _names in _OF_CONCRETE_ARRAYS:
+    for _name in _names.split():
+        setattr(Tracer, _name, _refused_of_tracers(_error, _words, _name))
 for _name, _text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
     setattr(ArrayImpl, _name, _text)

@@ -141,6 +141,10 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
+    for side, value in (("left", left), ("right", right)):
+        if isinstance(value, str) and value != "extrapolate":
+            raise ValueError(f"the only valid string value of `{side}` is 'extrapolate', but got: "
+                             f"{value!r}")
     if "c" in (each.dtype.kind for each in as_arrays("interp", x, xp)):
         raise ValueError("jnp.interp: complex x values not supported.")
     x, xp, fp, *periods = promoted("interp", promote_dtypes_inexact, x, xp, fp,
@@ -150,13 +154,12 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if periods:
+        if periods[0].ndim:
+            raise ValueError(f"period must be a scalar; got {period}")
         x, xp, fp = _wrap_period(x, xp, fp, *periods)
     values = _interp_linear(x, xp, fp)
     for end, beyond, value in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
-        if isinstance(value, str):
-            if value != "extrapolate":
-                raise ValueError(f"interp: 'extrapolate' is the only string; got {value!r}")
-        elif period is None:
+        if not isinstance(value, str) and period is None:
             values = choose(beyond, fp[end] if value is None else value, values)
     return values
 

@@ -105,9 +105,11 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     >>> squeeze(np.ones((1, 2, 1))).shape
     (2,)
     """
-    axes = canonical_axes(static_axes("squeeze", axis), a.ndim)
     if axis is None:
-        axes = tuple(d for d in axes if a.shape[d] == 1)
+        axes: Any = tuple(d for d, size in enumerate(a.shape) if size == 1)
+    else:
+        axis = static_axes("squeeze", axis)
+        axes = axis if isinstance(axis, tuple) else (axis,)
     return lax.squeeze(a, axes) if axes else alias(a)
 
 
@@ -119,7 +121,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """
     axis = static_axes("expand_dims", axis)
     axes = axis if isinstance(axis, tuple) else (axis,)
-    return lax.expand_dims(a, canonical_axes(axes, a.ndim + len(axes)))
+    return lax.expand_dims(a, axes)
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
@@ -304,7 +306,11 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     Array([[2, 4],
            [1, 3]], dtype=int32)
     """
-    first, second = (canonical_axis(axis, m.ndim) for axis in axes)
+    if m.ndim < 2:
+        raise ValueError("rot90 requires its first argument to have ndim at least two, but got "
+                         f"first argument of shape {m.shape}, which has ndim {m.ndim}")
+    one, other = axes
+    first, second = canonical_axis(one, m.ndim), canonical_axis(other, m.ndim)
     if first == second:
         raise ValueError("Axes must be different")
     turns = operator.index(k) % 4

@@ -19,10 +19,8 @@ from minijax.numpy.diagonals import diagonal
 from minijax.numpy.joining import concatenate
 
 
-def _rows(name: str, x: Any, rowvar: bool) -> Any:
+def _rows(x: Any, rowvar: bool) -> Any:
     """The quantities as rows of a matrix."""
-    if x.ndim > 2:
-        raise ValueError(f"{name} has more than 2 dimensions")
     if x.ndim < 2:
         return lax.reshape(x, (1, x.size))
     return x if rowvar or x.shape[0] == 1 else lax.transpose(x, (1, 0))
@@ -66,9 +64,12 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       RuntimeError, TypeError: for weights that do not fit.
     """
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
+    for name, quantities in (("m", m), ("y", y)):
+        if quantities is not None and np.ndim(quantities) > 2:
+            raise ValueError(f"{name} has more than 2 dimensions")
     if dtype is not None:
         observations = [convert(x, dtypes.dtype(dtype)) for x in observations]
-    parts = [_rows(name, x, rowvar) for name, x in zip("my", observations, strict=False)]
+    parts = [_rows(x, rowvar) for x in observations]
     if parts[0].shape[0] == 0:
         return lax.full((0, 0), 0, parts[0].dtype)
     x: Any = concatenate(parts) if len(parts) > 1 else parts[0]

@@ -569,7 +569,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
            [2, 4]], dtype=int32)
     """
     groups = Groups.of(axis_name, axis_index_groups)
-    name, size = _one_name(axis_name), axis_size(axis_name) if groups is None else groups.size
+    size = axis_size(axis_name) if groups is None else groups.size
 
     def exchanged(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
@@ -581,8 +581,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
         if tiled:
             leaf = _in_blocks(leaf, split, size)
         if groups is None:
-            out = all_to_all_p.bind(pvary(leaf, [name]), axis_name=name, split_axis=split,
-                                    concat_axis=to)
+            out = _exchanged(leaf, names_of(axis_name), split, to)
         else:
             sent = dynamic_index_in_dim(groups.gather(leaf), groups.index(), split + 1,
                                         keepdims=False)
@@ -590,6 +589,20 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
         return reshape(out, (*out.shape[:to], size * out.shape[to + 1], *out.shape[to + 2:])
                        ) if tiled else out
     return tree_util.tree_map(exchanged, x)
+
+
+def _exchanged(x: Array, names: Sequence, split: int, to: int) -> Array:
+    """An exchange along the grid of named axes, one after the other."""
+    if len(names) == 1:
+        return all_to_all_p.bind(pvary(x, names), axis_name=names[0], split_axis=split,
+                                 concat_axis=to)
+    first = transpose(x, (split, *axes.without(range(x.ndim), (split,))))
+    sizes, rest = [axis_size(name) for name in names], first.shape[1:]
+    grid = reshape(first, (*sizes, *rest))
+    for k, name in enumerate(names):
+        grid = all_to_all_p.bind(pvary(grid, [name]), axis_name=name, split_axis=k, concat_axis=k)
+    out = reshape(grid, first.shape)
+    return transpose(out, axes.with_item(range(1, x.ndim), to, 0))
 
 
 def _in_blocks(x: Array, axis: int, count: int) -> Array:

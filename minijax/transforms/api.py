@@ -13,7 +13,7 @@ from minijax.core import Array, jaxpr, tracing
 from minijax.util import source_info, tracebacks
 from minijax.transforms.derivatives import vjp
 from minijax.transforms.gradients import Argnums, as_chosen, by_argnums
-from minijax.transforms.arguments import as_tuple, check_callable, flattened
+from minijax.transforms.arguments import as_tuple, check_function, flattened
 from minijax.transforms.jit import jit
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import check_distinct, has_refs
@@ -48,12 +48,14 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
     Array([ 0, 10, 20], dtype=int32)
     """
-    check_callable(fun)
+    check_function(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+    if in_axes is not None and type(in_axes) not in (int, tuple):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
 
     @tracebacks.standing_for(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -69,6 +71,13 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                           sum_match=sum_match)
     return mapped
+
+
+def _check_axes(name: str, axes: Any) -> None:
+    """Refuse a tree whose leaves are no axes; classes with custom conversions have their own."""
+    if not registered and any(type(axis) is not int for axis in tree_util.tree_leaves(axes)):
+        raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types "
+                        f"as leaves, but got {axes}.")
 
 
 def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
@@ -105,7 +114,11 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
     values = [x if d is None else tracing.check_arg(x) for x, d in zip(leaves, dims, strict=True)]
-    size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
+    if not leaves and axis_size is None and api == "vmap":
+        raise ValueError("vmap wrapped function must be passed at least one argument containing an "
+                         f"array or axis_size must be specified, got empty *args={args} and "
+                         f"**kwargs={kwargs}")
+    size, places = _mapped_axes(values, dims, flat.debug_info, kwargs, axis_size)
     check_size(size)
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
@@ -128,17 +141,21 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
 registered: dict[type, Callable] = {}
 
 
-def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
+def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any, kwargs: dict,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
     """The size of the mapped axis, and its position in each argument."""
     api = info.traced_for
     places = [None if d is None else _axis_of(api, x, d, name)
               for x, d, name in zip(values, dims, info.arg_names, strict=True)]
     sizes: dict[int, list[str]] = {}
-    for x, place, name in zip(values, places, info.arg_names, strict=True):
+    names = [f"argument {name}" for name in info.arg_names]
+    by_name = [f"kwargs{tree_util.keystr(path)}"
+               for path, _ in tree_util.tree_leaves_with_path(kwargs)] if kwargs else []
+    names[len(names) - len(by_name):] = by_name
+    for x, place, name in zip(values, places, names, strict=True):
         if place is not None:
             sizes.setdefault(x.shape[place], []).append(
-                f"axis {place} of argument {name} of type {x.aval.str_long()}")
+                f"axis {place} of {name} of type {x.aval.str_long()}")
     if not sizes and axis_size is None:
         raise ValueError(f"{api} must have at least one non-None value in in_axes or axis_size "
                          "must be specified")
@@ -201,7 +218,10 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     >>> make_jaxpr(lambda x: 2 * x)(3.0)
     { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
-    jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
+    if not callable(fun):
+        raise TypeError("the first argument must be callable")
+    plain = fun.__func__ if isinstance(fun, staticmethod) else fun
+    jitted = jit(plain, static_argnums=as_tuple(static_argnums, int) or None)
 
     @tracebacks.standing_for(fun)
     def program(*args: Any, **kwargs: Any) -> jaxpr.ClosedJaxpr | tuple[jaxpr.ClosedJaxpr, Any]:

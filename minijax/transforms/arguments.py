@@ -107,8 +107,28 @@ def without_static(fun: Callable, args: tuple, static: Collection[int],
 
 
 def check_callable(fun: Any) -> None:
+    if type(fun) is staticmethod:
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}")
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def check_function(fun: Any) -> None:
+    """Refuse what is not callable, and generator functions."""
+    check_callable(fun)
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+
+
+def check_compiler_options(options: Mapping[str, Any] | None) -> None:
+    """Refuse options of other names than XLA's, which have no effect.
+
+    Raises:
+      JaxRuntimeError: naming the first.
+    """
+    for name in dict(options or {}):
+        if not name.startswith("xla_"):
+            raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
 
 
 def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import core, dtypes, tree_util
 from minijax.util import lazily, tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
@@ -54,8 +56,9 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
         raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
     flat, leaves = flattened(fun, tuple(primals), "jvp", has_aux)
-    in_tree, _ = flat.in_tree.children()
-    dots, dot_tree = tree_util.tree_flatten(tuple(tangents))
+    in_tree = (flat.in_tree.children()[0] if type(primals) is tuple else
+               tree_util.tree_structure(primals))
+    dots, dot_tree = tree_util.tree_flatten(tangents)
     if in_tree != dot_tree:
         raise TypeError("primal and tangent arguments to jax.jvp must have the same tree "
                         f"structure; primals have tree structure {in_tree} whereas tangents "
@@ -387,6 +390,15 @@ def _tree_message(info: Any, expected: tree_util.PyTreeDef, got: tree_util.PyTre
                 f"here, so {why}." for path, was, now, why in differences))
 
 
+def _check_transposable(inputs: list, outputs: list) -> None:
+    """Refuse to transpose from integers to floats, or back, and for bools."""
+    if not any(all(dtypes.issubdtype(dtype, kind) for dtype in (*inputs, *outputs))
+               for kind in (np.inexact, np.integer)):
+        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], "
+                        "and integer -> integer functions, but got "
+                        f"{inputs} -> {outputs}.")
+
+
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()
                      ) -> Callable:
     """The transpose of a function that is linear.
@@ -406,6 +418,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
     flat, types = flattened(fun, primals, "linear_transpose")
     avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
     closed = flat.staged(avals)
+    _check_transposable([x.dtype for x in avals], [x.dtype for x in closed.out_avals])
 
     @tracebacks.api_boundary
     def transposed(cotangent: Any) -> tuple:

@@ -22,8 +22,9 @@ from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.transforms.compiled import called, jit_p, may_shard, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
-from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError, check_callable,
-                                          check_donated_once, check_not_deleted, donated_leaves,
+from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError,
+                                          check_compiler_options, check_donated_once,
+                                          check_function, check_not_deleted, donated_leaves,
                                           looks_like, named_arguments, static_value, usable,
                                           without_static)
 from minijax.placement.devices import Device, device_of, put
@@ -385,7 +386,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       in_shardings: shardings of the arguments: a sharding, a spec over the mesh that was set, or a
         tree of them that is a prefix of the tuple of positional arguments.
       out_shardings: the same for the result.
-      compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
+      compiler_options: accepted for JAX's sake; the options of XLA's compiler, ``xla_…``, mean
+        nothing here.
 
     Returns:
       A function of the same arguments.
@@ -408,9 +410,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
             keep_unused=keep_unused, device=device, backend=backend, inline=inline,
             in_shardings=in_shardings, out_shardings=out_shardings,
             compiler_options=compiler_options)
-    check_callable(fun)
-    if inspect.isgeneratorfunction(fun):
-        raise TypeError(f"Expected a function, got a generator function: {fun}")
+    check_function(fun)
+    check_compiler_options(compiler_options)
     static = named_arguments(fun, static_argnums, static_argnames, "static")
     donated = named_arguments(fun, donate_argnums, donate_argnames, "donate")
     if both := set(static.names) & set(donated.names):

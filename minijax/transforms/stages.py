@@ -6,16 +6,17 @@ Builds on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax import core, errors, tree_util
+from minijax import core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.placement.devices import Device, device_of
 from minijax.transforms import compiled
-from minijax.transforms.arguments import check_donated_once
+from minijax.transforms.arguments import check_compiler_options, check_donated_once
 from minijax.util import lazily, source_info
 
 
@@ -26,7 +27,7 @@ class ShapeDtypeStruct(core.Typed):
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("aval", "sharding")
+    __slots__ = ("sharding", "struct")
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None,
                  weak_type: bool = False):
@@ -34,15 +35,22 @@ class ShapeDtypeStruct(core.Typed):
             with lazily.importing:
                 from minijax.placement.named_sharding import sharding_of_struct
             sharding = sharding_of_struct(sharding)
-        self.aval = core.ShapedArray(tuple(shape), dtype, weak_type)
+        self.struct = core.ShapedArray(tuple(shape), dtype, weak_type)
         self.sharding = sharding
 
+    @property
+    def aval(self) -> ShapedArray:  # type: ignore[override]
+        """The type of such an array; it has 32 bits in place of 64, unless enable_x64 is on."""
+        return self.struct.update(dtype=dtypes.canonicalize_dtype(self.struct.dtype))
+
+    dtype = property(operator.attrgetter("struct.dtype"))
+
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+        return (isinstance(other, ShapeDtypeStruct) and self.struct is other.struct
                 and self.sharding == other.sharding)
 
     def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
+        return hash((self.struct, self.sharding))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -190,6 +198,7 @@ class Lowered(Stage):
     def compile(self, compiler_options: dict[str, Any] | None = None, *,
                 device_assignment: Any = None) -> Compiled:
         """Compile to machine code; options of XLA and devices have no effect."""
+        check_compiler_options(compiler_options)
         with compiled.blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered, device_of(()))
 
