@@ -17,7 +17,7 @@ from minijax import lax, tree_util
 from minijax.util import tracebacks
 from minijax.core import Array
 from minijax.numpy import creation
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis,
                                      check_loop_ranks, public)
 from minijax.numpy.shaping import moveaxis
 
