@@ -427,6 +427,7 @@ def test_tests_mirror_the_package():
         "on_device",
         "precision",
         "processes",
+        "promotion_flags",
         "public_functions",
         "refusals", "rims",
         "sanitiser",

@@ -46,17 +46,13 @@ def staged(lib: Any, f: Callable, case: Any) -> Any:
 
 def words(lib: Any, f: Callable, chosen: list) -> str:
     """For each flag and case: the class of the error, - where there is none, ? without the flag."""
-    plain = [staged(lib, f, case) for case in chosen]
-
-    def word(result: Any, before: Any) -> str:
-        return "?" if isinstance(before, Refused) else (
-            result.kinds[0] if isinstance(result, Refused) else "-")
-
-    def under(flag: Callable) -> list[str]:
+    def word(flag: Callable, case: Any) -> str:
         with flag(lib):
-            return [word(staged(lib, f, case), before)
-                    for case, before in zip(chosen, plain, strict=True)]
-    return " ".join(itertools.chain(*map(under, FLAGS.values())))
+            result = staged(lib, f, case)
+        if not isinstance(result, Refused):
+            return "-"
+        return "?" if isinstance(staged(lib, f, case), Refused) else result.kinds[0]
+    return " ".join(itertools.starmap(word, itertools.product(FLAGS.values(), chosen)))
 
 
 def agree(ours: str, theirs: str, name: str) -> bool:

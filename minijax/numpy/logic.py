@@ -143,7 +143,8 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLik
     >>> allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
     Array(True, dtype=bool)
     """
-    return _all(isclose(*promote_args("isclose", a, b), rtol, atol, equal_nan))
+    a, b = promote_args("isclose", a, b)
+    return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
