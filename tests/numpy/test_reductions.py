@@ -66,7 +66,8 @@ def test_a_short_dtype_of_the_user_is_the_dtype_of_every_step(agrees_with_jax, n
 
 @pytest.mark.parametrize("expression", [
     "jnp.sum([1, 2])", "jnp.mean((1, 2))", "jnp.max(e)", "jnp.min(e, axis=0)", "jnp.argmax(e)",
-    "jnp.mean(b, dtype=bool)", "jnp.sum(f, axis=2)", "jnp.sum(f, axis=(0, 0))", "jnp.sum(f, axis=1.5)",
+    "jnp.mean(b, dtype=bool)",
+    "jnp.sum(f, axis=2)", "jnp.sum(f, axis=(0, 0))", "jnp.sum(f, axis=1.5)",
     "jnp.max(f, where=b)", "jnp.sum(f, out=f)", "jnp.average(f, weights=jnp.ones(5), axis=0)",
     "jax.jit(lambda x, axis: x.min(axis))(w, 0)",
     "jax.jit(lambda x, axis: jnp.sum(x, axis=(0, axis)))(f, 1)",
