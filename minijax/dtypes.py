@@ -333,7 +333,7 @@ def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[Node]) -> Node:
     above = _everything_above(strict, x64)
     for node in nodes:
         if node not in above:
-            raise ValueError(f"dtype={node} is not a valid dtype for JAX type promotion.")
+            raise ValueError(f"dtype={node!r} is not a valid dtype for JAX type promotion.")
     common = frozenset.intersection(*(above[node] for node in nodes))
     for candidate in common:
         if common <= above[candidate]:

@@ -431,21 +431,30 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
                         f"(pytree) structures, but got {call.out_tree} and {tangent_tree} "
                         "respectively.")
-    return outs + [_check_tangent(x, t if isinstance(t, SymbolicZero) else check_arg(t))
-                   for x, t in zip(outs, out_tangents, strict=True)]
+    tangents = [t if isinstance(t, SymbolicZero) else check_arg(t) for t in out_tangents]
+    return outs + _checked_tangents(outs, tangents)
 
 
 def _is_pair(x: Any) -> bool:
     return isinstance(x, tuple | list) and len(x) == 2
 
 
-def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
-    expected = x.aval.to_tangent_aval()
-    if (expected.shape, expected.dtype) != (t.shape, t.dtype):
-        raise TypeError("Custom JVP rule must produce primal and tangent outputs with "
-                        f"corresponding shapes and dtypes. Expected {expected.str_long()} (tangent "
-                        f"type of {x.aval.str_long()}) but got {t.aval.str_long()}.")
-    return Zero(expected) if isinstance(t, SymbolicZero) else t
+def _checked_tangents(outs: Sequence[Array], tangents: Sequence[Array | SymbolicZero]
+                      ) -> list[Array | Zero]:
+    rows = [(x.aval, t.aval, x.aval.to_tangent_aval())
+            for x, t in zip(outs, tangents, strict=True)]
+    wrong = [[aval.str_long() for aval in (x, t, expected)] for x, t, expected in rows
+             if (expected.shape, expected.dtype) != (t.shape, t.dtype)]
+    if wrong:
+        (x, t, expected), *_ = wrong
+        raise TypeError(
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes "
+            "and dtypes" + (f". Expected {expected} (tangent type of {x}) but got {t}."
+                            if len(outs) == 1 else ", but got:\n" + "\n".join(
+                f"  primal {x} with tangent {t}, expecting tangent {expected}"
+                for x, t, expected in wrong)))
+    return [Zero(expected) if isinstance(t, SymbolicZero) else t
+            for t, (*_, expected) in zip(tangents, rows, strict=True)]
 
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
                                            polymul, polysub, roots)
     from minijax.numpy.putting import (apply_over_axes, choose, insert, place, put, put_along_axis,
                                        resize, trim_zeros)
+    from minijax.numpy.namespace_info import __array_api_version__, __array_namespace_info__
     from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average,
                                           count_nonzero, cumprod, cumsum, cumulative_prod,
                                           cumulative_sum, max, mean, min, nanargmax, nanargmin,

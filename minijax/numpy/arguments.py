@@ -21,6 +21,7 @@ from minijax.placement.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
+from minijax.primitives.slots import float0_message
 from minijax.util.tracebacks import is_asked_by_user
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
@@ -252,7 +253,12 @@ def promote_args(name: str, *args: Any) -> list[Any]:
 
 
 def _promote_args_to(promote: Callable[..., list[Any]], name: str, *args: Any) -> list[Any]:
-    return promote_shapes(name, *promoted(name, promote, *args))
+    try:
+        return promote_shapes(name, *promoted(name, promote, *args))
+    except ValueError:
+        if any(core.get_aval(x).dtype == dtypes.float0 for x in args):
+            raise TypeError(float0_message(name)) from None
+        raise
 
 
 promote_args_inexact = functools.partial(_promote_args_to, promote_dtypes_inexact)

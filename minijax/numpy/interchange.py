@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Array, ArrayImpl, ShapedArray
+from minijax.errors import JaxRuntimeError
 from minijax.placement.devices import CudaDevice, Device, DeviceArray, EmulatedDevice, GpuDevice
 from minijax.numpy import display
 
@@ -126,12 +127,16 @@ def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
 
     Raises:
       BufferError: where that needs a copy that ``copy=False`` forbids, or another device.
+      JaxRuntimeError: for a stream of an array on the host, which has none.
     """
     display.check_no_keys(x)
     dl_device, copy = options.get("dl_device"), options.get("copy")
     knows_read_only = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
     here = dlpack_device(x)
     if here[0] == ON_HOST:
+        if stream is not None:
+            raise JaxRuntimeError(
+                "UNIMPLEMENTED: WaitUntilBufferReadyOnStream is only implemented for GPU.")
         return _of_host(x._buffer, options, knows_read_only)
     if dl_device is not None and tuple(dl_device) == (ON_HOST, 0) and copy is not False:
         return _of_host(x._buffer, options, knows_read_only)

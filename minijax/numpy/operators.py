@@ -147,7 +147,11 @@ class _Methods:
 
     def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
         """The module `minijax.numpy`, as the array API asks."""
-        return importlib.import_module("minijax.numpy")
+        namespace = importlib.import_module("minijax.numpy")
+        if api_version not in (None, namespace.__array_api_version__):
+            raise ValueError(f"{api_version=!r} is not available; available versions are: "
+                             f"{[namespace.__array_api_version__]}")
+        return namespace
 
     def __bool__(self: Any) -> bool:
         if self.size == 0:

@@ -38,15 +38,19 @@ class _Reduction(NamedTuple):
     collective: Callable[..., Any] | None = None  # over mapped axes
 
 
+def _by_dtype(of_numbers: Callable[..., Any], of_bools: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: (of_bools if x.dtype == bool else of_numbers)(x, y)
+
+
 _REDUCTIONS = {
-    "sum": _Reduction(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
-    "prod": _Reduction(lax.reduce_prod, lax.mul, lambda dtype: 1),
-    "max": _Reduction(
-        lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-        lax.max, lambda dtype: extremum_identity("max", dtype), lax.pmax),
-    "min": _Reduction(
-        lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-        lax.min, lambda dtype: extremum_identity("min", dtype), lax.pmin),
+    "sum": _Reduction(_by_dtype(lax.reduce_sum, lax.reduce_or),
+                      _by_dtype(lax.add, lax.bitwise_or), lambda dtype: 0, lax.psum),
+    "prod": _Reduction(_by_dtype(lax.reduce_prod, lax.reduce_and),
+                       _by_dtype(lax.mul, lax.bitwise_and), lambda dtype: 1),
+    "max": _Reduction(_by_dtype(lax.reduce_max, lax.reduce_or), lax.max,
+                      lambda dtype: extremum_identity("max", dtype), lax.pmax),
+    "min": _Reduction(_by_dtype(lax.reduce_min, lax.reduce_and), lax.min,
+                      lambda dtype: extremum_identity("min", dtype), lax.pmin),
     "all": _Reduction(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
     "any": _Reduction(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }
@@ -156,7 +160,9 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
 
 def _sum_or_prod(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool, initial: Any,
                  where: Any, promote_integers: bool = True) -> Array:
-    dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
+    if dtype is not None:  # the user's choice is the dtype of every step
+        return _reduce(name, convert(a, dtype), axis, keepdims, initial, where)
+    dtype = _promoted_integer(a.dtype) if promote_integers else dtypes.to_numeric_dtype(a.dtype)
     x = convert(a, _accumulation_dtype(dtype))
     return convert(_reduce(name, x, axis, keepdims, initial, where), dtype)
 
@@ -275,9 +281,10 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     """
     axes = _mean_axes("mean", a, axis, where)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
-    wide = _accumulation_dtype(result_dtype)
+    wide = dtype or _accumulation_dtype(result_dtype)
     total: Any = _sum_or_prod("sum", a, axes, wide, keepdims, None, where)
-    return convert(total / _count(a, axes, wide, keepdims, where), result_dtype)
+    count = convert(_count(a, axes, wide, keepdims, where), wide)
+    return convert(lax.div(total, count), result_dtype)
 
 
 _mean = mean  # for `var`, which has a parameter `mean`
@@ -303,9 +310,9 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       mean: the mean, if it is computed already, with `keepdims`.
     """
     axes = _mean_axes("var", a, axis, where)
-    a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
+    a = promote_dtypes_inexact(a)[0] if dtype is None else a
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
-    a = convert(a, _accumulation_dtype(a.dtype))
+    a = convert(a, _accumulation_dtype(dtype or a.dtype))
     mean = _mean(a, axes, keepdims=True, where=where) if mean is None else convert(mean, a.dtype)
     total: Any = sum(_abs_squared(a - mean), axes, keepdims=keepdims, where=where)
     freedom = _count(a, axes, total.dtype, keepdims, where) - (
@@ -384,6 +391,9 @@ def _cumulate(name: str, run: Callable[..., Any], a: Any, axis: int | None, dtyp
     x, axis = array_and_axis(name, a if a.ndim else lax.reshape(a, (1,)), axis)
     if dtype is None:
         dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+    if dtype == dtypes.BOOL:  # counted, since the numbers themselves may cancel
+        counts = run(convert(convert(x, dtype), dtypes.default_int_dtype()), axis)
+        return convert(counts, dtype)
     return run(convert(x, dtype), axis)
 
 

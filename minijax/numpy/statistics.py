@@ -64,16 +64,14 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       RuntimeError, TypeError: for weights that do not fit.
     """
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
-    for name, quantities in (("m", m), ("y", y)):
-        if quantities is not None and np.ndim(quantities) > 2:
-            raise ValueError(f"{name} has more than 2 dimensions")
-    if dtype is not None:
-        observations = [convert(x, dtypes.dtype(dtype)) for x in observations]
-    parts = [_rows(x, rowvar) for x in observations]
+    parts = [_rows(name, x, rowvar) for name, x in zip("my", observations, strict=False)]
     if parts[0].shape[0] == 0:
-        return lax.full((0, 0), 0, parts[0].dtype)
+        return lax.full((0, 0), 0, dtypes.default_float_dtype())
     x: Any = concatenate(parts) if len(parts) > 1 else parts[0]
-    count = x.shape[1]
+    quantities, count = x.shape
+    if count == 0:
+        return lax.full((quantities, quantities) if quantities > 1 else (), np.nan, x.dtype)
+    x = convert(x, dtypes.dtype(dtype or x.dtype))
     if ddof is None:
         ddof = 0 if bias else 1
     weights: Any = None if fweights is None else _weights("fweights", fweights, count)

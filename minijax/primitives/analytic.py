@@ -47,8 +47,17 @@ log1p_p, log1p = unary(
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
+def _expm1(x: np.ndarray) -> np.ndarray:
+    """NumPy's, real on the real axis: there it multiplies an infinity or nan by zero."""
+    y = np.array(np.expm1(x))
+    if x.dtype.kind == "c":
+        np.copyto(y.imag, x.imag, where=x.imag == 0)
+    return y
+
+
 expm1_p, expm1 = unary(
     "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
+    impl=_expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
 

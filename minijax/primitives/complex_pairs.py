@@ -259,7 +259,8 @@ def tanh(z: Pair) -> Pair:
     y = where(is_infinite(z.re) & (z.im - z.im != 0), 0, z.im)
     cos, e = analytic.cos(y), 4 * (1 + less)
     divisor = less * less + e * cos * cos
-    return Pair(copysign(less * (2 + less) / divisor, z.re), e * analytic.sin(y) * cos / divisor)
+    return Pair(copysign(less * (2 + less) / divisor, z.re),
+                where(z.im == 0, z.im, e * analytic.sin(y) * cos / divisor))
 
 
 def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:

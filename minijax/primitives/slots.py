@@ -137,7 +137,7 @@ def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tupl
             continue
         place = f" at position {i}" if len(avals) > 1 else ""
         if aval.dtype == dtypes.float0:
-            raise TypeError(_float0_message(name, place))
+            raise TypeError(float0_message(name, place or " array", ","))
         words = ", ".join(kind_name(kind) for kind in kinds)
         raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)}{place}. "
                         f"Accepted dtypes{place} are subtypes of {words}.")
@@ -149,13 +149,12 @@ def kind_name(kind: type) -> str:
     return "bool" if kind is np.bool_ else kind.__name__
 
 
-def _float0_message(name: str, place: str) -> str:
-    return (f"Called {name} with a float0{place or ' array'}. float0s do not support any "
-            "operations by design, because they are not compatible with non-trivial vector "
-            "spaces. No implicit dtype conversion is done. You can use np.zeros_like(arr, "
-            "dtype=np.float) to cast a float0 array to a regular zeros array. \nIf you didn't "
-            "expect to get a float0 you might have accidentally taken a gradient with respect "
-            "to an integer argument.")
+def float0_message(name: str, place: str = " array", comma: str = "") -> str:
+    return (f"Called {name} with a float0{place}. float0s do not support any operations by "
+            f"design{comma} because they are not compatible with non-trivial vector spaces. No "
+            "implicit dtype conversion is done. You can use np.zeros_like(arr, dtype=np.float) to "
+            "cast a float0 array to a regular zeros array. \nIf you didn't expect to get a float0 "
+            "you might have accidentally taken a gradient with respect to an integer argument.")
 
 
 # The names of `jnp` for the functions that promote their arguments.

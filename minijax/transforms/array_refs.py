@@ -56,6 +56,10 @@ class Ref:
         return any(trace.level is self._home.level
                    for trace in core.current_trace.get().ancestry())
 
+    def _is_of_program(self) -> bool:
+        """Whether it was made while a program is traced: what is written then is not weak."""
+        return any(type(trace) is DynamicJaxprTrace for trace in self._home.ancestry())
+
     def read(self) -> Array:
         """The whole value."""
         for trace in core.current_trace.get().ancestry():
@@ -74,7 +78,8 @@ class Ref:
         self.read()
         while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
             value = self._without_level(value)
-        self._value = value
+        is_weak = self.inner_aval.weak_type and not self._is_of_program()
+        self._value = converted(value, self.inner_aval.dtype, is_weak)
 
     def add(self, value: Array) -> None:
         """Add to the whole value."""

@@ -370,3 +370,31 @@ def test_a_rule_is_asked_for_zero_cotangents_where_jax_asks(program):
         f = program(lib, counting(lib), without_a_cotangent(lib))
         return lib.grad(f)(3.), lib.jit(lib.grad(f))(3.), lib.vjp(f, 3.)[1](lib.numpy.float32(1))
     same(derivatives)
+
+
+@pytest.mark.parametrize("tangent_of", [
+    lambda lib, n, dn: dn, lambda lib, n, dn: lib.numpy.zeros_like(n), lambda lib, n, dn: 0.0,
+    lambda lib, n, dn: lib.custom_derivatives.zero_from_primal(n),
+    lambda lib, n, dn: np.zeros(2, lib.dtypes.float0)])
+@pytest.mark.parametrize("results", [1, 2])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_tangent_of_an_integer_result(tangent_of, results, compiled):
+    def told(lib):
+        f = lib.custom_jvp(lambda x, n: (x * n, n)[-results:])
+        f.defjvp(lambda primals, tangents: (f(*primals), (
+            tangents[0] * primals[1], tangent_of(lib, primals[1], tangents[1]))[-results:]))
+        derivative = lambda x, n: lib.jvp(f, (x, n), (1.0, np.zeros((), lib.dtypes.float0)))
+        try:
+            out = (lib.jit(derivative) if compiled else derivative)(2.0, 3)
+        except TypeError as error:
+            return str(error)
+        return [(np.shape(x), getattr(x, "dtype", "float32")) for x in lib.tree.leaves(out[1])]
+    assert told(minijax) == told(jax)
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "equal", "maximum", "hypot"])
+def test_functions_refuse_arrays_of_float0(name):
+    zeros = np.zeros(3, minijax.float0)
+    told = [str(pytest.raises(TypeError, getattr(lib.numpy, name), zeros, 1).value)
+            for lib in (minijax, jax)]
+    assert told[0].partition("\n\n")[0] == told[1]

@@ -126,6 +126,35 @@ def test_dlpack_gives_a_copy_that_is_free_to_change():
 
 def test_the_namespace_of_an_array_is_this_module():
     assert jnp.arange(3).__array_namespace__() is jnp
+    assert jnp.arange(3).__array_namespace__(api_version="2024.12") is jnp
+    told = [str(pytest.raises(ValueError, lib.ones(3).__array_namespace__, api_version="2021.12")
+                .value) for lib in (jnp, jax.numpy)]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("ask", [
+    lambda info: info.capabilities(), lambda info: info.default_device(),
+    lambda info: info.default_dtypes(), lambda info: info.default_dtypes(device="cpu"),
+    lambda info: info.dtypes(), lambda info: info.dtypes(kind="bool"),
+    lambda info: info.dtypes(kind="signed integer"), lambda info: info.dtypes(kind="integral"),
+    lambda info: info.dtypes(kind="unsigned integer"), lambda info: info.dtypes(kind="numeric"),
+    lambda info: info.dtypes(kind="real floating"), lambda info: info.dtypes(kind=()),
+    lambda info: info.dtypes(kind="complex floating", device="cpu"),
+    lambda info: info.dtypes(kind=("bool", "signed integer")),
+    lambda info: str(pytest.raises(KeyError, info.dtypes, kind="real").value),
+    lambda info: [device and device.platform for device in info.devices()]])
+def test_the_namespace_tells_what_the_array_api_asks(ask, wide):
+    with minijax.enable_x64(wide), jax.enable_x64(wide):
+        assert ask(jnp.__array_namespace_info__()) == ask(jax.numpy.__array_namespace_info__())
+    assert jnp.__array_api_version__ == jax.numpy.__array_api_version__
+
+
+@pytest.mark.parametrize("stream", [-1, 0, 1])
+def test_an_array_on_the_host_has_no_stream(stream):
+    told = [str(pytest.raises(RuntimeError, lib.ones(3).__dlpack__, stream=stream).value)
+            for lib in (jnp, jax.numpy)]
+    assert told[0].partition("\n")[0] == told[1]
 
 
 @pytest.mark.parametrize("f", [

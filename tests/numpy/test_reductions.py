@@ -37,13 +37,36 @@ def test_axes_and_keepdims(agrees_with_jax, name):
     "jnp.average(i)", "jnp.sum(e)", "jnp.prod(e, axis=0)", "jnp.mean(e)", "jnp.sum(e, 0)",
     "jnp.max(e, axis=1)", "jnp.max(e, initial=1.0)", "jnp.amax(f)", "jnp.amin(f)", "jnp.max(b)",
     "jnp.min(b, 0)", "jnp.sum(jnp.ones(5, 'float16'))", "jnp.sum(True)",
+    "jnp.sum(b, promote_integers=False)", "jnp.prod(b, promote_integers=False)",
 ])
 def test_arguments(agrees_with_jax, expression):
     agrees_with_jax(expression)
 
 
 @pytest.mark.parametrize("expression", [
+    "jnp.{}(b, 0, dtype=bool)", "jnp.{}(v, dtype=bool)", "jnp.{}(w * 0, dtype='bool')",
+    "jnp.nan{}(n, dtype=bool)", "jnp.cum{}(b, 0, dtype=bool)", "jnp.cum{}(b)",
+    "jnp.cum{}(jnp.array([0, 1, -1]), dtype=bool)", "jnp.nancum{}(n, dtype=bool)",
+    "jnp.cumulative_{}(w - 2, dtype=bool, include_initial=True)",
+    "jnp.{}(b, dtype=bool, where=~b)", "jnp.{}(b, 0, dtype=bool, initial=1)",
+    "jnp.{}(e, dtype=bool)", "jax.jit(lambda x: jnp.{}(x, dtype=bool))(b)"])
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_sums_and_products_of_bools(agrees_with_jax, name, expression):
+    agrees_with_jax(expression.format(name))
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.{}(jnp.full(3, 4e4), dtype='float16')", "jnp.{}(jnp.full(3, 4e4, 'float16'))",
+    "jnp.{}(jnp.full((2, 3), 1e5), 1, dtype='float16')", "jnp.{}(g, dtype='float16')",
+    "jnp.{}(jnp.array([1.0, 1.0005]), dtype='float16')", "jnp.{}(n, dtype='float16')"])
+@pytest.mark.parametrize("name", "sum prod mean var std nansum nanmean nanvar".split())
+def test_a_short_dtype_of_the_user_is_the_dtype_of_every_step(agrees_with_jax, name, expression):
+    agrees_with_jax(expression.format(name), rtol=2e-3)
+
+
+@pytest.mark.parametrize("expression", [
     "jnp.sum([1, 2])", "jnp.mean((1, 2))", "jnp.max(e)", "jnp.min(e, axis=0)", "jnp.argmax(e)",
+    "jnp.mean(b, dtype=bool)",
     "jnp.sum(f, axis=2)", "jnp.sum(f, axis=(0, 0))", "jnp.sum(f, axis=1.5)",
     "jnp.max(f, where=b)", "jnp.sum(f, out=f)", "jnp.average(f, weights=jnp.ones(5), axis=0)",
     "jax.jit(lambda x, axis: x.min(axis))(w, 0)",

@@ -24,7 +24,12 @@ def outcome(lib, name, args, options):
     ((X,), {"aweights": MUCH}), ((X,), {"fweights": OFTEN, "aweights": MUCH}),
     ((X,), {"aweights": MUCH, "ddof": 0}), ((X.astype(int),), {}), ((X + 1j * X[::-1],), {}),
     ((X[:0],), {}), ((X[None],), {}), ((X,), {"fweights": MUCH}), ((X,), {"fweights": OFTEN[:2]}),
-    ((X,), {"aweights": MUCH[:, None]})])
+    ((X,), {"aweights": MUCH[:, None]}), ((X[:, :0],), {}), ((Y[:0],), {}), ((X[0, :1],), {}),
+    ((X[:0],), {"rowvar": False}), ((X[:, :0],), {"rowvar": False}), ((X[:, :0],), {"ddof": 0}),
+    ((X[:, :0],), {"bias": True}), ((X[:, :0], X[:1, :0]), {}), ((X[:, :0] * 1j,), {}),
+    ((X[:0] * 1j,), {}), ((X[:0].astype("float16"),), {}), ((X[:, :0],), {"dtype": "float16"}),
+    ((X[:0], X[:2]), {}), ((X[:2], X[:0]), {}), ((X[:, :0],), {"aweights": MUCH}),
+    ((X[:, :0],), {"fweights": OFTEN[:0]})])
 def test_covariances(args, options):
     found, wanted = (outcome(lib, "cov", args, options) for lib in (minijax, jax))
     if isinstance(wanted, tuple):
@@ -34,7 +39,8 @@ def test_covariances(args, options):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("args", [(X,), (X, Y), (Y,), (X + 1j * X[::-1],)])
+@pytest.mark.parametrize("args", [
+    (X,), (X, Y), (Y,), (X + 1j * X[::-1],), (X[:0],), (X[:, :0],), (Y[:0],), (Y[:1],)])
 def test_correlations(args):
     found, wanted = (outcome(lib, "corrcoef", args, {}) for lib in (minijax, jax))
     assert found.shape == wanted.shape and found.dtype == wanted.dtype

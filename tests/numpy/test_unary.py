@@ -1,6 +1,7 @@
 """Functions of one array agree with JAX in dtype, weak type, shape and value."""
 
 import jax
+import numpy as np
 import pytest
 
 import minijax
@@ -68,3 +69,16 @@ def test_sinc_has_all_its_derivatives_at_and_near_zero(agrees_with_jax, x):
 def test_functions_of_weak_truths_are_not_weak(name):
     ours, theirs = (getattr(lib.numpy, name)(lib.numpy.isfinite(.5)) for lib in (minijax, jax))
     assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+@pytest.mark.parametrize("name", ["expm1", "sqrt", "tanh", "tan", "exp", "sin", "sinh"])
+def test_infinities_and_nans_on_the_real_axis_of_complex_numbers(name, how):
+    """As C's annex G has it: a real number's result is real, or has no finite part."""
+    reals = [0, .5, 200, -200, np.inf, -np.inf, np.nan]
+    z = np.array([complex(x, y) for x in reals for y in (0., -0.)], np.complex64)
+    ours, theirs = (np.asarray((lib.jit if how == "compiled" else lambda f: f)(
+        getattr(lib.numpy, name))(z)) for lib in (minijax, jax))
+    np.testing.assert_allclose(ours.real, theirs.real, rtol=1e-6)
+    is_number = ~np.isnan(theirs.imag)
+    np.testing.assert_allclose(ours.imag[is_number], theirs.imag[is_number], rtol=1e-6)

@@ -263,3 +263,42 @@ def test_a_call_with_a_reference_leaves_calls_with_arrays_as_they_were():
     f = minijax.jit(lambda x: x[...] * 2)
     assert float(f(minijax.new_ref(3.0))) == float(f(3.0)) == float(f(4.0)) - 2 == 6
     assert f._cache_size() == 1 and f._dispatchers  # which calls compiled code at once
+
+
+def written_in_a_program(lib):
+    ref = lib.new_ref(1.0)
+    lib.jit(lambda: ref.__setitem__(..., 2.0))()
+    return ref[...], lib.jit(lambda ref: ref[...])(ref)
+
+
+def made_and_written(lib, init, value, read=lambda lib, ref: ref[...]):
+    ref = lib.new_ref(init)
+    ref[...] = value
+    return read(lib, ref)
+
+
+def added_in_a_loop(lib, x):
+    ref = lib.new_ref(x)
+    lib.lax.fori_loop(0, 3, lambda i, _: ref.__setitem__(..., ref[...] + i), None)
+    return ref[...], lib.freeze(ref)
+
+
+@pytest.mark.parametrize("program", [
+    written_in_a_program, lambda lib: lib.new_ref(1.0)[...],
+    lambda lib: lib.jit(lambda: lib.new_ref(1.0)[...])(),
+    lambda lib: made_and_written(lib, 1.0, 2.0),
+    lambda lib: made_and_written(lib, 1.0, np.float32(2)),
+    lambda lib: made_and_written(lib, np.float32(1), 2.0),
+    lambda lib: lib.jit(lambda: made_and_written(lib, 1.0, 2.0))(),
+    lambda lib: lib.jit(lambda: made_and_written(lib, 1, 2))(),
+    lambda lib: lib.jit(lambda x: made_and_written(lib, x, x))(1.0),
+    lambda lib: lib.jit(lambda: made_and_written(
+        lib, 1.0, 2.0, lambda lib, ref: lib.freeze(ref)))(),
+    lambda lib: lib.jit(lambda: made_and_written(
+        lib, 1.0, 2.0, lambda lib, ref: lib.ref.swap(ref, ..., 3.0)))(),
+    lambda lib: added_in_a_loop(lib, 0.0), lambda lib: lib.jit(lambda: added_in_a_loop(lib, 0.0))(),
+    lambda lib: lib.jit(lambda x: added_in_a_loop(lib, x))(0.0)])
+def test_what_is_written_in_a_program_is_not_weak(program):
+    ours, theirs = (lib.tree.leaves(program(lib)) for lib in (minijax, jax))
+    assert [(x.dtype, x.weak_type, float(x)) for x in ours] == [
+        (x.dtype, x.weak_type, float(x)) for x in theirs]
