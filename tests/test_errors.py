@@ -205,3 +205,18 @@ def test_files_of_libraries_and_of_the_package_are_not_the_users():
         assert captured.is_own(file), file
     for module in (np, os, jax, pytest, errors):
         assert not captured.is_own(module.__file__), module
+
+
+@pytest.mark.parametrize("expression", [
+    "x.devices()", "x.delete()", "x.is_deleted()", "x.on_device_size_in_bytes()",
+    "x.unsafe_buffer_pointer()", "x.addressable_data(0)", "x.addressable_shards",
+    "x.global_shards", "x.committed", "x.is_fully_addressable", "x.is_fully_replicated"])
+@pytest.mark.parametrize("transform", ["jit", "vmap", "grad"])
+def test_what_only_concrete_arrays_have_is_refused_for_tracers_in_two_lines_of_jax(
+        transform, expression):
+    def said(lib):
+        with pytest.raises(lib.errors.ConcretizationTypeError) as caught:
+            getattr(lib, transform)(eval(f"lambda x: {expression}"))(
+                1.0 if transform == "grad" else np.ones(2, np.float32))
+        return [line.rstrip(".") for line in str(caught.value).splitlines()[:2]]
+    assert said(minijax) == said(jax)

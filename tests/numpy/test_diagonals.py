@@ -3,6 +3,9 @@
 import pytest
 
 @pytest.mark.parametrize("expression", [
+    "jax.jit(lambda k: jnp.eye(3, 4, k))(1)", "jax.jit(lambda k: jnp.tri(3, 2, k))(-1)",
+    "jax.vmap(lambda k: jnp.tri(3, k=k))(k)", "jax.vmap(lambda k: jnp.eye(3, k=k))(p)",
+    "jax.vmap(lambda k: jnp.trace(f, k))(k)", "jax.jit(lambda k: jnp.tri(3, k=k))(1.5)",
     "jnp.eye(3)", "jnp.eye(2, 3)", "jnp.eye(3, k=1, dtype=int)", "jnp.eye(3, k=-1)",
     "jnp.eye(0)", "jnp.identity(2)", "jnp.tri(3)", "jnp.tri(2, 4, 1)", "jnp.tril(f)",
     "jnp.tril(t, -1)", "jnp.triu(f, 1)", "jnp.triu(i)", "jnp.tril_indices(3)",

@@ -49,6 +49,7 @@ SHAPES = ("(2, 3)", "(2, 0)", "(0, 2)", "()", "5", "(-2, 2)", "(2, 2.5)", "(np.i
 
 
 @pytest.mark.parametrize("expression", [
+    "jax.jit(lambda n: jnp.unravel_index(p, (n, 3)))(2)",
     *(f"jnp.unravel_index({x}, {shape})" for x in PLACES for shape in SHAPES),
     *(f"jnp.ravel_multi_index({x}, {shape}, mode='{mode}')"
       for x in ("(p, p)", "(p, w)", "(u[0], p)", "(2, p)", "(1, 2)", "(lax.full((2,), 1), 2)")

@@ -244,6 +244,7 @@ def test_no_tracer_hides_a_method_behind_an_attribute_of_its_own():
     methods = {name for name, value in vars(core.Array).items() if inspect.isfunction(value)}
     assert "var" in methods
     for kind in subclasses(core.Tracer):
-        hidden = {n for n in vars(kind) if n in methods and not n.startswith("_")}
+        hidden = {n for n, value in vars(kind).items() if n in methods
+                  and not n.startswith("_") and not inspect.isfunction(value)}
         assert not hidden, kind
     assert minijax.jit(lambda x: x.var() + x.trace())(jnp.ones((2, 2))) == 2

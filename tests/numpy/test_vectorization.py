@@ -22,6 +22,12 @@ import minijax
     "jnp.vectorize(jnp.dot, signature='(n),(n)->')(v, v)",
     "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(v, f.T)",
     "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(v)",
+    "jnp.vectorize(lambda x, y: x if y is None else y)(v, None)",
+    "jnp.vectorize(lambda x, y: x, signature='(n),()->(n)')(f, None)",
+    "jnp.vectorize(lambda x: None)(v)", "jnp.vectorize(lambda x: [x, x])(v)",
+    "list(jnp.vectorize(lambda x: {'a': x})(v).items())",
+    "jnp.vectorize(lambda x: [x, x], signature='()->(n)')(v)",
+    "jnp.vectorize(lambda x, y: x)([1., 2.], 3.)",
 ])
 def test_vectorize(agrees_with_jax, expression):
     agrees_with_jax(expression)

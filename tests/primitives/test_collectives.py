@@ -14,7 +14,22 @@ def over(lib, f, *args, **options):
     return lib.vmap(f, axis_name="i", **options)(*args)
 
 
+GRID = np.arange(144, dtype=np.float32).reshape(2, 3, 12, 2)
+
+
+def over_grid(lib, f):
+    return lib.vmap(lib.vmap(f, axis_name="j"), axis_name="i")(GRID)
+
+
 CALLS = {
+    **{f"all_to_all along {names}, from {split} to {to}":
+       lambda lib, names=names, split=split, to=to:
+       over_grid(lib, lambda x: lib.lax.all_to_all(x, names, split, to, tiled=True))
+       for names in (("i", "j"), ("j", "i"), ("i",)) for split, to in ((0, 0), (0, 1))},
+    "all_to_all along two axes, untiled": lambda lib: over_grid(
+        lib, lambda x: lib.lax.all_to_all(x[:6], ("j", "i"), 0, 1)),
+    "pswapaxes of two axes": lambda lib: over_grid(
+        lib, lambda x: lib.lax.pswapaxes(x[:6], ("i", "j"), 0)),
     "all_gather": lambda lib: over(lib, lambda x: lib.lax.all_gather(x, "i"), X),
     "all_gather, last": lambda lib: over(lib, lambda x: lib.lax.all_gather(x, "i", axis=-1), X),
     "all_gather, tiled": lambda lib: over(

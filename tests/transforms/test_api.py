@@ -170,3 +170,18 @@ def test_jit_is_disabled_and_enabled_again():
             with lib.disable_jit(False):
                 f(1.0)
         assert seen == [False, True]
+
+
+@pytest.mark.parametrize("program", [
+    "jax.eval_shape(lambda x: x + 1, jax.ShapeDtypeStruct((2,), dtype))",
+    "jax.jit(lambda x: x).lower(jax.ShapeDtypeStruct((2,), dtype)).in_avals",
+    "jax.make_jaxpr(lambda x: x)(jax.ShapeDtypeStruct((2,), dtype))",
+    "jax.numpy.zeros_like(jax.ShapeDtypeStruct((2,), dtype))",
+    "jax.linear_transpose(lambda x: 2 * x, jax.ShapeDtypeStruct((2,), dtype))("
+    "jax.numpy.ones(2, dtype))",
+    "jax.ShapeDtypeStruct((2,), dtype)"])
+@pytest.mark.parametrize("dtype", [int, float, "uint8", "bfloat16"])
+def test_the_type_of_a_struct_with_64_bits_has_32(program, dtype):
+    ours, theirs = (repr(eval(program, {"jax": lib, "np": np, "dtype": dtype}))
+                    for lib in (minijax, jax))
+    assert ours == theirs
