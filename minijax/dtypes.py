@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from minijax.util import caches
+from minijax.util import caches, lazily
 from minijax import config, errors
 from minijax.errors import TypePromotionError
-from minijax.util.tracebacks import is_asked_by_user
 
 # -- numbers -------------------------------------------------------------------------------------
 
@@ -376,6 +375,9 @@ def promote_types(a: Any, b: Any) -> Any:
     if isinstance(a, KeyType) and a is b:
         return a
     return np.dtype(join(x if is_weak_node(x) else np.dtype(x) for x in (a, b)))
+
+
+is_asked_by_user = lazily.later("minijax.util.users_calls", "is_asked_by_user")
 
 
 def is_strict() -> bool:

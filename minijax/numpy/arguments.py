@@ -22,7 +22,7 @@ from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted, type_of_template
 from minijax.primitives.families import documented as documented
 from minijax.primitives.slots import float0_message
-from minijax.util.tracebacks import is_asked_by_user
+from minijax.util.users_calls import is_asked_by_user
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # of the operands' common dtype

@@ -64,7 +64,10 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       RuntimeError, TypeError: for weights that do not fit.
     """
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
-    parts = [_rows(name, x, rowvar) for name, x in zip("my", observations, strict=False)]
+    for name, each in zip("my", observations, strict=False):
+        if each.ndim > 2:
+            raise ValueError(f"{name} has more than 2 dimensions")
+    parts = [_rows(x, rowvar) for x in observations]
     if parts[0].shape[0] == 0:
         return lax.full((0, 0), 0, dtypes.default_float_dtype())
     x: Any = concatenate(parts) if len(parts) > 1 else parts[0]

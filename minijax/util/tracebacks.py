@@ -8,8 +8,6 @@ In JAX: `jax/_src/traceback_util.py`.
 import builtins
 import functools
 import inspect
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -37,32 +35,6 @@ def is_user_frame(frame: FrameType) -> bool:
     True
     """
     return not is_internal(frame.f_code.co_filename)
-
-
-# The innermost frames of the call of a public function: what wraps it.
-_WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
-# What may call a function for the user, who has passed it.
-_PASSING = tuple(os.path.abspath(os.path.join(__file__, "../..", folder)) + os.sep for folder in (
-    "control_flow", "core", "custom", "placement", "transforms", "util"))
-
-
-def is_asked_by_user() -> bool:
-    """Whether what runs is part of the function that the user called or passed, of none inside it.
-
-    What the user has forbidden is no law for the calls of the package.
-
-    >>> is_asked_by_user(), api_boundary(is_asked_by_user)()
-    (True, True)
-    """
-    frame: FrameType | None = sys._getframe(1)
-    is_inside = False
-    while frame is not None and not is_user_frame(frame):
-        if frame.f_code.co_name in _WRAPPERS:
-            is_inside = True
-        elif is_inside and not frame.f_code.co_filename.startswith(_PASSING):
-            return False
-        frame = frame.f_back
-    return True
 
 
 def _is_shown(frame: FrameType) -> bool:
