@@ -596,11 +596,11 @@ def slope_of_slope_is_symmetric(p, cases):
     for case in smooth(cases)[:3]:
         with case.mode():
             point = case.point()
-            one, two = ([direction(x, turn) for x in point] for turn in (1, 2))
+            one, two = (tuple(direction(x, turn) for x in point) for turn in (1, 2))
 
             def along(t, u, case=case, point=point):
                 first = lambda *xs: minijax.jvp(case.of_varying, xs, t)[1]
-                return minijax.jvp(first, point, u)[1]
+                return minijax.jvp(first, tuple(point), u)[1]
             same(along(one, two), along(two, one), case, 1e-8 if case.x64 else 1e-4)
 
 

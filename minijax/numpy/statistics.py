@@ -64,8 +64,8 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       RuntimeError, TypeError: for weights that do not fit.
     """
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
-    for name, each in zip("my", observations, strict=False):
-        if each.ndim > 2:
+    for name, quantity in (("m", m), ("y", y)):
+        if quantity is not None and np.ndim(quantity) > 2:
             raise ValueError(f"{name} has more than 2 dimensions")
     parts = [_rows(x, rowvar) for x in observations]
     if parts[0].shape[0] == 0:

@@ -48,7 +48,9 @@ PROGRAMS = {
 }
 # Nothing to compare: why.
 REFUSED = {"check": "it raises, or does nothing: test_launches.py has a program that raises",
-           "rng_uniform": "other numbers on each call, which the host draws"}
+           "rng_uniform": "other numbers on each call, which the host draws",
+           **dict.fromkeys(("psum_invariant", "all_gather_invariant", "pvary"),
+                           "they are psum, all_gather and nothing, where types say what varies")}
 
 
 def words(x):
