@@ -26,7 +26,7 @@ if TYPE_CHECKING:
                                 transfer_guard_host_to_device)
     from minijax.core import typeof
     from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-    from minijax.transforms.derivatives import ad, jvp, linear_transpose, linearize, vjp
+    from minijax.transforms.derivatives import ad, jvp, linearize, vjp
     from minijax.placement.device_put import (block_until_ready, copy_to_host_async,
                                               default_backend, device_count, device_get, device_put,
                                               devices, host_count, host_id, host_ids,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
                                               process_indices)
     from minijax.dtypes import float0
     from minijax.transforms.gradients import grad, value_and_grad
+    from minijax.transforms.linear_transpose import linear_transpose
     from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
     from minijax.custom.checkpoint import checkpoint, remat
     from minijax.custom.host_callback import effects_barrier, pure_callback

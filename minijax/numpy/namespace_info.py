@@ -1,4 +1,4 @@
-"""What the array API asks of a namespace: its version, devices, dtypes and limits.
+"""The array API's inspection of a namespace: version, devices, dtypes and limits.
 
 Builds on `dtypes` and `device_put`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/array_api_metadata.py`.
@@ -20,17 +20,17 @@ _WIDE = "int64 uint64 float64 complex128".split()
 
 
 class ArrayNamespaceInfo:
-    """The answers of `__array_namespace_info__`; dtypes are those of every device."""
+    """The result of `__array_namespace_info__`; all devices have the same dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What compiled functions can do, and how many axes an array can have."""
+        """The capabilities of compiled functions, and the largest number of axes."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: where arrays lie is not fixed."""
+        """None: the default device is not fixed."""
 
     def devices(self) -> list[Any]:
-        """None for no device in particular, and all devices."""
+        """All devices, and None for the default."""
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
@@ -54,7 +54,7 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What the array API asks of `minijax.numpy`.
+    """The array API's inspection of `minijax.numpy`.
 
     >>> __array_namespace_info__().dtypes(kind="real floating")
     {'float32': dtype('float32')}

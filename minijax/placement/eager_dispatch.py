@@ -56,6 +56,13 @@ def _executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tu
     return executable(closed, primitive.name, device), closed.out_avals
 
 
+def placement(program: ClosedJaxpr, leaves: Sequence[Any], where: Sequence[int]
+              ) -> tuple[type, Sequence[Any]]:
+    """The class of a program's results, and the sharding of each; leaves `where` have one."""
+    return type(leaves[where[0]]), out_shardings(
+        program, tuple(x.sharding if i in where else None for i, x in enumerate(leaves)))
+
+
 @caches.remembered(maxsize=8192)
 def _cached_executable(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple,
                        device: devices.Device, trace_key: tuple

@@ -9,10 +9,9 @@ import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.util import lazily, tracebacks
+from minijax.util import tracebacks
 from minijax.core import Array, ShapedArray, Zero, transpose
 from minijax.transforms.arguments import flattened
 from minijax.core.jvp import jvp_flat
@@ -100,9 +99,9 @@ class Derivative:
                   requested: Sequence[bool] | None = None) -> list[Any]:
         """The cotangents of the arguments' leaves; None for those that are not requested."""
         requested = requested or [True] * len(self.in_avals)
-        asked = [w for w, has in zip(requested, self.in_has_tangent, strict=True) if has]
+        is_requested = [w for w, has in zip(requested, self.in_has_tangent, strict=True) if has]
         linear = [core.Undefined(v.aval) if ask else None
-                  for v, ask in zip(self.jaxpr.invars, asked, strict=True)]
+                  for v, ask in zip(self.jaxpr.invars, is_requested, strict=True)]
         places = zip(cotangents, self.out_zeros, strict=True)
         in_cts = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
                                              [ct for ct, zero in places if zero is None]))
@@ -388,52 +387,3 @@ def _tree_message(info: Any, expected: tree_util.PyTreeDef, got: tree_util.PyTre
             f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
                 f"  * out{tree_util.keystr(path)} was a {was} in the original output, but a {now} "
                 f"here, so {why}." for path, was, now, why in differences))
-
-
-def _check_transposable(inputs: list, outputs: list) -> None:
-    """Refuse to transpose from integers to floats, or back, and for bools."""
-    if not any(all(dtypes.issubdtype(dtype, kind) for dtype in (*inputs, *outputs))
-               for kind in (np.inexact, np.integer)):
-        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], "
-                        "and integer -> integer functions, but got "
-                        f"{inputs} -> {outputs}.")
-
-
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()
-                     ) -> Callable:
-    """The transpose of a function that is linear.
-
-    Args:
-      fun: a linear function of arrays and trees of arrays.
-      primals: arguments, or only their types (`ShapeDtypeStruct`).
-      reduce_axes: empty; JAX refuses others, too.
-
-    Returns:
-      A function from a cotangent of the result to a tuple of cotangents of the arguments.
-
-    >>> linear_transpose(lambda x: 2.0 * x, 1.0)(3.0)
-    (Array(6., dtype=float32, weak_type=True),)
-    """
-    no_reduce_axes("transpose", reduce_axes)
-    flat, types = flattened(fun, primals, "linear_transpose")
-    avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
-    closed = flat.staged(avals)
-    _check_transposable([x.dtype for x in avals], [x.dtype for x in closed.out_avals])
-
-    @tracebacks.api_boundary
-    def transposed(cotangent: Any) -> tuple:
-        cts, tree = tree_util.tree_flatten(cotangent)
-        if tree != flat.out_tree:
-            raise TypeError("cotangent tree does not match function output, "
-                            f"expected {flat.out_tree} but got {tree}")
-        values = [check_arg(ct) for ct in cts]
-        if any((x.shape, x.dtype) != (ct.shape, ct.dtype)
-               for x, ct in zip(closed.out_avals, values, strict=True)):
-            raise TypeError("cotangent type does not match function output, "
-                            f"expected {tuple(closed.out_avals)} but got {cts}")
-        with lazily.importing:
-            from minijax.control_flow.program_rules import separate_known_eqns
-        program = separate_known_eqns(closed, [True] * len(avals))
-        return unflattened_args(flat.in_tree, transpose.backward_pass(
-            program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
-    return transposed

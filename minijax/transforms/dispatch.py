@@ -14,7 +14,6 @@ from minijax.util import caches
 from minijax import core
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.placement.devices import Device, DeviceArray, device_of, put
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.util.pytree import Kind, PyTreeDef
 from minijax.tree_util import tree_flatten
 
@@ -91,22 +90,6 @@ def sharded(leaves: Sequence[Any]) -> tuple[int, ...]:
     """Which of some leaves are arrays with a sharding, as on another CPU device than the first."""
     return tuple(i for i, x in enumerate(leaves) if isinstance(x, ArrayImpl)
                  and type(x) is not ArrayImpl and type(x) is not DeviceArray)
-
-
-def placement(program: ClosedJaxpr, device: Device, leaves: Sequence[Any]
-              ) -> tuple[type, Sequence[Any]]:
-    """The class of a program's results, and the device or the sharding of each.
-
-    Raises:
-      Miss: where arrays with a sharding are copied to another device first.
-    """
-    where = sharded(leaves)
-    if not where:
-        return device.array_type, [] if device.is_host else [device] * len(program.out_avals)
-    if not device.is_host:
-        raise Miss
-    return type(leaves[where[0]]), core.Primitive.eager_dispatch.out_shardings(
-        program, tuple(x.sharding if i in where else None for i, x in enumerate(leaves)))
 
 
 def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device, kinds: dict[int, type]

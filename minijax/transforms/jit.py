@@ -28,7 +28,7 @@ from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError,
                                           looks_like, named_arguments, static_value, usable,
                                           without_static)
 from minijax.placement.devices import Device, device_of, put
-from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, placement, rebuilder
+from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder, sharded
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
 from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
@@ -268,10 +268,12 @@ class JitFunction:
                 or traced.donated or core.base_trace.call_checks
                 or may_shard(traced.program) or not is_plain(call.in_tree)):
             return
-        state, device = config.state(), device_of(call.leaves)
-        try:
-            placed, places = placement(traced.program, device, call.leaves)
-        except Miss:
+        state, device, avals = config.state(), device_of(call.leaves), traced.program.out_avals
+        if not (where := sharded(call.leaves)):
+            placed = device.array_type, [None if device.is_host else device] * len(avals)
+        elif device.is_host:
+            placed = core.Primitive.eager_dispatch.placement(traced.program, call.leaves, where)
+        else:  # arrays with a sharding are copied to the device first
             return
         dispatcher = self._dispatchers.get(state)
         if dispatcher is None:
@@ -280,7 +282,7 @@ class JitFunction:
             dispatcher = self._dispatchers[state] = Dispatcher(state)
             _holders.add(self)
         dispatcher.add(call.in_tree, device, call.leaves, traced.run(device), rebuilder(
-            traced.out_tree, traced.program.out_avals, placed, places))
+            traced.out_tree, avals, *placed))
         self._dispatcher = dispatcher
 
     def _traced(self, call: CallArguments) -> Traced:

@@ -1,4 +1,4 @@
-"""Whether a promotion is the user's own: flags that forbid some concern no call of the package.
+"""Whether a promotion is the user's own: promotion flags do not apply inside the package.
 
 Builds on `tracebacks`; loaded when such a flag is set.  Chapter 20, *Precision*.
 In JAX: its functions allow what they need, each by itself.
@@ -10,17 +10,19 @@ from types import FrameType
 
 from minijax.util import tracebacks
 
-# The innermost frames of the call of a public function: what wraps it.
+# The names of the package's functions that wrap a public function or an operator.
 _WRAPPERS = ("boundary", "of_one", "of_two", "of_arrays", "of_operands", "__call__", "_checked")
-# What may call a function for the user, who has passed it.
+# Folders of transformations, which call the functions that users pass to them.
 _PASSING = tuple(os.path.abspath(os.path.join(__file__, "../..", folder)) + os.sep for folder in (
     "control_flow", "core", "custom", "placement", "transforms", "util"))
 
 
 def is_asked_by_user() -> bool:
-    """Whether what runs is part of the function that the user called or passed, of none inside it.
+    """Whether a promotion happens in a public function that the user called, or passed to a
+    transformation, and not in a public function that the package itself calls.
 
-    What the user has forbidden is no law for the calls of the package.
+    The stack decides: between a wrapper and the user's frame there is no other frame of the
+    package, except of transformations.
 
     >>> is_asked_by_user(), tracebacks.api_boundary(is_asked_by_user)()
     (True, True)

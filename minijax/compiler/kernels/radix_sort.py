@@ -1,7 +1,7 @@
 """Radix sort for a GPU, from the least digit on: each pass counts the digits of tiles, adds up the
 counts, and moves the numbers of each tile, sorted by the digit in shared memory, to their places.
 
-Stands on merge_sort.py, which sorts short rows. Chapter 27. In CUDA: CUB's `DeviceRadixSort`.
+Builds on merge_sort.py, which sorts short rows. Chapter 27. In CUDA: CUB's `DeviceRadixSort`.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from .merge_sort import MergeSort, _loader
 from .prefix_sums import _Scan
 
 MIN_ROW, MIN_TILE = 512, 512  # elements: shorter rows, or tiles of large elements, are merged
-TILE_BYTES = 1 << 14  # of the elements of a tile, which has two homes in shared memory
+TILE_BYTES = 1 << 14  # of the elements of a tile, which has two buffers in shared memory
 MAX_BITS = 64         # of all keys together: with more there are too many passes
 THREADS = 256         # of a block, each with counters of its own
 BITS, WIDE_BITS = 4, 8  # of a digit in shared memory, and of one for all tiles
@@ -127,8 +127,8 @@ class RadixSort(MergeSort):
     # -- one tile ------------------------------------------------------------------------------
 
     def loaded(self, n: int, count: Any, load: Callable) -> list:
-        """Two homes for a tile of at most n elements, which are loaded into the first. The place
-        after 32 others stays empty, or all threads would ask the same bank.
+        """Two buffers for a tile of at most n elements, which are loaded into the first. Every
+        33rd place stays empty, against bank conflicts.
         """
         size = THREADS << (-(-n // THREADS) - 1).bit_length()
         halves = [self.b.temp((2, size + size // 32), dtype) for dtype in self.dtypes]
@@ -143,8 +143,8 @@ class RadixSort(MergeSort):
         return [self.b.load(x, (side, self.padded(i))) for x in halves]
 
     def sort_tile(self, halves: list, count: Any, key: int, shift: int, bits: int) -> None:
-        """Sort a tile by some bits of a key, an even number of digits: from its first home into the
-        second, and back.
+        """Sort a tile by some bits of a key, an even number of digits: from its first buffer into
+        the second, and back.
         """
         b = self.b
         counts = b.temp((DIGITS * CELLS,), np.uint16, "counts")
@@ -154,7 +154,9 @@ class RadixSort(MergeSort):
                 xs[key], b.add(b.mul(p, BITS), shift), BITS))
 
     def cell(self, d: Any, t: Any) -> Any:
-        """The place of the counter of a digit and a thread: after 16 others one stays empty."""
+        """The place of the counter of a digit and a thread; every 17th stays empty, against bank
+        conflicts.
+        """
         b = self.b
         return b.add(b.mul(d, CELLS), b.add(t, b.shr_logical(t, 4)))
 
@@ -187,7 +189,7 @@ class RadixSort(MergeSort):
                 self.store(halves, (b.sub(1, side), self.padded(place)), xs)
 
     def add_up(self, counts: Any, totals: Any) -> None:
-        """The sum of those before in place of each counter."""
+        """The exclusive prefix sums of the counters, in place."""
         b = self.b
         at = lambda t, k: (b.add(b.mul(t, DIGITS + 1), k),)
         number = lambda t, k: b.convert(b.load(counts, at(t, k)), np.int32)
@@ -202,6 +204,6 @@ class RadixSort(MergeSort):
             before = b.load(totals, (b.max(b.sub(t, 1), 0),))
             place = b.variable(b.select(b.eq(t, 0), 0, before))
             with b.loop(DIGITS) as k:
-                here, found = b.read(place), number(t, k)
-                b.store(counts, at(t, k), b.convert(here, np.uint16))
-                b.assign(place, b.add(here, found))
+                start, count = b.read(place), number(t, k)
+                b.store(counts, at(t, k), b.convert(start, np.uint16))
+                b.assign(place, b.add(start, count))

@@ -2,7 +2,7 @@
 
 The `loop` rule of `scatter` and its like there. Chapter 27. With atomic operations the rounding of
 float sums depends on the order of threads, as in JAX; sorted updates give the same bits each time,
-and take several times as long: the flag `jax_deterministic_ops` asks for them.
+and take several times as long: the flag `jax_deterministic_ops` selects them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -57,9 +57,7 @@ def scatter(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
 
 
 def is_atomic(op: str, dtype: np.dtype) -> bool:
-    """Whether one atomic operation of a GPU does it, for the same result each time where that is
-    asked for.
-    """
+    """Whether a GPU has an atomic operation for it, deterministic if the flag requires it."""
     if dtype.kind == "f":  # of float32 a GPU takes subnormals for zeros here: PTX ISA, `atom`
         return op == "add" and dtype.itemsize >= 4 and not config.deterministic_ops.value
     return op in ("add", "min", "max") and dtype.kind in "iu" and dtype.itemsize >= 4
@@ -122,7 +120,7 @@ class _Updates:
             self.b.store(out, target, x)
 
     def store_last(self) -> None:
-        """Store of the updates of each target the last: that of the greatest number."""
+        """Store the last update of each target: the one with the greatest number."""
         b, out = self.b, self.outputs[0]
         winners = b.temp(out.shape, np.dtype(np.int32 if self.count < 1 << 31 else np.int64))
         with nest(b, out.shape, "parallel") as place:

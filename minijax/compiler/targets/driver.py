@@ -131,8 +131,9 @@ class Gpu:
     def ask(self, function: Callable[..., tuple], *arguments: Any) -> Any:
         """The results of a function of the driver.
 
-        It refuses a thread whose current GPU is another, or none: then it is asked again. So no
-        call pays for a question that nearly always has the same answer.
+        The driver refuses a thread whose current context belongs to another GPU, or that has
+        none. The context is set only then, and the call repeated: setting it before each call
+        would cost as much as a launch.
 
         Raises:
           JaxRuntimeError: with the driver's own words, where it failed.
@@ -206,7 +207,7 @@ class Gpu:
 
     def wait_for_all(self) -> None:
         """Wait for all work of this process on this GPU."""
-        self.enter()  # which the driver would not ask for: it waits for the thread's current GPU
+        self.enter()  # `cuCtxSynchronize` waits for the current context, whichever it is
         done(self.cuda.cuCtxSynchronize())
 
     # -- launches ------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ class Gpu:
         return cublas.routine(external, self)
 
     def prepared(self, kernel: Kernel) -> Callable[[], graphs.Launches]:
-        """What makes the launches of a kernel; each is for one call at a time."""
+        """A constructor of the launches of a kernel: concurrent calls need one each."""
         launches = ptx.launches_of(kernel.body)
         functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor),
                                    [f"launch_{k}" for k in range(len(launches))])

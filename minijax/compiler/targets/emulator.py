@@ -103,14 +103,14 @@ class Emulator:
         return None
 
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
-        """What makes the launches of a kernel; each is for one call at a time."""
+        """A constructor of the launches of a kernel."""
         return lambda: Launches(self, kernel)
 
     def launch(self, launch: Launch, indices: Mapping[Buffer, int], names: Mapping[Any, Any]
                ) -> None:
         """Run the blocks of a launch, in any order."""
         memory: dict[Buffer, Memory] = {}
-        order = Order(launch.blocks)
+        clocks = VectorClocks(launch.blocks)
 
         def memory_of(buffer: Buffer) -> Memory:
             if buffer not in memory:
@@ -122,12 +122,12 @@ class Emulator:
             blocks = self.random.permutation(launch.blocks)
             some = max(1, MAX_THREADS // launch.threads)
             for first in range(0, launch.blocks, some):
-                Blocks(launch, blocks[first:first + some], names, memory_of, order, self.random,
+                Blocks(launch, blocks[first:first + some], names, memory_of, clocks, self.random,
                        self.watch).run(launch.body)
 
 
 class Launches:
-    """The interface of graphs.Launches: the launches of one program, for one call at a time."""
+    """The launches of one program, with the interface of graphs.Launches."""
 
     is_straight = False
 
@@ -136,11 +136,11 @@ class Launches:
         self.addresses: Mapping[Buffer, int] = {}
 
     def write(self, *places: int) -> None:
-        """Take note of the addresses of inputs, outputs, constants and the workspace."""
+        """Set the addresses of inputs, outputs, constants and the workspace."""
         self.addresses = addresses(self.kernel, places)
 
     def one(self, launch: Launch, numbers: Mapping[Any, Any]) -> None:
-        """Launch one part, on these addresses, and on scalars of the host."""
+        """One launch, with these addresses and scalars of the host."""
         self.device.launch(launch, self.addresses, numbers)
 
 
@@ -180,11 +180,11 @@ class Memory:
         self.touched: dict[Any, np.ndarray] = {}
 
     def note(self, by: str, who: np.ndarray, when: np.ndarray, indices: np.ndarray, kind: Any,
-             is_seen: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+             happens_before: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Record accesses of one kind; returns which of them are races.
 
-        An access is no race any more with one behind which it comes: `is_seen` says it of who
-        touched an element before, and of the barriers that they had passed then (`when`).
+        Two accesses race unless one happens before the other: `happens_before` takes the thread of
+        the earlier access and its number of barriers (`when`).
         """
         rows = {each: self.touched.setdefault((by, each), np.zeros(len(self.values), np.int64))
                 for each in (Load, Store, Atomic)}
@@ -193,7 +193,7 @@ class Memory:
         def others(row: np.ndarray) -> np.ndarray:
             before = row[indices]
             other, then = (before & ((1 << WHO_BITS) - 1)) - FIRST_WHO, before >> WHO_BITS
-            return (before != 0) & (other != who) & ~is_seen(other, then)
+            return (before != 0) & (other != who) & ~happens_before(other, then)
         race = np.zeros(len(indices), bool)
         for each in rows:
             if kind is Store or each is Store or kind is not each:
@@ -201,43 +201,44 @@ class Memory:
         row = rows[kind]
         several = (when << WHO_BITS) + SEVERAL
         row[indices] = np.where(others(row), several, own_entry)
-        # Of several at once only the last has been written down.
+        # Of several accesses at once the assignment kept the last.
         meanwhile = row[indices] != own_entry
         row[indices[meanwhile]] = several[meanwhile]
         return race | meanwhile if kind is Store else race
 
 
-class Order:
-    """What each block knows of the others, by ordered atomic operations: of the stores before which
-    of their barriers it comes behind.
+class VectorClocks:
+    """Happens-before between blocks, by ordered atomic operations: for each block a clock, with the
+    number of barriers of each other block whose earlier stores it sees.
     """
 
     def __init__(self, blocks: int) -> None:
         self.blocks = blocks
-        self.passed: dict[int, np.ndarray] = {}  # by each block that takes part
-        self.handed: dict[Any, np.ndarray] = {}  # by the last operation at each place
+        self.clocks: dict[int, np.ndarray] = {}  # of blocks with ordered operations
+        self.released: dict[Any, np.ndarray] = {}  # by the last operation at each place
 
-    def note(self, place: Any, block: int, barriers: int) -> None:
-        """An ordered operation of a block, after so many barriers."""
-        nothing = np.zeros(self.blocks, np.int64)
-        mine = self.passed.setdefault(block, nothing.copy())
-        mine[block] = barriers
-        np.maximum(mine, self.handed.setdefault(place, nothing), out=mine)
-        self.handed[place] = mine.copy()
-
-    def is_seen(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
-        """Whether blocks come behind what others did after `then` barriers; of several others
-        (below 0) it must be so for all.
+    def synchronize(self, place: Any, block: int, barriers: int) -> None:
+        """An ordered operation of a block: acquire the clock released at a place, release its own.
         """
-        seen = np.zeros(len(block), bool)
-        for each in np.unique(block) if self.passed else ():
-            row = self.passed.get(each)
-            if row is not None:
-                mine = block == each
-                everyone = np.delete(row, each).min(initial=1 << 40)
-                seen[mine] = then[mine] < np.where(
-                    other[mine] < 0, everyone, row[np.maximum(other[mine], 0)])
-        return seen
+        start = np.zeros(self.blocks, np.int64)
+        clock = self.clocks.setdefault(block, start.copy())
+        clock[block] = barriers
+        np.maximum(clock, self.released.setdefault(place, start), out=clock)
+        self.released[place] = clock.copy()
+
+    def happens_before(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
+        """Whether accesses of `other` blocks, after `then` of their barriers, happen before those
+        of `block` now. An `other` below 0 is several blocks, and all must.
+        """
+        before = np.zeros(len(block), bool)
+        for each in np.unique(block) if self.clocks else ():
+            clock = self.clocks.get(each)
+            if clock is not None:
+                own = block == each
+                everyone = np.delete(clock, each).min(initial=1 << 40)
+                before[own] = then[own] < np.where(
+                    other[own] < 0, everyone, clock[np.maximum(other[own], 0)])
+        return before
 
 
 class Blocks:
@@ -247,10 +248,10 @@ class Blocks:
     """
 
     def __init__(self, launch: Launch, blocks: np.ndarray, names: Mapping[Any, Any],
-                 memory_of: Callable[[Buffer], Memory], order: Order, random: np.random.Generator,
-                 watch: Watch | None = None) -> None:
+                 memory_of: Callable[[Buffer], Memory], clocks: VectorClocks,
+                 random: np.random.Generator, watch: Watch | None = None) -> None:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
-        self.order, self.random = order, random
+        self.clocks, self.random = clocks, random
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.thread_positions = np.arange(self.count)
         self.group = self.thread_positions // self.each  # the block of each thread
@@ -352,7 +353,7 @@ class Blocks:
                 (other >= 0) & (other // self.each != block)))
         if buffer.role != "shared":
             race |= memory.note("blocks", block, now, indices, kind,
-                                lambda other, then: self.order.is_seen(block, other, then))
+                                lambda other, then: self.clocks.happens_before(block, other, then))
         self.refuse_if(race, statement, f"a race for {buffer.name}")
         return memory, indices
 
@@ -390,7 +391,7 @@ class Blocks:
             old[thread] = memory.values[at]
             memory.values[at] = ATOMICS[atomic.op](old[thread], new[k])
             if atomic.ordered:
-                self.order.note((atomic.buffer, at), int(self.block[thread]),
+                self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]),
                                 int(self.barriers[thread]))
         self.names[atomic.target] = old
 

@@ -1,6 +1,6 @@
-"""A program's launches on a GPU: parameters where the driver reads them, many as one CUDA graph.
+"""A program's launches on a GPU: their parameters in memory, many launches as one CUDA graph.
 
-Stands on ptx.py, which says what each launch is passed. Chapter 27.
+Builds on ptx.py, which has the parameters of a launch. Chapter 27.
 In JAX: XLA's command buffers.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from ..loops import Constant, For, Kernel, Launch, Statement
 from . import ptx
 
-FEW = 4  # launches, which cost the host less one by one than as a graph
-MOST = 2048  # launches of a graph: it takes memory for each, and some microseconds to make
+FEW = 4  # launches: so few cost the host less one by one than as a graph
+MOST = 2048  # launches of a graph: each takes memory, and some microseconds when it is built
 
 Step = tuple[Launch, Mapping[Any, Any]]  # a launch, and the values of the indices around it
 
@@ -27,8 +27,8 @@ Step = tuple[Launch, Mapping[Any, Any]]  # a launch, and the values of the indic
 class Launches:
     """The launches of one program; for one call at a time.
 
-    Launches of one buffer read its address in one place, so a call writes each address once. A
-    scalar of the host has a place, too, and one for each value that is known.
+    All launches read the address of a buffer from one word of `memory`, so a call writes each
+    address once. Scalars of the host have words, too: one for each constant value.
     """
 
     is_straight = False  # whether `all` runs the whole program
@@ -37,15 +37,16 @@ class Launches:
                  steps: Sequence[Step]) -> None:
         self.gpu = gpu
         buffers: list[Any] = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        asked = {launch: ptx.parameters(kernel, launch) for launch in functions}
-        scalars = {(x, known.get(x)) for launch, known in steps for x in asked[launch][2]}
+        parameters = {launch: ptx.parameters(kernel, launch) for launch in functions}
+        scalars = {(x, known.get(x)) for launch, known in steps for x in parameters[launch][2]}
         places = {x: k for k, x in enumerate([*buffers, None, *scalars])}  # None: the workspace
         self.memory = np.zeros(len(places), np.uint64)
         self.write: Callable[..., None] = functools.partial(
             struct.Struct(f"{len(buffers) + 1}Q").pack_into, self.memory.data, 0)
         self.used = [[*(places[x] for x in own), *(places[x, known.get(x)] for x in numbers),
                       *[places[None]] * has_temps]
-                     for launch, known in steps for own, has_temps, numbers in [asked[launch]]]
+                     for launch, known in steps
+                     for own, has_temps, numbers in [parameters[launch]]]
         first = self.memory.ctypes.data
         self.arguments = [np.array([first + 8 * k for k in used], np.uint64) for used in self.used]
         self.shapes = [(functions[launch], launch.blocks, launch.threads, arguments.ctypes.data)
@@ -56,17 +57,17 @@ class Launches:
             if value is not None:
                 place[0] = value
         self.calls = {launch: (self.call(*shape), [(x, self.scalars[x, None]) for x in
-                                                   asked[launch][2] if x not in known])
+                                                   parameters[launch][2] if x not in known])
                       for (launch, known), shape in zip(steps, self.shapes, strict=True)}
 
     def call(self, function: Any, blocks: int, threads: int, arguments: int
              ) -> Callable[[], tuple]:
-        """What launches a function, as often as it is called."""
+        """A call of the driver that launches a function."""
         return functools.partial(self.gpu.cuda.cuLaunchKernel, function, blocks, 1, 1,
                                  threads, 1, 1, 0, self.gpu.stream, arguments, 0)
 
     def one(self, launch: Launch, numbers: Mapping[Any, Any]) -> None:
-        """Launch one part, on the addresses that were written, and on scalars of the host."""
+        """One launch, with the addresses of the last `write` and scalars of the host."""
         call, scalars = self.calls[launch]
         for x, place in scalars:
             place[0] = numbers[x]
@@ -75,7 +76,7 @@ class Launches:
 
 
 class Straight(Launches):
-    """The launches of a program of few, one after the other."""
+    """The launches of a program with few of them, one after the other."""
 
     is_straight = True
 
@@ -84,14 +85,14 @@ class Straight(Launches):
         self.in_order = [self.call(*shape) for shape in self.shapes]
 
     def all(self) -> None:
-        """Launch all parts, on the addresses that were written."""
+        """All launches, with the addresses of the last `write`."""
         for call in self.in_order:
             if call()[0]:
                 self.gpu.ask(call)
 
 
 class Graph(Launches):
-    """The launches of a program of many as one CUDA graph, one after the other."""
+    """The launches of a program with many of them, as one CUDA graph."""
 
     is_straight = True
 
@@ -107,7 +108,7 @@ class Graph(Launches):
                 self.readers[place].append(k)
 
     def update(self, *addresses: int) -> None:
-        """Write the addresses, and change the launches where one is another than last time."""
+        """Write the addresses, and update the nodes that read one that has changed."""
         self.write_places(*addresses)
         if not self.changes:
             self.build()
@@ -119,7 +120,7 @@ class Graph(Launches):
         self.addresses = addresses
 
     def build(self) -> None:
-        """Make the graph, with the addresses that were written."""
+        """Build the graph, with the addresses of the last `write`."""
         ask, cuda = self.gpu.ask, self.gpu.cuda
         self.gpu.enter()
         graph = ask(cuda.cuGraphCreate, 0)
@@ -136,7 +137,7 @@ class Graph(Launches):
                         for pair in zip(nodes, every, strict=True)]
 
     def node(self, function: Any, blocks: int, threads: int, arguments: int) -> Any:
-        """A launch, as the driver describes it."""
+        """The driver's description of a launch."""
         parameters = self.gpu.cuda.CUDA_KERNEL_NODE_PARAMS()
         parameters.func, parameters.ctx = function, self.gpu.context
         parameters.gridDimX, parameters.blockDimX = blocks, threads
@@ -180,7 +181,7 @@ def _unrolled(body: Sequence[Statement], known: Mapping[Any, Any]) -> Iterator[S
 
 def prepared(gpu: Any, kernel: Kernel, functions: Mapping[Launch, Any]
              ) -> Callable[[], Launches]:
-    """What makes the launches of a kernel, anew for each call that runs beside another."""
+    """A constructor of the launches of a kernel: concurrent calls need one each."""
     kind: type[Launches] = Launches
     steps: list[Step] = [(launch, {}) for launch in functions]
     try:

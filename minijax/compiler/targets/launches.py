@@ -216,7 +216,7 @@ class _Schedule(Writer):
 
 
 def recycled(body: Sequence[Statement], private: Iterable[Buffer]) -> dict[Buffer, Buffer]:
-    """For each of some scratch buffers that one whose memory it takes, when that is done with."""
+    """For each private buffer one whose memory it reuses: live ranges of the two are disjoint."""
     uses: dict[Buffer, list[int]] = {x: [] for x in private}
     for k, each in enumerate(body):
         for x in uses.keys() & set(accesses(walk((each,)))):

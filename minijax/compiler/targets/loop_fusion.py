@@ -1,7 +1,7 @@
-"""Loop fusion on a GPU: neighbouring loops become one where the second loads what the first stores.
+"""Loop fusion on a GPU: a loop and the next become one if the second loads what the first stores.
 
-Stands on index_set_splitting.py. The value stays in a register: random words go straight to their
-places in both halves of a result. Chapter 27. In XLA: multi-output fusion.
+Builds on index_set_splitting.py. The value stays in a register: random words are stored at once in
+both halves of a result. Chapter 27. In XLA: multi-output fusion.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _without_dead_stores(body: Iterable[Statement], used: set[Buffer]) -> Iterab
 
 
 def _flattened(loop: Any) -> Any:
-    """A nest of two loops as one, if all places that it touches are those of the linear index."""
+    """A nest of two loops as one, if all its accesses are linear in the row-major index."""
     inner: Any = loop.body[-1] if isinstance(loop, For) and loop.body else None
     if not (isinstance(inner, For) and loop.vectorize == inner.vectorize == "parallel"):
         return loop
@@ -77,7 +77,7 @@ def _flattened(loop: Any) -> Any:
 
 def _linear_forms(body: Iterable[Statement], i: Scalar, j: Scalar
                   ) -> dict[Any, tuple[int, int, int]]:
-    """The sums of multiples of two indices and of a constant among the scalars of a body."""
+    """The scalars of a body that are affine in two indices, with their three coefficients."""
     forms: dict[Any, tuple[int, int, int]] = {i: (1, 0, 0), j: (0, 1, 0)}
     for each in body:
         if isinstance(each, Let) and each.op in ("add", "sub", "mul"):
@@ -112,8 +112,8 @@ def _straightened(loop: Any) -> Any:
 
 
 def _fused(first: Any, second: Any) -> For | None:
-    """Two loops as one, if an iteration of the second loads what the same one of the first has
-    stored, and depends on no other.
+    """Two loops as one, if each iteration of the second depends on the same iteration of the first
+    only.
     """
     if not (first and _is_simple(first) and _is_simple(second)
             and first.trip_count == second.trip_count):
@@ -143,7 +143,8 @@ def _is_simple(loop: Statement) -> bool:
 
 
 def _places(loop: Any, kind: Any) -> Places:
-    """Where an access of each buffer is in the first iteration, if it moves on by one each time."""
+    """For each buffer the indices of the first iteration; None for an index whose stride is not 1.
+    """
     affine, places, start = affine_functions(loop), Places(), loop.start
     for each in loop.body:
         if isinstance(each, kind):
@@ -154,6 +155,6 @@ def _places(loop: Any, kind: Any) -> Places:
 
 
 def _are_apart(one: set[int | None], other: set[int | None], loop: For) -> bool:
-    """Whether no iteration touches what the other loop touches."""
+    """Whether the two loops access disjoint ranges."""
     return all(x is not None and y is not None and abs(x - y) >= (loop.trip_count or 0)
                for x in one for y in other)

@@ -14,9 +14,10 @@ from typing import Any
 from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
-from ..llvm import FunctionText, ModuleText, _stored_type, _type_of, llvm_type
+from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
 from ..loops import (Atomic, Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
                      accesses, defined, used, walk)
+from ..remainder import remainder
 from ..scalars import kind_of
 from ..vectors import Function
 from .thread_block import WARP
@@ -25,84 +26,6 @@ TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
-
-# The exact remainder of floats, by long division of their significands: LLVM's own for this target,
-# x - y * trunc(x / y), is wrong where the quotient has more digits than a float.
-REMAINDER = """\
-define internal {t} @remainder.{t}({t} %x, {t} %y) alwaysinline nounwind {{
-entry:
-  %x.bits = bitcast {t} %x to {i}
-  %y.bits = bitcast {t} %y to {i}
-  %sign = and {i} %x.bits, {sign}
-  %x.size = xor {i} %x.bits, %sign
-  %y.size = and {i} %y.bits, {unsigned}
-  %x.large = icmp uge {i} %x.size, {infinity}
-  %y.nan = icmp ugt {i} %y.size, {infinity}
-  %y.zero = icmp eq {i} %y.size, 0
-  %wrong = or i1 %x.large, %y.nan
-  %undefined = or i1 %wrong, %y.zero
-  br i1 %undefined, label %end, label %defined
-defined:
-  %is.rest = icmp ult {i} %x.size, %y.size
-  br i1 %is.rest, label %end, label %division
-division:
-{normal}
-  %difference = sub {i} %x.e, %y.e
-  br label %digit
-digit:
-  %m = phi {i} [ %x.m, %division ], [ %twice, %digit ]
-  %left = phi {i} [ %difference, %division ], [ %fewer, %digit ]
-  %fits = icmp uge {i} %m, %y.m
-  %less = sub {i} %m, %y.m
-  %rest = select i1 %fits, {i} %less, {i} %m
-  %twice = shl {i} %rest, 1
-  %fewer = sub {i} %left, 1
-  %more = icmp ne {i} %left, 0
-  br i1 %more, label %digit, label %done
-done:
-  %zeros = call {i} @llvm.ctlz.{i}({i} %rest, i1 false)
-  %shift = sub {i} %zeros, {exponent}
-  %e = sub {i} %y.e, %shift
-  %is.normal = icmp sgt {i} %e, 0
-  %significand = shl {i} %rest, %shift
-  %shifted = shl {i} %e, {fraction}
-  %usual = add {i} %significand, %shifted
-  %normal = sub {i} %usual, {hidden}
-  %missing = sub {i} 1, %e
-  %subnormal = lshr {i} %significand, %missing
-  %size = select i1 %is.normal, {i} %normal, {i} %subnormal
-  %nonzero = icmp ne {i} %rest, 0
-  %result.size = select i1 %nonzero, {i} %size, {i} 0
-  %result.bits = or {i} %result.size, %sign
-  %result = bitcast {i} %result.bits to {t}
-  br label %end
-end:
-  %remainder = phi {t} [ 0x7FF8000000000000, %entry ], [ %x, %defined ], [ %result, %done ]
-  ret {t} %remainder
-}}"""
-# A significand with its first digit at the usual place, and its exponent, of subnormal numbers too.
-NORMAL = """\
-  %{x}.field = lshr {i} %{x}.size, {fraction}
-  %{x}.subnormal = icmp eq {i} %{x}.field, 0
-  %{x}.zeros = call {i} @llvm.ctlz.{i}({i} %{x}.size, i1 false)
-  %{x}.needed = sub {i} %{x}.zeros, {exponent}
-  %{x}.shift = select i1 %{x}.subnormal, {i} %{x}.needed, {i} 0
-  %{x}.raised = shl {i} %{x}.size, %{x}.shift
-  %{x}.digits = and {i} %{x}.raised, {digits}
-  %{x}.m = or {i} %{x}.digits, {hidden}
-  %{x}.least = select i1 %{x}.subnormal, {i} 1, {i} %{x}.field
-  %{x}.e = sub {i} %{x}.least, %{x}.shift"""
-
-
-def remainder(t: str) -> str:
-    """The function of a floating-point type that computes remainders."""
-    bits, fraction = {"float": (32, 23), "double": (64, 52)}[t]
-    sign, hidden = 1 << bits - 1, 1 << fraction
-    form = {"t": t, "i": f"i{bits}", "fraction": fraction, "exponent": bits - 1 - fraction,
-            "sign": -sign, "unsigned": sign - 1, "hidden": hidden, "digits": hidden - 1,
-            "infinity": sign - hidden}
-    return REMAINDER.format(normal="\n".join(NORMAL.format(x=x, **form) for x in "xy"), **form)
-
 
 def limited_shift(op: str, x: Any, y: Any) -> Any:
     """A shift of 64 bits, by no more than 64."""
@@ -186,15 +109,13 @@ class LaunchText(FunctionText):
         return "ptr addrspace(3)" if buffer.role == "shared" else "ptr"
 
     def print_let(self, let: Let) -> None:
-        """Floats have a remainder of our own. Of a shift's 64 bits LLVM takes 32: they are limited
-        first.
+        """LLVM has no exact remainder of floats for this target, and takes 32 bits of the count of
+        a shift of 64, which is limited first.
         """
         dtype = let.target.dtype
         if let.op == "rem" and kind_of(dtype) == "f":
-            name = f"@remainder.{llvm_type(dtype)}"
-            self.module.functions.setdefault(name, remainder(llvm_type(dtype)))
-            operands = ", ".join(map(self.typed, let.args))
-            return self.define(let.target, f"call {llvm_type(dtype)} {name}({operands})")
+            b = Builder()
+            return self.inline(let, b, remainder(b, *let.args))
         if let.op in ("shl", "shr_logical") and dtype.itemsize == 8:
             return self.write_formula(let, lambda x, y: limited_shift(let.op, x, y))
         super().print_let(let)
@@ -207,9 +128,12 @@ class LaunchText(FunctionText):
         result = b.variable(usual(b, *let.args))
         with b.when(is_rare(b, *let.args)):
             b.assign(result, rare(b, *let.args))
-        value = b.read(result)
+        self.inline(let, b, b.read(result))
+
+    def inline(self, let: Let, b: Builder, result: Scalar) -> None:
+        """The statements of a formula in place of an operation."""
         self.body(b.scopes[0].statements)
-        self.names[let.target] = self.value(value)
+        self.names[let.target] = self.value(result)
 
     def print_for(self, loop: For) -> None:
         self.loop(loop, loop.start, loop.stop, [])

@@ -8,6 +8,8 @@ import minijax.numpy as jnp
 from minijax.compiler.kernels import radix_sort
 from minijax.compiler.loops import Atomic, accesses, walk
 from minijax.compiler.targets import launches
+from tests.compiler.kernels.test_merge_sort import (  # noqa: F401  here with small tiles
+    test_numbers_of_each_kind_have_their_order, test_several_keys_decide_one_after_the_other)
 from tests.compiler.targets.test_launches import kernel, run
 
 DRAW = np.random.default_rng(0)
@@ -41,25 +43,10 @@ def test_of_equals_the_first_stands_first(n):
     np.testing.assert_array_equal(found, np.argsort(x, -1, kind="stable"))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "uint32"])
-def test_numbers_of_each_kind_have_their_order(dtype):
-    x = (DRAW.integers(0, 90, 300) * 3).astype(jnp.dtype(dtype))
-    [found], _ = run(jnp.sort, x)
-    np.testing.assert_array_equal(found, np.sort(x, -1))
-
-
 def test_numbers_of_64_bits_take_twice_as_many_passes():
     with jax.enable_x64():
         x = DRAW.standard_normal(300) * 1e200
         np.testing.assert_array_equal(run(jnp.sort, x)[0][0], np.sort(x))
-
-
-def test_several_keys_decide_one_after_the_other():
-    first, second = DRAW.integers(0, 4, 90), DRAW.integers(0, 9, 90).astype(np.float32)
-    found, _ = run(lambda *x: jax.lax.sort(x, num_keys=2), first, second, np.arange(90))
-    order = np.lexsort([second, first])
-    for x, expected in zip(found, (first[order], second[order], order), strict=True):
-        np.testing.assert_array_equal(x, expected)
 
 
 def test_a_long_row_takes_four_passes_and_a_short_one_a_launch(monkeypatch):

@@ -1,0 +1,65 @@
+"""The transpose of a linear function, as a public transformation.
+
+Builds on `derivatives`, `core.transpose`.  Chapter 07, *Reverse derivatives*.
+In JAX: `linear_transpose` of `jax/_src/api.py`.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, tree_util
+from minijax.control_flow.program_rules import separate_known_eqns
+from minijax.core import transpose
+from minijax.core.tracing import check_arg
+from minijax.transforms.arguments import flattened
+from minijax.transforms.derivatives import no_reduce_axes, unflattened_args
+from minijax.util import tracebacks
+
+
+def _check_transposable(inputs: list, outputs: list) -> None:
+    """Refuse to transpose from integers to floats, or back, and for bools."""
+    if not any(all(dtypes.issubdtype(dtype, kind) for dtype in (*inputs, *outputs))
+               for kind in (np.inexact, np.integer)):
+        raise TypeError("linear_transpose only supports [float or complex] -> [float or complex], "
+                        "and integer -> integer functions, but got "
+                        f"{inputs} -> {outputs}.")
+
+
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()
+                     ) -> Callable:
+    """The transpose of a function that is linear.
+
+    Args:
+      fun: a linear function of arrays and trees of arrays.
+      primals: arguments, or only their types (`ShapeDtypeStruct`).
+      reduce_axes: empty; JAX refuses others, too.
+
+    Returns:
+      A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    >>> linear_transpose(lambda x: 2.0 * x, 1.0)(3.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    no_reduce_axes("transpose", reduce_axes)
+    flat, types = flattened(fun, primals, "linear_transpose")
+    avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
+    closed = flat.staged(avals)
+    _check_transposable([x.dtype for x in avals], [x.dtype for x in closed.out_avals])
+
+    @tracebacks.api_boundary
+    def transposed(cotangent: Any) -> tuple:
+        cts, tree = tree_util.tree_flatten(cotangent)
+        if tree != flat.out_tree:
+            raise TypeError("cotangent tree does not match function output, "
+                            f"expected {flat.out_tree} but got {tree}")
+        values = [check_arg(ct) for ct in cts]
+        if any((x.shape, x.dtype) != (ct.shape, ct.dtype)
+               for x, ct in zip(closed.out_avals, values, strict=True)):
+            raise TypeError("cotangent type does not match function output, "
+                            f"expected {tuple(closed.out_avals)} but got {cts}")
+        program = separate_known_eqns(closed, [True] * len(avals))
+        return unflattened_args(flat.in_tree, transpose.backward_pass(
+            program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
+    return transposed
