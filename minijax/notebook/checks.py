@@ -37,6 +37,7 @@ class Exercise:
     grade: Callable[[Any], None]
     solution: str
     wrong: tuple[tuple[str, str], ...]  # an answer's source, and words that its hint contains
+    right: tuple[str, ...] = ()  # other answers that are right
     given: str = ""
     afterthought: str = ""
     hints: tuple[str, ...] = ()
@@ -48,8 +49,8 @@ _tries: dict[str, int] = {}
 
 
 def exercise(name: str, *, chapter: str, grade: Callable[[Any], None], solution: str,
-             wrong: Sequence[tuple[str, str]], given: str = "", afterthought: str = "",
-             hints: Sequence[str] = ()) -> Exercise:
+             wrong: Sequence[tuple[str, str]], right: Sequence[str] = (), given: str = "",
+             afterthought: str = "", hints: Sequence[str] = ()) -> Exercise:
     """Register an exercise.
 
     Args:
@@ -59,14 +60,15 @@ def exercise(name: str, *, chapter: str, grade: Callable[[Any], None], solution:
       solution: source of a right answer: an expression, or definitions; that of the exercise's name
         counts, or else the last.
       wrong: pairs of a wrong answer's source and words that its hint must contain.
+      right: sources of right answers besides the solution.
       given: source of what the chapter has defined and answers use.
       afterthought: what to say to a right answer.
       hints: general ones, of which each further try shows one more.
     """
     if name in _exercises and _exercises[name].chapter != chapter:
         raise ValueError(f"two exercises are called {name!r}")
-    new = Exercise(name, chapter, grade, solution.strip() + "\n", tuple(wrong), given,
-                   afterthought, tuple(hints))
+    new = Exercise(name, chapter, grade, solution.strip() + "\n", tuple(wrong), tuple(right),
+                   given, afterthought, tuple(hints))
     _exercises[name] = new
     return new
 
@@ -287,16 +289,23 @@ def check(name: str, answer: Any) -> None:
 def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
     """How an answer stands, and what to say of it."""
     if is_unanswered(answer):
-        of_mini = answer is ... and "mini" in exercise.given.replace("minijax", "")
+        of_mini = answer is ... and exercise.given.startswith("%mini begin")
         return UNANSWERED, "fill in the cell above, run it, then run this one" + (
             f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`)" * of_mini)
     try:
-        exercise.grade(answer)
+        exercise.grade(_as_written(exercise, answer))
     except Hint as hint:
         return NOT_YET, str(hint)
     except Exception as error:
         return NOT_YET, trouble(error)
     return RIGHT, exercise.afterthought
+
+
+def _as_written(exercise: Exercise, answer: Any) -> Any:
+    """The answer; where a list or tuple is asked for, an array counts as the list of its rows."""
+    listed = exercise.solution.startswith(("[", "("))
+    is_array = hasattr(answer, "tolist") and np.ndim(answer)
+    return answer.tolist() if listed and is_array else answer
 
 
 def is_unanswered(answer: Any) -> bool:

@@ -282,7 +282,8 @@ def _resident(threads: int, registers: int, shared: int) -> int:
 def grade_resident(resident: Callable) -> None:
     for threads, registers, shared in (
             (256, 32, 0), (256, 64, 0), (256, 40, 0), (256, 16, 44 << 10), (32, 16, 0),
-            (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10)):
+            (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10),
+            (128, 24, 10 << 10)):
         expected = _resident(threads, registers, shared)
         inputs = f"{threads} threads, {registers} registers each, {shared} bytes"
         with wanting(inputs, expected):
@@ -292,11 +293,12 @@ def grade_resident(resident: Callable) -> None:
               (result == min(2048 // threads, 65536 // registers,
                              164 * 1024 // (shared + 1024), 32),
                "each *thread* has so many registers"),
+              (shared and result == min(164 * 1024 // shared, 2048 // threads),
+               "a block costs 1 kB more"),
               (result == min(2048 // threads, 65536 // (threads * registers), 32),
                "is there enough shared memory?"),
               (result == min(65536 // (threads * registers), 164 * 1024 // (shared + 1024), 32),
                "64 warps are 2048 threads"),
-              (shared and result == 164 * 1024 // shared, "a block costs 1 kB more"),
               "what is used up first?", tolerance=0)
 
 
@@ -309,6 +311,8 @@ exercise("resident", chapter=CHAPTER, grade=grade_resident, solution=_FIT.format
                 (_FIT.format(", ".join(_ALL[1:])), "2048 threads"),
                 (_FIT.format(", ".join(_ALL).replace("(threads * registers)", "registers")),
                  "each *thread*"),
+                (_FIT.format(", ".join(_ALL).replace("(shared + 1024)", "max(shared, 1)")),
+                 "1 kB more"),
                 (_FIT.format(", ".join(_ALL).replace(" // (shared", " / (shared")),
                  "used up first")],
          hints=["four limits, of which the smallest counts"])

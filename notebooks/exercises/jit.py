@@ -35,7 +35,13 @@ def grade_writings(writings: Callable) -> None:
         [(1.0, 2.0), (2.0, 1.0), (2.0, three), (three, 2.0)]]
     for calls in cases:
         inputs = ", ".join("f(" + ", ".join(map(_told, args)) + ")" for args in calls)
-        result = writings(lambda *args: sum(args), *calls)
+        traced: list[tuple[Any, ...]] = []
+
+        def total(*args: Any, traced: list = traced) -> Any:
+            traced.append(args)
+            return sum(args)
+
+        result = writings(total, *calls)
         expected = len({tuple(map(jax.typeof, args)) for args in calls})
         expect(isinstance(result, int), f"for {inputs} the number of programs is {expected}, and "
                f"yours is {result!r}: a whole number is asked for")
@@ -45,6 +51,9 @@ def grade_writings(writings: Callable) -> None:
                "of different shapes; a type is more than a shape"),
               "what is added must happen once for each program", what="the number of programs",
               tolerance=0)
+        expect(len(traced) == expected, f"for {inputs} the number is right, but `f` ran "
+               f"{len(traced)} times, and `jax.jit(f)` runs it once for each program: let `jit` "
+               "count")
 
 
 def _told(x: Any) -> str:
@@ -74,7 +83,9 @@ exercise(
     wrong=[(_writings_text(fast="told"), "the number of calls"),
            (_writings_text(result="seen"), "a whole number"),
            (_writings_text("jnp.shape(args[0])", result="len(set(seen))"), "different shapes"),
-           (_writings_text(result="len(seen) + 1"), "once for each program")])
+           (_writings_text(result="len(seen) + 1"), "once for each program"),
+           ("def writings(f, *calls):\n"
+            "    return len({tuple(map(jax.typeof, args)) for args in calls})", "let `jit` count")])
 
 
 def grade_source(source: Callable) -> None:

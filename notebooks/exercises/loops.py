@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -272,7 +273,7 @@ def grade_spread_text(text: Any) -> None:
     expect(isinstance(text, str), "the text of a function is wanted, a string, and yours is "
            f"{text!r}")
     expect("def program(x)" in text, "the text begins with `def program(x):`")
-    reads, made = text.count("x["), text.count("np.")
+    reads, made = text.count("x["), len(re.findall(r"\bnp\.(?!inf\b)", text))
     expect(reads == 1, "in one place of the text an element of x is read, and in yours in "
            f"{reads}: "
            "give it a name")
@@ -333,6 +334,7 @@ exercise(
            ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
             "uses `np.` 0 times"),
            ("spread_text = 3", "a string")],
+    right=[_spread_text(start="low, high = np.inf, -np.inf")],
     hints=["`math.inf` is above every number"])
 
 

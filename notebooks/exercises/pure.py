@@ -50,6 +50,7 @@ exercise(
         ("[20.0, 20.0, 20.0, 20.0]", "`factor` is 10 then"),
         ("10.0", "a list of four numbers"),
     ],
+    right=["jnp.array([10.0, 10.0, 20.0, 10.0])", "(10, 10, 20, 10)"],
     hints=["which of the four calls run the Python of `multiplied`?"])
 
 

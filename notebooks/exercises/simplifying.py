@@ -116,6 +116,7 @@ def grade_commuting_key(commuting_key: Callable) -> None:
     cases: list[tuple[str, list]] = [
         (name, list(keys)) for name in ("add", "mul", "sub", "div", "dot")
         for keys in itertools.product((a, b, c), repeat=2)]
+    cases += [(name, keys) for name in ("add", "mul") for keys in ([1, 4], [2, 3], [1, 3], [2, 2])]
     cases += [("sin", [a]), ("sin", [b]), ("neg", [a]), *(
         ("where", list(keys)) for keys in itertools.permutations((a, b, c)))]
     made = []
@@ -166,7 +167,9 @@ exercise(
            (_commuting_text(one="name, tuple(sorted(keys))"), "needs no order"),
            (_commuting_text(one="name, set(keys)"), "key of a dictionary"),
            (_commuting_text(names='("add", "mul", "sub")'), "the order matters"),
+           (_commuting_text(one="name, sum(map(hash, keys))"), "their arguments differ"),
            (_commuting_text(two="name, tuple(keys[:1])"), "their arguments differ")],
+    right=[_commuting_text(one="name, tuple(sorted(keys, key=id))")],
     hints=["a `frozenset` is a set that can be a key"])
 
 

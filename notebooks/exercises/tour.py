@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import minijax as jax
+import minijax.numpy as jnp
 from minijax.notebook.checks import exercise, expect, near
 
 CHAPTER = "00_tour"
@@ -31,6 +34,19 @@ def _agrees(result: Any, expected: Any, inputs: str) -> None:
            f"for {inputs} the answer is {_shown(expected)}, and yours {_shown(result)}")
 
 
+def _follows_f(answer: Callable) -> bool:
+    """Whether the answer is another function's second derivative if `f` becomes that function."""
+    names = getattr(inspect.unwrap(answer), "__globals__", {})
+    if "f" not in names:
+        return True
+    own, names["f"] = names["f"], jnp.sin
+    try:
+        with jax.disable_jit():
+            return near(answer(2.0), -np.sin(2.0))
+    finally:
+        names["f"] = own
+
+
 def grade_bend(bend: Callable) -> None:
     result = bend(2.0)
     expect(result is not None, "nothing comes back: is there a `return`?")
@@ -41,6 +57,8 @@ def grade_bend(bend: Callable) -> None:
     for x in (-1.0, 0.0, *np.random.default_rng(0).normal(size=5).round(2)):
         expect(near(bend(float(x)), 6 * x), "right at 2, but not everywhere: "
                f"for x = {x} the answer is {6 * x:.4g}, and yours {_shown(bend(float(x)))}")
+    expect(_follows_f(bend), "right for this `f`; but if `f` is another function, yours stays "
+           "as it is: let `grad` differentiate it")
 
 
 exercise(
@@ -51,12 +69,14 @@ def bend(x):
 """,
     wrong=[
         ("def bend(x):\n    return jax.grad(f)(x)", "slope"),
+        ("def bend(x):\n    return 6 * x", "let `grad` differentiate"),
         ("def bend(x):\n    return 12.0", "for x = -1.0 the answer is -6"),
         ("def bend(x):\n    return jax.grad(f)(jax.grad(f)(x))", "on paper"),
         ("def bend(x):\n    return jax.grad(jax.grad(f(x)))", "raised TypeError"),
         ("def bend(x):\n    return jax.grad(jax.grad(f))", "give it x"),
         ("def bend(x):\n    jax.grad(jax.grad(f))(x)", "is there a `return`"),
     ],
+    right=["bend = jax.jit(jax.grad(lambda x: jax.grad(f)(x)))"],
     afterthought="`grad` returns a function, and functions are what `grad` takes",
     hints=["the derivative of a function is a function; how does that one change?",
            "give `grad` what `grad` gave you, and only then the number"],

@@ -24,6 +24,8 @@ _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in
      "has, so it cannot be an index"),
     (jax.errors.TracerArrayConversionError, "", "NumPy cannot work on what `jit` traces; `.at` "
      "can"),
+    (jax.errors.TracerIntegerConversionError, "", "a traced number is no index of a list of "
+     "Python's; it is one of an array of ours"),
     (jax.errors.TracerBoolConversionError, "", "Python's `if` cannot ask a traced number"),
 )
 
@@ -111,6 +113,8 @@ def exchanged(x, i, j):
          "as it was"),
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
          "    return jnp.asarray(y)", "NumPy cannot work"),
+        ("def exchanged(x, i, j):\n    y = [*x]\n    y[i], y[j] = y[j], y[i]\n"
+         "    return jnp.stack(y)", "no index of a list"),
     ],
     hints=["the old array is still there after an update"])
 

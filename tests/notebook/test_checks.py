@@ -41,6 +41,12 @@ def test_the_solution_is_right(one: Exercise) -> None:
     assert verdict(one, evaluate(one, one.solution)) == (RIGHT, one.afterthought)
 
 
+@pytest.mark.parametrize("one, text", [pytest.param(e, text, id=f"{e.name}-{place}")
+                                       for e in EVERY for place, text in enumerate(e.right)])
+def test_another_right_answer_is_right(one: Exercise, text: str) -> None:
+    assert verdict(one, evaluate(one, text)) == (RIGHT, one.afterthought)
+
+
 @every_exercise
 def test_three_usual_mistakes_are_known(one: Exercise) -> None:
     assert len({text for text, _ in one.wrong}) >= 3
