@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
-from minijax.compiler.targets import ptx
+from minijax.compiler.targets import driver, ptx
 from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
@@ -392,8 +392,9 @@ class Module:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-ARRAY = re.compile(r"(?:[.](?:visible|internal|extern|weak) )?[.](shared|local|global|const) "
-                   r"[.]align (\d+) [.](\w+)\s+([\w$.]+)(?:\[(\d+)\])?(?: = \{(.*)\})?;")
+ARRAY = re.compile(r"(?:[.](?:visible|internal|extern|weak|common) )?"
+                   r"[.](shared|local|global|const) [.]align (\d+) [.](\w+)\s+([\w$.]+)"
+                   r"(?:\[(\d+)\])?(?: = \{(.*)\})?;")
 STATEMENT = re.compile(r"(?:@(!?)(%p\d+)\s+)?([a-z][\w.:]*)\s*([^;]*);")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 DIRECTIVE = re.compile(r"[.](version|address_size|maxntid|minnctapersm|reqntid|pragma)\b|[{}]?$")
@@ -412,8 +413,8 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{ [.]reg [.]b32 tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
-                  text)
+    text = re.sub(r"\{\s+[.]reg [.]b32 (%?te?mp);\s+(mov[^;]*;)\s*\}",
+                  lambda m: m[2].replace(m[1], "_"), text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
     for line in map(str.strip, text.splitlines()):
@@ -463,25 +464,28 @@ class PtxMachine(Emulator):
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""
         launches = ptx.launches_of(kernel.body)
-        module = parsed(self.code(ptx.assembly(kernel))) if launches else Module()
-        addresses = {}
-        for name, values in module.constants.items():
-            addresses[name] = self.allocate(values.nbytes)
-            self.store(addresses[name], values)
+        functions = {}
+        for module in map(parsed, self.texts(kernel) if launches else ()):
+            addresses = {}
+            for name, values in module.constants.items():
+                addresses[name] = self.allocate(values.nbytes)
+                self.store(addresses[name], values)
+            functions |= {name: (module, function, addresses)
+                          for name, function in module.functions.items()}
         first = [x for x, offset in kernel.offsets.items() if not offset][:1]  # of the workspace
 
         def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
             buffers, has_temps, scalars = ptx.parameters(kernel, launch)
-            function = module.functions[f"launch_{launches.index(launch)}"]
+            module, function, addresses = functions[f"launch_{launches.index(launch)}"]
             values = [*(np.uint64(places[x]) for x in buffers),
                       *(np.asarray(numbers[x], x.dtype) for x in scalars),
                       *(np.uint64(places[x]) for x in (first if has_temps else []))]
             self.run(module, function, launch, values, addresses)
         return lambda: Launches(SimpleNamespace(launch=run), kernel)
 
-    def code(self, text: str) -> str:
-        """The PTX of a text."""
-        return ptx.compile(text, self.processor)
+    def texts(self, kernel: Kernel) -> list[str]:
+        """PTX of all launches, by the compiler that is chosen."""
+        return driver.ptx_of(kernel, self.processor)
 
     def run(self, module: Module, function: Function, launch: Launch, values: Sequence[Any],
             addresses: Mapping[str, int]) -> None:
@@ -741,17 +745,26 @@ class Threads:
     def run_shfl(self, name: str, target: str, source: str, lanes: str, clamp: str, mask: str
                  ) -> None:
         """Each thread has the value of another one in its warp."""
-        if name != "shfl.sync.bfly.b32" or int(clamp) != WARP - 1:
+        target, _, is_valid = target.partition("|")  # the second says that there is such a thread
+        distance, last, members = map(self.number, (lanes, clamp, mask))
+        if name != "shfl.sync.bfly.b32" or last != WARP - 1:
             raise Refused(f"no row says what {name} means")
         is_here = np.zeros(self.count, bool)
         is_here[self.here] = True
-        named = (int(mask) >> np.arange(WARP) & 1).astype(bool)
+        named = (members >> np.arange(WARP) & 1).astype(bool)
         warps = is_here.reshape(-1, WARP)
         if (warps.any(axis=1) & (warps != named).any(axis=1)).any():
             raise Refused("the threads of a shuffle are not those of its mask")
         whole = np.zeros(self.count, "u4")
         whole[self.here] = self.read(source, "u32")
-        self.write(target, "u32", whole[np.arange(self.count) ^ int(lanes)][self.here])
+        self.write(target, "u32", whole[np.arange(self.count) ^ distance][self.here])
+        if is_valid:
+            self.write(is_valid, "pred", True)
+
+    def number(self, operand: str) -> int:
+        """A number that all threads have."""
+        [number] = np.unique(self.read(operand, "u32"))
+        return int(number)
 
 
 ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
