@@ -185,6 +185,17 @@ def compared(m: re.Match, x: Any, y: Any) -> Any:
     return COMPARISONS[name](x, y) & ~either
 
 
+def truncated_fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z of float32, rounded toward zero."""
+    product = x.astype(np.float64) * y
+    total = product + z
+    back = total - product
+    error = (product - (total - back)) + (z - back)  # total + error is exact
+    nearest = total.astype(np.float32)
+    rest = np.where(total == nearest, error, total - nearest)
+    return np.where(rest * np.sign(nearest) < 0, np.nextafter(nearest, np.float32(0)), nearest)
+
+
 TESTS = {"infinite": np.isinf, "finite": np.isfinite, "notanumber": np.isnan,
          "number": lambda x: ~np.isnan(x),
          "normal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
@@ -272,6 +283,7 @@ for _short, _processor in (("f16", 53), ("bf16", 90)):
         lambda m, x, y: _UFUNCS[m["op"]](x, y), _processor, arithmetic=True)
 row(f"fma[.]rn{FLOAT}", "{t} {t} {t} {t}",
     lambda m, *xyz: OPS["fma"].meaning(*np.broadcast_arrays(*xyz)), arithmetic=True)
+row("fma[.]rz[.](?P<t>f32)", "{t} {t} {t} {t}", lambda m, *xyz: truncated_fma(*xyz), arithmetic=True)
 row(f"div[.]rn{FLOAT}", "{t} {t} {t}", lambda m, x, y: np.divide(x, y), arithmetic=True)
 row(f"rcp[.]rn{FLOAT}", "{t} {t}", lambda m, x: x.dtype.type(1) / x, arithmetic=True)
 row(f"sqrt[.]rn{FLOAT}", "{t} {t}", lambda m, x: np.sqrt(x), arithmetic=True)

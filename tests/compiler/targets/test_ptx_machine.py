@@ -118,6 +118,8 @@ SAID = {
                          "%r3", "u4", 0x78563412),
     "one rounding": ("mov.b32 %r2, 0f3F800001; fma.rn.f32 %r3, %r2, %r2, 0fBF800002;",
                      "%r3", "f4", 2.**-46),
+    "rounding toward zero": ("mov.b32 %r2, 0f33C00000; "
+                             "fma.rz.f32 %r3, %r2, 0f3F800000, 0f3F800000;", "%r3", "f4", 1),
     "leading zeros": ("mov.b64 %rd4, 1; clz.b64 %r3, %rd4;", "%r3", "u4", 63),
     "two words of one": ("mov.b64 %rd4, -2; mov.b64 {_, %r3}, %rd4;", "%r3", "i4", -1),
     "a neighbour": ("shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;", "%r3", "u4", np.arange(32) ^ 1),
