@@ -283,7 +283,8 @@ for _short, _processor in (("f16", 53), ("bf16", 90)):
         lambda m, x, y: _UFUNCS[m["op"]](x, y), _processor, arithmetic=True)
 row(f"fma[.]rn{FLOAT}", "{t} {t} {t} {t}",
     lambda m, *xyz: OPS["fma"].meaning(*np.broadcast_arrays(*xyz)), arithmetic=True)
-row("fma[.]rz[.](?P<t>f32)", "{t} {t} {t} {t}", lambda m, *xyz: truncated_fma(*xyz), arithmetic=True)
+row("fma[.]rz[.](?P<t>f32)", "{t} {t} {t} {t}", lambda m, *xyz: truncated_fma(*xyz),
+    arithmetic=True)
 row(f"div[.]rn{FLOAT}", "{t} {t} {t}", lambda m, x, y: np.divide(x, y), arithmetic=True)
 row(f"rcp[.]rn{FLOAT}", "{t} {t}", lambda m, x: x.dtype.type(1) / x, arithmetic=True)
 row(f"sqrt[.]rn{FLOAT}", "{t} {t}", lambda m, x: np.sqrt(x), arithmetic=True)

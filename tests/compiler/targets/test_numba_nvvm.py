@@ -68,7 +68,7 @@ PROGRAMS = {
     "a Python function": (lambda x: minijax.pure_callback(np.sign, x, x) * 2, X),
     "no elements": (lambda x: x[:0] * 2, X),
 }
-SHARE = PROGRAMS if LARGE or ON_A_GPU else ["softmax", "scatter", "scan"]
+SHARE = PROGRAMS if LARGE or ON_A_GPU else ["softmax", "scan", "scatter", "random bits"]
 
 
 def check(name, device):
@@ -142,26 +142,24 @@ def has_a_type(dtype):
     return dtype.isbuiltin == 1 or dtype in NARROW
 
 
+DTYPES = [*filter(has_a_type, dict.fromkeys(dtype for _, dtype in CASES))] * LARGE
 PAIRS = [pair for pair in CONVERSIONS if all(map(has_a_type, pair))]
 
 
-@pytest.mark.skipif(not LARGE, reason="minutes")
-@pytest.mark.parametrize("dtype", dict.fromkeys(x for _, x in CASES if has_a_type(x)), ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_each_operation_is_its_meaning_at_every_edge(dtype, nvvm):
     with config.compiler("numba"):
         machine.test_each_operation_is_its_meaning_at_every_edge(dtype)
 
 
-@pytest.mark.skipif(not LARGE, reason="minutes")
-@pytest.mark.parametrize("target", dict.fromkeys(x for _, x in PAIRS), ids=str)
+@pytest.mark.parametrize("target", DTYPES, ids=str)
 def test_each_conversion_is_its_meaning_at_every_edge(target, nvvm, monkeypatch):
     monkeypatch.setattr(machine, "CONVERSIONS", PAIRS)
     with config.compiler("numba"):
         machine.test_each_conversion_is_its_meaning_at_every_edge(target)
 
 
-@pytest.mark.skipif(not LARGE, reason="minutes")
-@pytest.mark.parametrize("name", PRIMITIVES)
+@pytest.mark.parametrize("name", PRIMITIVES if LARGE else [])
 def test_a_primitive_is_its_meaning(name, nvvm):
     with config.compiler("numba"):
         machine.test_a_primitive_is_its_meaning(name)
