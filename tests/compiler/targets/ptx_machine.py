@@ -131,6 +131,13 @@ def field_of(m: re.Match, x: Any, start: Any, length: Any) -> Any:
     return np.where(length == 0, 0, np.where(size > 0, value, sign))
 
 
+def inserted(m: re.Match, x: Any, into: Any, start: Any, length: Any) -> Any:
+    """A number with its bits from `start` on replaced by so many of another one."""
+    ones = ~shifted_left(~np.zeros_like(x), length & 255)
+    mask = shifted_left(ones, start & 255)
+    return into & ~mask | shifted_left(x, start & 255) & mask
+
+
 def permuted(m: re.Match, low: Any, high: Any, choice: Any) -> Any:
     """Four of eight bytes, each chosen by a digit; with its upper bit, the byte's sign."""
     both, result = high.astype("u8") << np.uint64(32) | low, np.zeros_like(choice)
@@ -140,6 +147,13 @@ def permuted(m: re.Match, low: Any, high: Any, choice: Any) -> Any:
         byte = np.where(digit & 8, np.where(byte & 128, 255, 0), byte).astype("u4")
         result = result | byte << np.uint32(8 * k)
     return result
+
+
+def product_of_bytes(m: re.Match, x: Any, y: Any, z: Any) -> Any:
+    """A number plus the products of the four bytes of two others."""
+    x, y = (np.atleast_1d(word).view(dtype_of(f"{m[kind]}8")).reshape(-1, 4).astype("i4")
+            for word, kind in ((x, "x"), (y, "y")))
+    return z + (x * y).sum(axis=1, dtype="i4").view("u4")
 
 
 def counted(m: re.Match, x: Any) -> Any:
@@ -266,6 +280,8 @@ row(f"shl[.]{BITS}", "{t} {t} u32", lambda m, x, y: shifted_left(x, y))
 row(f"shr[.]{INT}", "{t} {t} u32", lambda m, x, y: shifted_right(x, y))
 row("shf[.](?P<way>[lr])[.](?P<mode>wrap|clamp)[.]b32", "b32 b32 b32 u32", funnel)
 row("bfe[.](?P<t>[us](?:32|64))", "{t} {t} u32 u32", field_of)
+row("bfi[.](?P<t>b32|b64)", "{t} {t} {t} u32 u32", inserted)
+row("dp4a[.](?P<x>[us])32[.](?P<y>[us])32", "b32 b32 b32 b32", product_of_bytes)
 row("prmt[.]b32", "b32 b32 b32 b32", permuted)
 row("(?P<op>popc|clz)[.](?P<t>b32|b64)", "u32 {t}", counted)
 row("brev[.](?P<t>b32|b64)", "{t} {t}", reversed_bits)
