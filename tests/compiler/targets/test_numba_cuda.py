@@ -30,6 +30,12 @@ def test_nvidias_compiler_takes_the_numba_program_of_each_launch(tmp_path, name)
     assert not any(outcome.joined.values())
 
 
+def test_a_quotient_by_a_power_of_two_is_a_product_that_no_sum_absorbs():
+    text = jit(lambda x: (x / 4 - 1, x / 3 - 1, x / 8)).lower(SQUARE).as_text("numba.cuda")
+    assert "fmul_rn(t2, float32(0.25)) - " in text
+    assert "t2 / float32(3.0) - " in text and " t2 / float32(8.0)\n" in text
+
+
 SQUARE = np.linspace(-2, 2, 4096, dtype=np.float32).reshape(64, 64)
 PROGRAMS = {
     "transpose": (lambda x: x.T * 2, SQUARE),
