@@ -152,18 +152,21 @@ class Arithmetic(Scalars):
                 return constant
         if kind == "i" and (x is y and op == "sub" or op == "rem" and y is self.const(1, y.dtype)):
             return self.const(0, x.dtype)
-        if kind == "i" and isinstance(y, Constant) and x in self.lets:
-            return self._sum_of_constants(op, self.lets[x], y)
-        return None
+        return self._sum_of_constants(op, x, y) if kind == "i" else None
 
-    def _sum_of_constants(self, op: str, inner: Any, y: Constant) -> Operand | None:
-        """(z + c) + d is z + (c + d), which wraps the same way."""
-        if not {op, inner.op} <= {"add", "sub"} or not isinstance(inner.args[1], Constant):
+    @np.errstate(over="ignore")
+    def _sum_of_constants(self, op: str, x: Any, y: Any) -> Operand | None:
+        """±(±z + c) + d is ±z + (d ± c), which wraps the same way."""
+        outer = _signed_sum(op, x, y)
+        inner = self.lets.get(outer[1]) if outer else None
+        summands = _signed_sum(inner.op, *inner.args) if inner and len(inner.args) == 2 else None
+        if outer is None or summands is None:
             return None
-        z, c = inner.args
-        with np.errstate(over="ignore"):
-            total = sum(x.value if o == "add" else -x.value for x, o in ((c, inner.op), (y, op)))
-            return self.sub(z, -total) if total < 0 else self.add(z, total)
+        (sign, _, d), (inner_sign, z, c) = outer, summands
+        total = d + c if sign > 0 else d - c
+        if sign != inner_sign:
+            return self.sub(total, z)
+        return self.sub(z, -total) if total < 0 else self.add(z, total)
 
     def lookup(self, key: Any) -> Any:
         """The available expression with a key, or None."""
@@ -273,3 +276,12 @@ class Arithmetic(Scalars):
     def _component(self, position: Operand, shape: tuple[int, ...], axis: int) -> Component:
         key = position, shape, axis
         return self._components.setdefault(key, Component("part", INT64, *key))
+
+
+def _signed_sum(op: str, x: Any, y: Any) -> tuple[int, Operand, Any] | None:
+    """(sign, z, c), if op(x, y) is z + c or -z + c with a constant c; else None."""
+    if op in ("add", "sub") and isinstance(y, Constant):
+        return 1, x, y.value if op == "add" else -y.value
+    if op == "sub" and isinstance(x, Constant):
+        return -1, y, x.value
+    return None

@@ -1,6 +1,7 @@
 """The scalar operations, the loop tree's checker, and the builder that writes trees."""
 
 import ctypes
+import itertools
 
 import ml_dtypes
 import numpy as np
@@ -235,6 +236,28 @@ def test_constants_and_index_arithmetic_fold(b):
     assert b.mul(i, 0).value == 0 and b.rem(i, 1).value == 0
     assert b.add(b.const(2, I32), 3).value == 5
     assert b.select(b.const(True, bool), i, 7) is i
+
+
+SUMS = [lambda s, x, c: s.add(x, c), lambda s, x, c: s.sub(x, c), lambda s, x, c: s.sub(c, x)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("outer", range(3))
+@pytest.mark.parametrize("inner", range(3))
+def test_a_constant_beside_a_sum_with_a_constant_is_one_sum(outer, inner, dtype, b):
+    limits, numpy = np.iinfo(dtype), NumpyScalars()
+    every = np.arange(limits.min, limits.max + 1).astype(dtype)
+    x = b.load(Buffer("x", np.dtype(dtype), (), "input"), ())
+    for c, d in itertools.product((limits.min, limits.max, 1, 100), repeat=2):
+        total = SUMS[outer](b, SUMS[inner](b, x, b.const(c, dtype)), b.const(d, dtype))
+        expected = SUMS[outer](numpy, SUMS[inner](numpy, every, every.dtype.type(c)),
+                               every.dtype.type(d))
+        if total is x:
+            assert (expected == every).all()
+            continue
+        let = b.lets[total]
+        first, second = (every if each is x else each.value for each in let.args)
+        assert (getattr(numpy, let.op)(first, second) == expected).all()
 
 
 def test_adding_a_zero_keeps_the_sign_of_a_float_zero(b):
