@@ -177,7 +177,7 @@ def grade_numbers_in(numbers_in: Callable) -> None:
         result = numbers_in(tree)
         shapes = ", ".join(str(leaf.shape) for leaf in _leaves(tree))
         expect(not isinstance(result, dict | list | tuple), "a tree of counts comes back; one "
-               "number is asked for")
+               "number is expected")
         mistake = (f"for arrays of the shapes {shapes} the answer is {sum(sizes)}, "
                    f"and yours {_shown(result)}")
         expect(not near(result, len(sizes)) or len(sizes) == sum(sizes),
@@ -236,7 +236,7 @@ def grade_downhill(downhill: Callable) -> None:
         expect(not all(near(result[key], at[key] + rate * slope[key]) for key in at),
                mistake + "The gradient points uphill, and so did you")
         expect(not all(near(result[key], at[key] - slope[key]) for key in at),
-               mistake + "How long is the step to be?")
+               mistake + "How long should the step be?")
         expect(all(near(result[key], at[key] - rate * slope[key]) for key in at), mistake)
     from minijax import numpy as jnp
     tree = [{"w": jnp.ones((2, 2))}, {"w": jnp.ones(3)}]
@@ -407,7 +407,7 @@ def grade_vote(vote: Callable) -> None:
         expect(np.shape(result) != (5, 6), "that is an answer of each network; take the mean of "
                "their scores first")
         expect(np.shape(result) == (6,), f"for {inputs} of shape {np.shape(result)}: an answer for "
-               "each picture is wanted")
+               "each picture is expected")
         expect(not near(result, each.argmax(axis=2).mean(axis=0)), f"for {inputs} "
                f"{_shown(result)}: the mean of a 3 and a 5 is a 4, which neither has seen. Take "
                "that of the scores")
@@ -478,8 +478,8 @@ def fooling(params, x, y):
          "    return jnp.clip(x - 0.3 * jnp.sign(slope), 0, 1)", "direction"),
     ],
     afterthought="a small step for each pixel, and all of them in the worst direction",
-    hints=["the gradient of the loss by the picture has a number for each pixel: is the loss to "
-           "grow with it or against it?",
+    hints=["the gradient of the loss with respect to the picture has a number for each pixel: is the loss to "
+           "grow along it or against it?",
            "`jnp.sign` makes +1 or -1 of it; a step of 0.3 that way, and `jnp.clip` keeps the "
            "pixels between 0 and 1"],
 )
