@@ -145,7 +145,7 @@ exercise(
         ("def place_of(x):\n    return str(jnp.asarray(x).dtype)", "at a star"),
         ("def place_of(x):\n    for kind in (int, float, complex):\n"
          "        if isinstance(x, kind):\n            return kind.__name__ + '*'\n"
-         "    return str(jnp.asarray(x).dtype)", "a truth"),
+         "    return str(jnp.asarray(x).dtype)", "to Python a boolean"),
         ("def place_of(x):\n    for kind in (bool, int, float, complex):\n"
          "        if isinstance(x, kind):\n"
          "            return kind.__name__ + '*' * (kind is not bool)\n"
@@ -341,7 +341,8 @@ def grade_total(total: Callable) -> None:
         expect(near(out, expected),
                f"for {inputs} the sum is {expected}, and yours is {out}{stuck}")
         dtype = getattr(out, "dtype", type(out).__name__)
-        expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is expected, and yours is a {dtype}")
+        expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is expected, and yours is a "
+                                      f"{dtype}")
 
 
 exercise(

@@ -351,7 +351,8 @@ def grade_neighbours(neighbours: Callable) -> None:
               (near(out, np.append(x[0], x[:-1]) + right)
                or near(out, np.append(x[0], x[:-1]) + np.append(x[1:], x[-1])), "the ends are "
                "their own neighbours here: that is what moving an index inside does"),
-              (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to choose"),
+              (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to "
+                                                "choose"),
               "outside there are zeros")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")

@@ -62,7 +62,8 @@ def grade_rounds(answer: Any) -> None:
     rounds, bodies = answer
     expect(rounds != 10, "the three do not take turns: a round of the loop is one for all")
     expect(rounds != 1, "1 needs more rounds than 99; does it wait?")
-    expect(rounds == 7, "the loop goes on for as long as one of them needs a further round: 1, 2, 4, 8 …")
+    expect(rounds == 7, "the loop goes on for as long as one of them needs a further round: 1, "
+                        "2, 4, 8 …")
     expect(bodies != 10, "those that are done stay as they are, but their body is computed, and "
            "thrown away")
     expect(bodies != 7, "in each round, the body is computed for a batch: how many examples?")
@@ -81,8 +82,8 @@ def grade_divisor(divisor: Callable) -> None:
     pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (17, 51)]
     for a, b in pairs[:12] + pairs[-3:]:
         result = divisor(a, b)
-        expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours is "
-               f"{result}: that is the whole carry")
+        expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours "
+               f"is {result}: that is the whole carry")
         agree(f"{a} and {b}", result, math.gcd(a, b),
               (near(divisor(8, 4), 0), "0 is where the loop stops; what stands beside it?"),
               "the loop goes on until the second number is 0; the new pair is made of the old one",
@@ -124,8 +125,8 @@ def grade_polynomial(polynomial: Callable) -> None:
         cs = _random(n, n)
         result, expected = polynomial(jnp.array(cs), x), np.polyval(cs, x)
         inputs = f"the coefficients {shown(cs)} and x = {x}"
-        expect(not isinstance(result, tuple), f"for {inputs} one number is expected, and yours is a "
-               "pair: `scan` gives two things, the last carry and the rows; which is the answer?")
+        expect(not isinstance(result, tuple), f"for {inputs} one number is expected, and yours is "
+               "a pair: `scan` gives two things, the last carry and the rows; which is the answer?")
         agree(inputs, result, expected,
               (near(result, np.polyval(cs[::-1], x)), "the highest power stands first"),
               (near(result, expected + x**n), "what is the value before the first coefficient?"),

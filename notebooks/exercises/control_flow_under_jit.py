@@ -411,8 +411,8 @@ def grade_collatz(collatz: Callable) -> None:
             out = compiled(n)
         out = out if isinstance(out, tuple) else numbers(out)
         agree(f"n = {n}", out, expected,
-              (np.shape(out) != () or isinstance(out, tuple), "one number is expected: if the carry "
-               "is a pair, take the count"),
+              (np.shape(out) != () or isinstance(out, tuple), "one number is expected: if the "
+               "carry is a pair, take the count"),
               (n == 7 and near(out, 1), "that is where it ends; how many steps was it?"),
               (near(out, expected + 1) or near(out, expected - 1), "one too many, or one too few: "
                "from 1 it takes no step, from 2 it takes one"),

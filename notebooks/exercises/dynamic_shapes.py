@@ -456,8 +456,8 @@ def grade_largest(largest: Callable) -> None:
                 out = largest(values)
             agree(inputs, out, -1.0,
                   "how many of the numbers in the array count?")
-            expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should be "
-                   f"called once, with a vector, and you called it {len(shapes) - n + 1} times: "
+            expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should "
+                   f"be called once, with a vector, and you called it {len(shapes) - n + 1} times: "
                    "let `masked_max` do the work")
             expect(shapes[-1][0] <= 2 * n, f"for {inputs} the vector has at most {2 * n}, and "
                    f"yours has {shapes[-1][0]}, more than twice as many")

@@ -38,8 +38,8 @@ BLAMED = [{"x"}, {"y", "z"}, {"x", "y"}, {"x", "y", "z"}]
 
 
 def grade_blamed(blamed: Any) -> None:
-    expect(isinstance(blamed, list | tuple) and len(blamed) == 4, "a list of four is expected, such "
-           'as ["x", "x y", "y", "z"]')
+    expect(isinstance(blamed, list | tuple) and len(blamed) == 4, "a list of four is expected, "
+           'such as ["x", "x y", "y", "z"]')
     hints = ["the name `y` stands for another value now, and that was made of x alone",
              "which values go into the one that is asked? x is asked for its number of axes, which "
              "is known while tracing",

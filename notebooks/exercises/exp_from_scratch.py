@@ -54,8 +54,8 @@ def ulps(result: Any, exact: Any) -> np.ndarray:
 def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
     """An answer's result, if it is a float32 vector of this size; otherwise a hint."""
     array = np.asarray(numbers(result))
-    expect(array.shape == (size,), f"for {inputs} {size} numbers are expected, and yours is of shape "
-           f"{array.shape}: compute with the array")
+    expect(array.shape == (size,), f"for {inputs} {size} numbers are expected, and yours is of "
+           f"shape {array.shape}: compute with the array")
     expect(array.dtype == np.float32, f"for {inputs} the dtype is float32, and yours is "
            f"{array.dtype}: a constant of 64 bits makes everything 64 bits wide")
     return array

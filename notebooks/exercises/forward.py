@@ -351,7 +351,8 @@ exercise(
     wrong=[
         ('power = elementwise("power", np.power, lambda t, z, x, y: t * y * power(x, y - 1.0))',
          "the slope with respect to y, the answer is 5.545, and yours 0"),
-        (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, the answer is 12"),
+        (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, "
+                                                                "the answer is 12"),
         (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
         (_power(by_y="t * z * np.log(x)"), "is given a tracer"),
         (_power("t * y * z / x"), "does a formula divide by x"),
@@ -406,7 +407,8 @@ def grade_confused(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair is expected: the right "
            "slope, and what `Dual` says")
     expect(not near(answer, (4, 6)), "the other way round: the right slope first")
-    expect(near(answer[0], 6), "the derivative of x * y with respect to y is x. What does that make of g?")
+    expect(near(answer[0], 6), "the derivative of x * y with respect to y is x. What does that "
+                               "make of g?")
     expect(not near(answer[1], 6), "`Dual` mixes two speeds up: in the inner product, x and y are "
            "both Duals with the tangent 1")
     expect(not near(answer[1], 3), "3 is what the inner derivative should be; `Dual` adds a term")

@@ -20,7 +20,8 @@ def grade_idle(idle: Callable) -> None:
         with wanting(inputs, expected):
             result = idle(n, threads)
         agree(inputs, result, expected,
-              (result == n % threads != expected, "this many threads of the last block have a round"),
+              (result == n % threads != expected, "this many threads of the last block have a "
+                                                  "round"),
               (expected == 0 and result == threads, "no block is launched for nothing"),
               (result == n // threads, "that is a number of blocks"),
               "how many threads are there in all the blocks?", tolerance=0)
@@ -129,7 +130,8 @@ def grade_turned(turned: Callable) -> None:
     try:
         with wanting(inputs, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
                      "that it is a generator"),
-                     (mini.Refused, "which threads must have finished before?"), what="what is expected"):
+                     (mini.Refused, "which threads must have finished before?"), what="what is "
+                                                                                      "expected"):
             mini.launch(turned, 4, x=x, y=y)
     finally:
         mini.Memory = real
@@ -141,8 +143,8 @@ def grade_turned(turned: Callable) -> None:
           what="the number", tolerance=0)
     agree(f"{inputs} and place {mini.TEAM}", y[mini.TEAM], expected[mini.TEAM],
           "which block is the number from?", what="the number", tolerance=0)
-    expect(np.array_equal(y, expected), f"for {inputs} the numbers of a block should be turned "
-           "around, and yours are in another order")
+    expect(np.array_equal(y, expected), f"for {inputs} the numbers of a block should be "
+           "reversed, and yours are in another order")
     for name, who, place in accesses:
         what = "loads x" if name == "x" else "stores to y"
         expect(who == place, f"for {inputs} thread {who % mini.TEAM} of block {who // mini.TEAM} "

@@ -252,7 +252,7 @@ def grade_dense(dense: Callable) -> None:
                       (mask is not None and near(out, weight @ x * mask + (
                           0 if bias is None else bias)), "the bias comes first"),
                       (mask is not None and near(mask, 0.0) and near(out, expected(
-                          weight, bias, None, x)), "a mask that is the number 0 is no missing "
+                          weight, bias, None, x)), "a mask that is the number 0 is not a missing "
                        "mask: ask whether it is there, not for its value"),
                       "add the bias if it is there, then multiply by the mask if it is there")
     slopes = jax.grad(lambda w: jnp.sum(dense(w, None, np.array([0.0, 1.0]), x)))(weight)
@@ -359,8 +359,8 @@ def grade_exact(exact: Callable) -> None:
             expect(not fits, f"for {named} the answer is {shown(x)}, and yours raised "
                    f"{type(error).__name__}: {error}\nint64 is fine, as long as 32 bits hold "
                    "each of its numbers")
-            expect(isinstance(error, OverflowError), f"for {named} an OverflowError is expected, and "
-                   f"yours raised {type(error).__name__}: {error}")
+            expect(isinstance(error, OverflowError), f"for {named} an OverflowError is expected, "
+                   f"and yours raised {type(error).__name__}: {error}")
             continue
         expect(fits, f"for {named} an error is expected, and yours is {shown(out)}\n"
                + ("the least number of 32 bits is -2**31" if x.min() < -limit <= x.max() < limit
@@ -368,8 +368,8 @@ def grade_exact(exact: Callable) -> None:
                   "collected and not looked at, raises nothing"))
         agree(named.strip(","), numbers(out), x, "where all of them fit, return the array",
               tolerance=0)
-        expect(isinstance(out, jnp.ndarray), f"for {named} an array of jnp is expected, and yours is "
-               f"{type(out).__name__}")
+        expect(isinstance(out, jnp.ndarray), f"for {named} an array of jnp is expected, and yours "
+               f"is {type(out).__name__}")
 
 
 exercise(
@@ -389,7 +389,7 @@ def exact(x):
         ("def exact(x):\n    with jax.debug_dtype_truncation(True):\n"
          "        return jnp.asarray(x)", "a warning"),
         ("def exact(x):\n    if x.dtype.itemsize > 4:\n        raise OverflowError('64 bits')\n"
-         "    return jnp.asarray(x)", "int64 is all right"),
+         "    return jnp.asarray(x)", "int64 is fine"),
         ("def exact(x):\n    y = jnp.asarray(x)\n    assert (np.asarray(y) == x).all()\n"
          "    return y", "an OverflowError is expected"),
         ("def exact(x):\n    if x.max() >= 2**31:\n        raise OverflowError('too large')\n"
@@ -540,7 +540,8 @@ def grade_bill(bill: Callable) -> None:
             inputs = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
             what, expected = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
             if way == " under grad":
-                what, expected = "the gradient with respect to the amounts", (amounts > 1) * prices[i]
+                what = "the gradient with respect to the amounts"
+                expected = (amounts > 1) * prices[i]
             with wanting(inputs, expected, (
                     jax.errors.TracerIntegerConversionError, "a Python list needs a number for its "
                     "index: make an array of the prices, which a tracer can be an index of"), (

@@ -283,8 +283,8 @@ def series(x, n):
 
 
 def grade_quick_series(quick_series: Any) -> None:
-    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is expected, and yours "
-           f"is a {type(quick_series).__name__} that is not compiled")
+    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is expected, and "
+           f"yours is a {type(quick_series).__name__} that is not compiled")
     quick_series.clear_cache()
     calls = [(x, n) for n in (1, 3, 5) for x in (0.5, -2.0, 1.25)]
     for place, (x, n) in enumerate(calls):

@@ -43,7 +43,8 @@ def grade_position(position: Callable) -> None:
             agree(inputs, result, expected,
                   (result == columns != expected, "there the first index runs fastest"),
                   (len(shape) == 0, "an array without axes has one element, the first"),
-                  "for each index: that many rows of everything behind it", what="the position",
+                  "one step of an index skips everything that the later axes hold", what="the "
+                                                                                         "position",
                   tolerance=0)
 
 

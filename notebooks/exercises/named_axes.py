@@ -43,8 +43,8 @@ def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[s
     with instead_of(NameError, "unbound axis name", f"the axis is called {name!r} here, and your "
                     "answer asks for another"):
         result = jax.vmap(f, axis_name=name)(jnp.array(xs))
-    expect(np.shape(result) == (len(xs),), f"for {inputs} one number is expected for each, the shape "
-           f"({len(xs)},), and yours is {np.shape(result)}")
+    expect(np.shape(result) == (len(xs),), f"for {inputs} one number is expected for each, the "
+           f"shape ({len(xs)},), and yours is {np.shape(result)}")
     return inputs, result
 
 

@@ -44,7 +44,7 @@ def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
         value, back = jax.vjp(f, *args)
 
     def pulled(ct: float) -> tuple:
-        with (instead_of(TypeError, "tuple", f"for {inputs} and a cotangent of {ct}, `bwd` is to "
+        with (instead_of(TypeError, "tuple", f"for {inputs} and a cotangent of {ct}, `bwd` should "
                          "return a tuple with one cotangent for each argument of the function, "
                          f"{len(args)} here, and yours does not"),
               instead_of(TypeError, "positional argument", "`bwd` is called with two things: what "
@@ -159,7 +159,7 @@ exercise(
            (_slope_text(tangent="df(t)"), "not at the tangent"),
            (_slope_text(tangent="df(x) * jax.jvp(f, (x,), (t,))[1]"), "is in it, too"),
            (_slope_text(answer="rule"), "is it the rule itself"),
-           (_slope_text(out="x"), "to give the value, too"),
+           (_slope_text(out="x"), "should give the value, too"),
            (_slope_text(answer="f"), "that is the slope of f"),
            (_slope_text(owner="f"), "and not to `f`")],
     hints=["make the function with the rule inside of `with_slope`, and return it"])
@@ -233,8 +233,8 @@ def grade_cube_back(cube_back: Callable) -> None:
     for x, ct in ((1.0, 1.0), (2.0, 1.0), (0.0, 3.0), (-1.5, -2.0), *cases):
         inputs = f"x = {x}, ct = {ct}"
         result = cube_back(x, ct)
-        expect(not isinstance(result, tuple), f"for {inputs} one cotangent is expected, and yours is "
-               f"the tuple {result!r}")
+        expect(not isinstance(result, tuple), f"for {inputs} one cotangent is expected, and yours "
+               f"is the tuple {result!r}")
         slope = 3 * x ** 2 + 1
         agree(inputs, result, ct / slope, (near(result, ct * slope), "that is how a moves with x; "
               "how does x move with a?"), (near(result, 1 / slope), "the slope alone does not know "

@@ -75,8 +75,8 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
         for x in np.array(group, np.float32):
             expected = 2 * float(np.sin(np.float64(x) / 2)) ** 2
             with wanting(f"x = {x:.5g}", expected, (
-                    jax.errors.TracerArrayConversionError, "write it with jnp: the digits are to "
-                    "be saved by the formula, and not by 64 bits")):
+                    jax.errors.TracerArrayConversionError, "write it with jnp: the formula "
+                    "must save the digits, not 64 bits")):
                 result = float(numbers(compiled(x)))
             at_large = ("the first terms of a series are good near 0 only"
                         if near(result, x * x / 2, 1e-5) else
@@ -276,14 +276,14 @@ def grade_take_in(take_in: Callable) -> None:
                 warnings.simplefilter("ignore")
                 out = take_in(x)
         except ValueError as error:
-            raise Hint(f"for {text} an array is expected, and yours is an error\nrounding alone is "
-                       "no loss: ask the switch what is") from error
-        expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours is "
-               f"of type {type(out).__name__}")
+            raise Hint(f"for {text} an array is expected, and yours is an error\nrounding alone "
+                       "loses nothing: ask the switch what is") from error
+        expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours "
+               f"is of type {type(out).__name__}")
         agree(text, out, x.astype(out.dtype), "the numbers should be the same")
     for x, why in lost:
-        message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is expected: {why}; yours "
-                   "gave ")
+        message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is expected: {why}; "
+                   "yours gave ")
         try:
             with warnings.catch_warnings(record=True) as inputs:
                 warnings.simplefilter("always")

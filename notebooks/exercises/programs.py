@@ -75,7 +75,8 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
         program = mini.make_jaxpr(f)(arg)
         inputs, expected = f"the program of {text} at x = {np.asarray(arg).tolist()}", None
         with instead_of(KeyError, "Literal", f"for {inputs}, you look for the value of a Literal "
-                        "among those of the variables: it is not a variable, and has its `.value`"), \
+                        "among those of the variables: it is not a variable, and has its "
+                        "`.value`"), \
              instead_of(TypeError, "missing", f"for {inputs}, a primitive misses what it must know "
                         "besides arrays: the parameters of the equation"):
             result = eval_in_steps(program, arg)
@@ -147,15 +148,15 @@ def grade_frozen(answer: Any) -> None:
 
 exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]",
          wrong=[("[15.0, 15.0, 2]", "does not look again"), ("[6.0, 6.0, 2]", "which is Python"),
-                ("[6.0, 15.0, 3]", "no operation"), ("[6.0, 15.0, 1]", "while the program"),
+                ("[6.0, 15.0, 3]", "not an operation"), ("[6.0, 15.0, 1]", "while the program"),
                 ("[3.0, 15.0, 2]", "what was n"), ("6.0", "three numbers")])
 
 
 # -- kept_names ------------------------------------------------------------------------------------
 
 def grade_kept_names(answer: Any) -> None:
-    expect(isinstance(answer, set), "a set of names is expected, such as `{'add', 'neg'}`, and yours "
-           f"is {answer!r}")
+    expect(isinstance(answer, set), "a set of names is expected, such as `{'add', 'neg'}`, and "
+           f"yours is {answer!r}")
     message = f"yours is {sorted(map(str, answer))}\n"
     expect("exp" not in answer, message + "nobody reads b")
     expect("sin" in answer, message + "c is read, and is made of a: so what reads a?")

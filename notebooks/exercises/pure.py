@@ -405,7 +405,7 @@ exercise(
         ("def uses_old(f, x, change):\n    compiled = jit(f)\n"
          "    with jax.config.debug_purity(True):\n        compiled(x)\n        change()\n"
          "        try:\n            compiled(x)\n        except jax.errors.ImpureFunctionError:\n"
-         "            return True\n    return False", "collected"),
+         "            return True\n    return False", "collect the findings"),
         (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
          "True or False"),
     ],
@@ -571,7 +571,7 @@ exercise(
         (_OBSERVED.replace("+ 1\n", "+ 1.0\n"), "a state of one type"),
         (_OBSERVED.replace('{"count": count, "mean": mean}, mean', "mean"), "return both"),
         (_OBSERVED.replace('"count": count', '"count": state["count"]'), "one more than before"),
-        (_OBSERVED.replace('"mean": mean', '"mean": state["mean"]'), "into the new state"),
+        (_OBSERVED.replace('"mean": mean', '"mean": state["mean"]'), "in the new state"),
         (_OBSERVED.replace(") / count", ")"), "by the n-th part"),
         (_OBSERVED.replace("/ count", "/ 2"), "by the n-th part"),
         (_OBSERVED.replace('(x - state["mean"]) / count', "x"), "that is the sum"),

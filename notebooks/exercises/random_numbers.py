@@ -295,8 +295,8 @@ def grade_rows_of(rows_of: Callable) -> None:
         for k in range(min(count, 3)):
             expect(near(more[k], few[k]), f"for random.key(8) row {k} of 3 is {shown(few[k])}, and "
                    f"yours, if there are {count}, is {shown(more[k])}\nthe number of rows should "
-                   "not matter for a row: which way to make keys knows nothing about how many there "
-                   "will be?")
+                   "not matter for a row: which way to make keys knows nothing about how many "
+                   "there will be?")
     every = np.asarray(rows_of(key, 200, 4))
     expect((every < 0).any(), f"for random.key(8) and 200 rows no number is negative, and the "
            f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
@@ -342,8 +342,9 @@ def rows_of(key, count, width):
 def grade_steps_of(steps_of: Callable) -> None:
     inputs = "random.key(6) and 8 steps"
     out = _without_reuse(inputs, steps_of, random.key(6), 8)
-    expect(not isinstance(out, tuple | list), f"for {inputs} an array of shape (8,) is expected, and "
-           "yours is a pair: `scan` returns two things, the last carry and all that was given out")
+    expect(not isinstance(out, tuple | list), f"for {inputs} an array of shape (8,) is expected, "
+           "and yours is a pair: `scan` returns two things, the last carry and the stacked "
+           "results of all rounds")
     message = f"for {inputs} yours is {shown(out)}\n"
     expect(jnp.shape(out) == (8,), message + "return the 8 places, an array")
     expect(not near(out[0], 0.0), message + "the place *after* each step is expected: give out the "

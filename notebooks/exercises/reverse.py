@@ -70,7 +70,7 @@ def cumsum_back(ct):
 """,
     wrong=[("def cumsum_back(ct):\n    return np.cumsum(ct)", "the operation itself"),
            ("def cumsum_back(ct):\n    return np.cumsum(ct[::-1])", "from the last to the first"),
-           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "no inverse"),
+           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "not an inverse"),
            ("def cumsum_back(ct):\n    return np.full(len(ct), ct.sum())", "takes part")],
     hints=["element k takes part in result k, and in all that follow"])
 
@@ -84,15 +84,15 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
     for n in (3, 1, 5):
         x, way, weights = _random(n, 3, n)
         result = cumsum_p.impl(x)
-        expect(isinstance(result, list), f"for {shown(x)} a list of one array is expected, and your "
-               f"`impl` gives {shown(result)}: a rule gives a list")
+        expect(isinstance(result, list), f"for {shown(x)} a list of one array is expected, and "
+               f"your `impl` gives {shown(result)}: a rule gives a list")
         agree(f"x = {shown(x)}", result[0], np.cumsum(x), what="the result of `impl`")
         expect(callable(getattr(cumsum_p, "jvp", None)),
                "now the rule `jvp`: what becomes of a tangent?")
         result = cumsum_p.jvp([x], [way])
         expect(isinstance(result, tuple) and [*map(type, result)] == [list, list],
-               f"for {shown(x)} and the tangent {shown(way)} a pair of lists is expected, of results "
-               f"and of tangents, and your `jvp` gives {result}")
+               f"for {shown(x)} and the tangent {shown(way)} a pair of lists is expected, of "
+               f"results and of tangents, and your `jvp` gives {result}")
         agree(f"the tangent {shown(way)}", mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way),
               "the operation is linear: what happens to a value happens to its tangent",
               what="the tangent of the result")
@@ -311,8 +311,8 @@ def grade_curving(curving: Callable) -> None:
 
         result = curving(f, jnp.array(x), jnp.array(v))
         inputs = f"sin(w · x) with w = {shown(w)} at x = {shown(x)}, along v = {shown(v)}"
-        expect(not isinstance(result, tuple), f"for {inputs} one vector is expected, and you give a "
-               f"{len(result) if isinstance(result, tuple) else 0}-tuple: which part is it?")
+        expect(not isinstance(result, tuple), f"for {inputs} one vector is expected, and you give "
+               f"a {len(result) if isinstance(result, tuple) else 0}-tuple: which part is it?")
         agree(inputs, result, expected,
               (np.shape(result) == (), "one number is the bending along v alone; how does the "
                "*whole gradient* change?"),

@@ -309,7 +309,7 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
                 (_count(of_dot="2 * size"), "as a row has elements"),
                 (_count(of_dot="size * eqn.invars[0].aval.shape[-1]"), "counts two"),
                 (_count(length="1"), "`length` times"), (_count(inside="()"), "counts, too"),
-                (_count(others='total += size if name == "broadcast" else 0'), "no arithmetic"),
+                (_count(others='total += size if name == "broadcast" else 0'), "not arithmetic"),
                 ("def operations_of(jaxpr):\n    return len(jaxpr.eqns)", "for each element")])
 
 
@@ -362,8 +362,8 @@ def grade_mean_ratio(mean_ratio: Callable) -> None:
               (result == statistics.mean(ratios), "by that both libraries can be the faster one: "
                "turn the ratios over, and look"),
               (result == statistics.median(ratios), "only the middle one counts for that"),
-              (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "take the reciprocals: the "
-               "mean of the others is not one over this"),
+              (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "take the "
+               "reciprocals: their mean is not one over this"),
               "ratios multiply; which number, multiplied by itself as often, has the same product?",
               what="the mean", tolerance=1e-9)
 
@@ -374,7 +374,7 @@ exercise("mean_ratio", chapter=CHAPTER, grade=grade_mean_ratio,
          solution=_MEAN.format("float(np.exp(np.mean(np.log(ratios))))"),
          wrong=[(_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
                 (_MEAN.format("float(np.median(ratios))"), "only the middle"),
-                (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "take the reciprocals"),
+                (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "not one over this"),
                 (_MEAN.format("float(np.prod(ratios))"), "the same product"),
                 (_MEAN.format("float(np.sqrt(np.prod(ratios)))"), "the same product")],
          afterthought="it is called the geometric mean")

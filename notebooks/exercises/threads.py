@@ -190,7 +190,7 @@ def grade_may_share(answer: Any) -> None:
 
 
 exercise("may_share", chapter=CHAPTER, grade=grade_may_share, solution='"aceg"',
-         wrong=[('"acefg"', "has written"), ('"acdeg"', "in each round"),
+         wrong=[('"acefg"', "the one before wrote"), ('"acdeg"', "in each round"),
                 ('"aeg"', "first defined inside"), ('"ace"', "of its own round"),
                 ('"abceg"', "all rounds write"), ("3", "a string of letters")],
          afterthought="our `independent` takes f for independent: it does not look at what is "
@@ -394,7 +394,7 @@ def grade_short_way(answer: Any) -> None:
 exercise("short_way", chapter=CHAPTER, grade=grade_short_way, solution='"adg"',
          wrong=[('"ad"', "an entry of its own"), ('"acdg"', "in the order"),
                 ('"adeg"', "lie apart"), ('"adgh"', "is not"), ('"adfg"', "tracers"),
-                ('"abdg"', "no array"), ("1", "a string of letters")])
+                ('"abdg"', "not an array"), ("1", "a string of letters")])
 
 
 # -- compiled_once ---------------------------------------------------------------------------------

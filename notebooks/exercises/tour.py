@@ -478,8 +478,8 @@ def fooling(params, x, y):
          "    return jnp.clip(x - 0.3 * jnp.sign(slope), 0, 1)", "direction"),
     ],
     afterthought="a small step for each pixel, and all of them in the worst direction",
-    hints=["the gradient of the loss with respect to the picture has a number for each pixel: is the loss to "
-           "grow along it or against it?",
+    hints=["the gradient of the loss with respect to the picture has a number for each pixel: "
+           "should the loss grow along it or against it?",
            "`jnp.sign` makes +1 or -1 of it; a step of 0.3 that way, and `jnp.clip` keeps the "
            "pixels between 0 and 1"],
 )

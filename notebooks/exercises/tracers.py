@@ -69,8 +69,8 @@ def grade_product_type(product_type: Callable) -> None:
             continue
         except ValueError as error:
             result = error
-        expect(False, f"for {matrix} and {vector} a TypeError is expected, and yours is {result!r}: "
-               f"there is no product of {columns} columns and {size} numbers")
+        expect(False, f"for {matrix} and {vector} a TypeError is expected, and yours is "
+               f"{result!r}: there is no product of {columns} columns and {size} numbers")
 
 
 _PRODUCT = """
@@ -106,7 +106,8 @@ exercise(
 # -- span_p ----------------------------------------------------------------------------------------
 
 def grade_span_p(span_p: Any) -> None:
-    expect(isinstance(span_p, Primitive), f"the primitive itself is expected, and yours is {span_p}")
+    expect(isinstance(span_p, Primitive), f"the primitive itself is expected, and yours is "
+                                          f"{span_p}")
     expect(span_p.multiple_results, "yours has one result: say that there are several when you "
            "make it (`multiple_results=True`); otherwise `bind` gives only the first")
     random = np.random.default_rng(0)
@@ -241,8 +242,8 @@ def grade_tally(tally: Callable) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2, message + "two things: (result, "
            "count)")
     result, count = answer
-    expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is expected, and yours is a "
-           f"{type(result).__name__}: the result is still a tracer; take the value out")
+    expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is expected, and yours is "
+           f"a {type(result).__name__}: the result is still a tracer; take the value out")
     agree("2 * sin(x) at 1", result, value, "the result of the function must not change",
           what="the result")
     agree("2 * sin(x) at 1", count, 2, (count == 1, "after the first operation, what does the "

@@ -49,8 +49,8 @@ def grade_how_many(how_many: Callable) -> None:
         inputs = f"a tree of the shapes {_shapes(tree)}"
         expected = sum(jnp.size(x) for x in leaves)
         with (instead_of(AttributeError, "has no attribute", f"for {inputs} the answer is "
-                         f"{expected}: a Python number is a leaf as well, and has no attributes of "
-                         "an array"),
+                         f"{expected}: a Python number is a leaf as well, without the attributes "
+                         "of an array"),
               instead_of(TypeError, "unsized", f"for {inputs} the answer is {expected}: a single "
                          "number has no `len`, and that of an array is its first axis"),
               instead_of(TypeError, "has no len()", f"for {inputs} the answer is {expected}: a "
@@ -58,8 +58,8 @@ def grade_how_many(how_many: Callable) -> None:
               instead_of(TypeError, "reduce() of empty", f"for {inputs} the answer is {expected}: "
                          "no leaves at all, so from what does your sum start?")):
             result = how_many(tree)
-        expect(jnp.shape(result) == (), f"for {inputs} one number is expected, and yours is an array "
-               f"of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
+        expect(jnp.shape(result) == (), f"for {inputs} one number is expected, and yours is an "
+               f"array of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
                "itself, in place of 0?")
         agree(inputs, result, expected,
               (near(result, len(leaves)), "that is the number of leaves; how many numbers are in "
@@ -181,7 +181,7 @@ def inventory(tree):
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
          "x for p, x in jax.tree.leaves_with_path(tree)}", "the arrays themselves"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
-         "x.size for p, x in jax.tree.leaves_with_path(tree)}", "no shapes"),
+         "x.size for p, x in jax.tree.leaves_with_path(tree)}", "not shapes"),
     ],
     hints=["jax.tree.leaves_with_path gives pairs of a path and a leaf"])
 
@@ -204,7 +204,7 @@ def grade_line(line_class: type) -> None:
     for slope, intercept, name in ((2.0, 1.0, "rise"), (-3.0, 4.0, "fall")):
         line = line_class(slope, intercept, name)
         inputs = f"Line({slope}, {intercept}, {name!r})"
-        with instead_of(ValueError, "(children, aux_data)", f"for {inputs}, `tree_flatten` is to "
+        with instead_of(ValueError, "(children, aux_data)", f"for {inputs}, `tree_flatten` should "
                         "return a pair: (children, static data), of which the first is a list or "
                         "tuple"):
             leaves, treedef = jax.tree.flatten(line)
@@ -215,8 +215,8 @@ def grade_line(line_class: type) -> None:
         with instead_of(TypeError, "required positional argument", f"for {inputs} `tree_unflatten` "
                         "calls Line with too few arguments: where is the name?"):
             back = jax.tree.unflatten(treedef, [5.0, 7.0])
-        expect(isinstance(back, line_class), f"for {inputs} a Line is expected, and `tree_unflatten` "
-               f"returns {back!r}: call the class")
+        expect(isinstance(back, line_class), f"for {inputs} a Line is expected, and "
+               f"`tree_unflatten` returns {back!r}: call the class")
         _same(inputs, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
               "`tree_unflatten` pass them to Line?"), what="(slope, intercept)")
         _same(inputs, back.name, name, (True, "the name got lost on the way there and back"),
@@ -242,7 +242,7 @@ exercise(
         (LINE.format("(self.slope, self.intercept), self.name", "(*children, static)"),
          "call the class"),
         (LINE.format("self.slope, self.intercept, self.name", "cls(*children, static)"),
-         "to return a pair"),
+         "should return a pair"),
         (LINE.format("(self.slope, self.intercept), self.name", "cls(*children)"),
          "where is the name"),
     ],
@@ -320,7 +320,7 @@ exercise(
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
                           "lambda y, children: Velocity(*children, y)"), "not among the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, None), "
-                          "lambda _, children: Velocity(*children[::-1])"), "what order"),
+                          "lambda _, children: Velocity(*children[::-1])"), "in which order"),
     ],
     hints=["registry[tuple] shows what the two functions take and give",
            "`Velocity(*children)` makes one of its parts"])
@@ -349,7 +349,8 @@ def grade_filled(filled: Callable) -> None:
                        "children, where the other tree has a leaf. Say that it is a leaf"
                        ) from error
         taken = got == defaults != expected
-        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is not a leaf"),
+        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is not a "
+                                                   "leaf"),
               (taken, "those are the defaults alone"),
               (zeros(got) < zeros(expected), "the 0.0 was replaced, and is not a None"),
               (True, "and a None deeper inside?"), what="the answer")

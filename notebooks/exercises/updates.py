@@ -24,8 +24,8 @@ _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in
      "has, so it cannot be an index"),
     (jax.errors.TracerArrayConversionError, "", "NumPy cannot work on what `jit` traces; `.at` "
      "can"),
-    (jax.errors.TracerIntegerConversionError, "", "a traced number is not an index of a list of "
-     "Python's; it is one of one of our arrays"),
+    (jax.errors.TracerIntegerConversionError, "", "a traced number cannot index a Python "
+     "list, but it can index one of our arrays"),
     (jax.errors.TracerBoolConversionError, "", "Python's `if` cannot ask a traced number"),
 )
 
@@ -106,7 +106,8 @@ def exchanged(x, i, j):
     wrong=[
         ("def exchanged(x, i, j):\n    x = x.at[i].set(x[j])\n    x = x.at[j].set(x[i])\n"
          "    return x", "which `x` is read"),
-        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])", "to be made an array"),
+        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])",
+         "should be made an array"),
         ("def exchanged(x, i, j):\n    x[i], x[j] = x[j], x[i]\n    return x",
          "cannot be written to"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
@@ -207,7 +208,7 @@ def sieve():
          "    return prime", "unrolled"),
         ("def sieve():\n    return lax.fori_loop(\n"
          "        2, 30, lambda i, p: p.at[multiples(i)].set(False), jnp.ones(30, bool))",
-         "no primes"),
+         "not primes"),
         ("def sieve():\n    def strike(i, p):\n        p.at[multiples(i)].set(False)\n"
          "        return p\n    return lax.fori_loop(2, 30, strike, jnp.ones(30, bool))",
          "4 is still there"),
@@ -220,8 +221,8 @@ def sieve():
 
 
 def grade_slopes_of_mixed(answer: Any) -> None:
-    expect(jnp.shape(answer) == (3,), f"three numbers are expected, one for each of y, and yours is "
-           f"{shown(answer)}")
+    expect(jnp.shape(answer) == (3,), f"three numbers are expected, one for each of y, and yours "
+           f"is {shown(answer)}")
     for place, (result, expected, why) in enumerate(zip(answer, (0.0, 14.0, 10.0), (
             "two values are written to place 0, and this one is lost",
             "this value stays in place 0, and goes into place 2, too: its slope has two parts",

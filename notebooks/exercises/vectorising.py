@@ -224,8 +224,8 @@ def grade_max_p(max_p: Any) -> None:
     x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
     for axes in ((1,), (0, 2), (0, 1, 2)):
         inputs, result = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
-        expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is expected, "
-               f"and yours is {shown(result)}: a rule gives a list, here of one array")
+        expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is "
+               f"expected, and yours is {shown(result)}: a rule gives a list, here of one array")
         agree(inputs, result[0], x.max(axes), "the largest along those axes")
     expect(callable(getattr(max_p, "batch", None)),
            "now the rule `batch`, as `batched` in `linear` is one")
@@ -365,8 +365,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
             mini.transpose_p.impl = listened
         expect(isinstance(result, tuple | list) and len(result) == 2
                and all(isinstance(part, list | tuple) and len(part) == 1 for part in result),
-               f"for {inputs} two lists of one entry are expected, the result and where its axis is; "
-               f"yours is {' '.join(repr(result).split())}")
+               f"for {inputs} two lists of one entry are expected, the result and where its axis "
+               f"is; yours is {' '.join(repr(result).split())}")
         [out], [dim] = result
         expect(not (moved and dims[0] == dims[1]), f"for {inputs} no axis moves, and yours calls "
                f"`transpose` {len(moved)} times: both have their axis at the same place")
@@ -378,7 +378,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
             dims[0] != dims[1] and None not in dims,
             "the axes are at different places: they must be brought to the same one first"),
             (None in dims, "what is the same for all must be repeated for each example"),
-            "say of the result where its axis is", what="the result, its axis brought to the front,")
+            "say of the result where its axis is", what="the result, its axis brought to the "
+                                                        "front,")
 
 
 _HYPOT = """
