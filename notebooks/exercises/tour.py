@@ -36,8 +36,9 @@ def _agrees(result: Any, expected: Any, inputs: str) -> None:
 
 def _follows_f(answer: Callable) -> bool:
     """Whether the answer is another function's second derivative if `f` becomes that function."""
-    names = getattr(inspect.unwrap(answer), "__globals__", {})
-    if "f" not in names:
+    innermost = inspect.unwrap(answer)
+    names = getattr(innermost, "__globals__", {})
+    if "f" not in names or names["f"] is innermost:  # `grad(grad(f))` has the function itself
         return True
     own, names["f"] = names["f"], jnp.sin
     try:
@@ -76,7 +77,7 @@ def bend(x):
         ("def bend(x):\n    return jax.grad(jax.grad(f))", "give it x"),
         ("def bend(x):\n    jax.grad(jax.grad(f))(x)", "is there a `return`"),
     ],
-    right=["bend = jax.jit(jax.grad(lambda x: jax.grad(f)(x)))"],
+    right=["bend = jax.jit(jax.grad(lambda x: jax.grad(f)(x)))", "bend = jax.grad(jax.grad(f))"],
     afterthought="`grad` returns a function, and functions are what `grad` takes",
     hints=["the derivative of a function is a function; how does that one change?",
            "give `grad` what `grad` gave you, and only then the number"],
