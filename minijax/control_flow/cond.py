@@ -433,7 +433,7 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     for name, branch in {**per_platform, "default": default}.items():
         if branch is not None and not callable(branch):
             raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
-    platform = devices.default_device().platform
+    platform = devices.device_of(()).platform
     chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
     if chosen is None:
         raise NotImplementedError(

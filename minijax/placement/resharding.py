@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
@@ -24,10 +24,15 @@ from minijax.placement.named_sharding import (Format, Index, NamedSharding, Shar
 from minijax.primitives import ad_util
 
 
+_placed_on_processes = lazily.later("minijax.placement.processes", "placed")
+
+
 # ── One array ────────────────────────────────────────────────────────────────────────────────
 
 def place(x: ArrayImpl, sharding: Sharding) -> Any:
     """The array with another sharding."""
+    if not sharding.is_fully_addressable or isinstance(x, DeviceArray) and x.home.is_global:
+        return _placed_on_processes(x, sharding)
     if sharding.num_devices == 1:
         [device] = sharding._device_assignment
         if not device.is_host or isinstance(x, DeviceArray):
@@ -230,12 +235,20 @@ class Shard:
 
 def shards(x: ArrayImpl) -> list[Shard]:
     """The shards of an array, device by device."""
+    parts = x.sharding.devices_indices_map(x.shape)
+    numbers = replica_numbers(parts)
+    return [Shard(device, index, numbers[device], _part(x, device, index))
+            for device, index in parts.items()]
+
+
+def replica_numbers(parts: dict[Device, Index]) -> dict[Device, int]:
+    """For each device how many devices before it have the same part of an array."""
     counts: collections.Counter[str] = collections.Counter()
-    shards = []
-    for device, index in x.sharding.devices_indices_map(x.shape).items():
-        shards.append(Shard(device, index, counts[str(index)], _part(x, device, index)))
+    numbers = {}
+    for device, index in parts.items():
+        numbers[device] = counts[str(index)]
         counts[str(index)] += 1
-    return shards
+    return numbers
 
 
 def _part(x: ArrayImpl, device: Device, index: Index) -> ArrayImpl:
