@@ -434,6 +434,9 @@ mesh = define("mesh", hashable, None, traced=True, doc=(
     "The mesh of partition specs; `set_mesh` sets it."))
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
     "The number of simulated CPU devices; -1 means one."))
+collective_timeout = define("collective_timeout", integer, 300, doc=(
+    "The number of seconds that a process waits for others in a collective operation, until it "
+    "names them and ends the program."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(
     "Keep compiled kernels on disk for the next process."))
 disable_most_optimizations = switch("disable_most_optimizations", doc=(

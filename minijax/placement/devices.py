@@ -58,7 +58,7 @@ class Device:
     @classmethod
     def numbered(cls, number: int) -> Device:
         """The device with a number: always the same object."""
-        return _known.setdefault((cls, number), cls(number))
+        return known_by_number.setdefault((cls, number), cls(number))
 
     @property
     def local_hardware_id(self) -> int:
@@ -98,7 +98,7 @@ class NumpyDevice(CpuDevice):
     interprets = True
 
 
-_known: dict[tuple[type, int], Device] = {}
+known_by_number: dict[tuple[type, int], Device] = {}
 processors: dict[Device, Any] = {}
 PLATFORMS = {"cpu": "CpuDevice", "numpy": "NumpyDevice", "cuda": "CudaDevice", "gpu": "CudaDevice",
              "emulator": "EmulatedDevice"}  # the classes' names: those of GPUs load when used

@@ -6,6 +6,8 @@ Chapter 11, *Named axes and many devices*.  In JAX: XLA's collectives over gloo,
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,29 +16,25 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import config
-
-Group = tuple[int, ...]
+from minijax.placement.engine import Group, combined
 
 SPINS = 200  # polls without a look at the clock: some 50 µs
 IMPATIENT = 2e-3  # seconds after which a waiting process leaves its core to others
 PAUSE = 50e-6  # seconds between two polls from then on
+LOOKING = 0.25  # seconds between two looks whether the other processes live
 GRACE = 1.0  # seconds in which other processes answer where they wait
 PRINTING = 0.2  # seconds in which the launcher prints what was said, before all ends
 SMALL = 1 << 15  # bytes of an array that is reduced where it is needed, in one step
 
 _QUESTION, _ANSWER, _ARRIVAL, _PERMUTED = range(4)  # the tags of messages
 
-REDUCTIONS: dict[str, np.ufunc] = {
-    "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
-    "and": np.bitwise_and, "or": np.bitwise_or}
-
 
 class MPIEngine:
     """The collectives of one process of a program that a launcher of MPI has started.
 
     Each waits with a clock: a process that waits longer than the flag `collective_timeout` says for
-    whom, and ends the program. Buffers are passed to MPI as they are, as bytes; numbers are added in
-    the order of the ranks, so that results do not depend on the machine.
+    whom, and ends the program. Buffers are passed to MPI as they are, as bytes; numbers are
+    reduced here, in the order of every engine, so that results depend on no implementation of MPI.
 
     Attributes:
       rank: the number of this process.
@@ -48,11 +46,14 @@ class MPIEngine:
         self._mpi, world = MPI, MPI.COMM_WORLD
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._started = world
-        self._messages, first = world.Idup()  # between two processes
-        self._world, second = world.Idup()
-        while not (first.Test() and second.Test()):
-            time.sleep(PAUSE)
-        self._communicators: dict[Group, Any] = {tuple(range(self.size)): self._world}
+        everyone = tuple(range(self.size))
+        self._world, self._messages, checks = world.Dup(), world.Dup(), world.Dup()
+        self._communicators: dict[tuple[Group, str], Any] = {
+            (everyone, ""): self._world, (everyone, "checks"): checks}
+        here = _pid_space()
+        self._neighbours = {  # the other processes of this machine, which can be seen to live
+            rank: pid for rank, (space, pid) in enumerate(world.allgather((here, os.getpid())))
+            if here and space == here and rank != self.rank}
         self._sent: list[Any] = []  # requests of answers, which end by themselves
 
     # ── Collectives ──────────────────────────────────────────────────────────────────────────
@@ -62,13 +63,13 @@ class MPIEngine:
         if len(group) == 1 or not x.size:
             return x
         if x.nbytes <= SMALL or len(group) == 2:
-            return _reduced(self.allgather(x, group, where), op)
+            return combined([*self.allgather(x, group, where)], op)
         # Each process reduces one part, as large as that of each other.
         length = -(-x.size // len(group))
         flat = np.zeros(length * len(group), x.dtype)
         flat[:x.size] = x.reshape(-1)
         parts = self.alltoall(flat.reshape(len(group), length), group, where)
-        whole = self.allgather(_reduced(parts, op), group, where)
+        whole = self.allgather(combined([*parts], op), group, where)
         return whole.reshape(-1)[:x.size].reshape(x.shape)
 
     def allgather(self, x: np.ndarray, group: Group, where: str = "") -> np.ndarray:
@@ -125,11 +126,30 @@ class MPIEngine:
         self._started.Abort(1)
         raise SystemExit(1)
 
-    def _communicator(self, group: Group, where: str) -> Any:
-        communicator = self._communicators.get(group)
+    def ending_all(self, before: Callable) -> Callable[..., None]:
+        """A hook for exceptions that nobody has caught: after the one before, all processes end."""
+        def hook(kind: Any, error: Any, traceback: Any) -> None:
+            before(kind, error, traceback)
+            self.abort(f"minijax: process {self.rank} of {self.size} has failed with this "
+                       f"{kind.__name__}, and ends all.")
+        return hook
+
+    def finish(self, limit: float) -> None:
+        """Wait at the end of the program for the other processes."""
+        self.barrier(tuple(range(self.size)), "the end of its program", limit)
+
+    def agree(self, told: bytes, group: Group, where: str) -> list[bytes]:
+        """What each process of a group says, in as many bytes; apart from the data of programs."""
+        x, communicator = np.frombuffer(told, np.uint8), self._communicator(group, where, "checks")
+        out = np.empty((len(group), x.size), np.uint8)
+        self._wait(communicator.Iallgather(x, out), where)
+        return [row.tobytes() for row in out]
+
+    def _communicator(self, group: Group, where: str, use: str = "") -> Any:
+        communicator = self._communicators.get((group, use))
         if communicator is None:
             self._meet(group, where)  # as MPI makes communicators without a clock
-            communicator = self._communicators[group] = self._world.Create_group(
+            communicator = self._communicators[group, use] = self._world.Create_group(
                 self._world.Get_group().Incl(group))
         return communicator
 
@@ -152,14 +172,22 @@ class MPIEngine:
         for _ in range(SPINS):
             if done():
                 return
-        start = time.monotonic()
+        start, look = time.monotonic(), LOOKING
         limit = config.collective_timeout.value if limit is None else limit
         while not done():
             waited = time.monotonic() - start
             if waited > limit:
                 self._give_up(where, waited)
+            if waited > look:
+                look += LOOKING
+                if (dead := self._dead()) and not done():
+                    self._give_up(where, waited, dead)
             self._answer(where)
             time.sleep(PAUSE if waited > IMPATIENT else 0)
+
+    def _dead(self) -> list[int]:
+        """The processes of this machine that have ended."""
+        return [rank for rank, pid in self._neighbours.items() if not _lives(pid)]
 
     def _answer(self, where: str) -> list[int]:
         """Tell processes that ask where this one waits; returns who has asked."""
@@ -170,9 +198,9 @@ class MPIEngine:
             self._sent.append(self._messages.isend(where, asking[-1], _ANSWER))
         return asking
 
-    def _give_up(self, where: str, waited: float) -> NoReturn:
+    def _give_up(self, where: str, waited: float, dead: Sequence[int] = ()) -> NoReturn:
         """Ask the other processes where they wait, name those that do not answer, and end all."""
-        others = [rank for rank in range(self.size) if rank != self.rank]
+        others = [rank for rank in range(self.size) if rank != self.rank and rank not in dead]
         self._sent += [self._messages.isend(None, rank, _QUESTION) for rank in others]
         places: dict[int, str] = {}
         asking: list[int] = []
@@ -185,46 +213,42 @@ class MPIEngine:
             time.sleep(PAUSE)
         if any(rank < self.rank for rank in asking):  # which says the same
             time.sleep(2 * GRACE)
-        self.abort(_who_waits(self.rank, where, waited, others, places))
+        self.abort(_who_waits(self.rank, where, waited, others, places, dead))
 
 
 def _who_waits(rank: int, where: str, waited: float, others: Sequence[int],
-               places: dict[int, str]) -> str:
+               places: dict[int, str], dead: Sequence[int]) -> str:
     """The message of a process that has waited too long, with what the others have answered."""
-    silent = [str(other) for other in others if other not in places]
-    lines = [f"minijax: process {rank} has waited {waited:.1f} s for other processes, in {where}."]
-    lines += [f"Process {other} waits in {place}." for other, place in sorted(places.items())]
-    if silent:
-        subject, verb = ("Process", "does") if len(silent) == 1 else ("Processes", "do")
-        lines.append(f"{subject} {', '.join(silent)} {verb} not answer: stopped, asleep, or busy "
-                     "with something else.")
-    else:
+    lines = [f"minijax: process {rank} has waited {waited:.1f} s for other processes at {where}.",
+             *(f"Process {other} has died." for other in dead),
+             *(f"Process {other} waits at {place}." for other, place in sorted(places.items())),
+             *(f"Process {other} does not answer: it is stopped, asleep, or busy elsewhere."
+               for other in others if other not in places)]
+    if not dead and len(places) == len(others):
         lines.append("All processes wait, for each other: they do not run the same operations in "
                      "the same order.")
-    return " ".join([*lines, "The flag jax_collective_timeout sets how many seconds a process "
-                     "waits."])
+    if not dead:
+        lines.append("The flag jax_collective_timeout sets how many seconds a process waits.")
+    return "\n  ".join(lines)
+
+
+def _pid_space() -> tuple[str, int] | None:
+    """What processes have in common that see each other's pids; None where it is unknown."""
+    try:
+        return socket.gethostname(), os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process of this machine runs: what has ended may still have its pid."""
+    try:
+        with open(f"/proc/{pid}/stat") as facts:
+            return facts.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _bytes(x: np.ndarray) -> np.ndarray:
     """The memory of a contiguous array: MPI needs no dtype."""
     return x.reshape(-1).view(np.uint8)
-
-
-def _reduced(parts: np.ndarray, op: str) -> np.ndarray:
-    """The sum along the first axis, term by term."""
-    first, second, *others = parts.reshape(len(parts), -1)
-    total = REDUCTIONS[op](first, second)
-    for part in others:
-        REDUCTIONS[op](total, part, out=total)
-    return total.reshape(parts.shape[1:])
-
-
-def with_traceback(engine: MPIEngine) -> Callable[..., None]:
-    """A hook for exceptions that nobody has caught: it prints them, and ends all processes."""
-    before = sys.excepthook
-
-    def ending_all(kind: Any, error: Any, traceback: Any) -> None:
-        before(kind, error, traceback)
-        engine.abort(f"minijax: process {engine.rank} of {engine.size} has ended all processes, "
-                     f"because of this {kind.__name__}.")
-    return ending_all

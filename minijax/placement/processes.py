@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, errors
+from minijax import config, core, errors
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from minijax.core.tracing import stage
-from minijax.placement.devices import CPU, Device, DeviceArray
+from minijax.placement import engine
+from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, known_by_number,
+                                       processors)
 from minijax.placement.meshes import Mesh, P, PartitionSpec, current, known_devices
 from minijax.placement.named_sharding import NamedSharding, Sharding, type_with_sharding
-from minijax.placement.partition import partition
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
 from minijax.placement.sharding_propagation import out_shardings, spec_of
 from minijax.transforms.compiled import executable
-from minijax.util import caches
+from minijax.util import caches, lazily
 from minijax.util.lazily import cached_property
 
 
@@ -220,6 +221,11 @@ def all_processes() -> AllProcesses:
     return AllProcesses.numbered(0)  # type: ignore[return-value]
 
 
+def own_engine() -> Any:
+    """The engine of this process; that of a program of one, if it has not joined others."""
+    return processors.get(all_processes(), engine.ALONE)
+
+
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
 class Program:
@@ -240,18 +246,24 @@ class Program:
 
     def partitioned(self, shardings: list[NamedSharding | None]) -> Callable:
         """The part of the program that each process runs, for arguments with these shardings."""
+        with lazily.importing:
+            from minijax.placement.partition import partition
         mesh = _mesh_of(shardings, self.closed)
         layouts = [_layout(sharding, mesh, aval) for sharding, aval in
                    zip(shardings, self.closed.in_avals, strict=True)]
         local = partition(self.closed, mesh, layouts)
         named = self.out_shardings(shardings, local.layouts_out, mesh)
         check_same_program(self.closed, self.name, mesh, layouts)
-        run = executable(local.jaxpr, self.name)
+        run, mine = executable(local.jaxpr, self.name), own_engine()
         if CPU not in mesh.devices.flat:
             return lambda blocks: [Block(None, sharding) for sharding in named]
 
         def on_blocks(blocks: Sequence[Block], keep: Any = shardings) -> list[Block]:
-            outs = run(*[x.buffer for x in blocks])
+            before = engine.current.set(mine)
+            try:
+                outs = run(*[x.buffer for x in blocks])
+            finally:
+                engine.current.reset(before)
             return [Block(x, sharding) for x, sharding in zip(outs, named, strict=True)]
         return on_blocks
 
@@ -261,7 +273,7 @@ class Program:
         labels = out_shardings(self.closed, tuple(shardings))
         outs = []
         for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
-            actual = NamedSharding(mesh, spec_of(layout, mesh))
+            actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
             same = isinstance(label, NamedSharding) and actual.is_equivalent_to(label, aval.ndim)
             outs.append(canonical(label if same else actual))
         return outs
@@ -334,9 +346,9 @@ def check_same_program(closed: ClosedJaxpr, name: str, mesh: Mesh, layouts: Sequ
     Raises:
       RuntimeError: names two of the programs.
     """
-    process = engine_of_process()
+    process = own_engine()
     group = tuple(sorted({device.process_index for device in mesh.devices.flat}))
-    if process is None or process.rank not in group or len(group) == 1:
+    if process.rank not in group or len(group) == 1:
         return
     digest = hashlib.blake2b(digest_size=16)
     for fact in (*_facts(closed), str(mesh.shape_tuple), repr(layouts)):
@@ -387,3 +399,31 @@ def _facts_of_value(value: Any) -> Iterator[str]:
         yield repr(value)
     else:
         yield type(value).__name__
+
+
+# ── Joining the others ───────────────────────────────────────────────────────────────────────
+
+MOST_DEVICES = 2048  # of one process: devices are numbered as by JAX
+
+
+def join() -> Any:
+    """Find the other processes by MPI, and number the devices of all; returns the engine.
+
+    Raises:
+      ImportError: where there is no mpi4py, or no MPI.
+      NotImplementedError: for several devices in each process.
+    """
+    if config.num_cpu_devices.value > 1:
+        raise NotImplementedError(
+            "each process of a program has one device: start more processes, without "
+            f"jax_num_cpu_devices, which is {config.num_cpu_devices.value}.")
+    with lazily.importing:
+        from minijax.placement.mpi import MPIEngine
+    engine = processors[all_processes()] = MPIEngine()
+    caches.clear_all()  # which may have what was made for the only process
+    for rank in range(engine.size):
+        device = CPU if rank == engine.rank else CpuDevice()
+        vars(device).update(id=rank * MOST_DEVICES, process_index=rank)
+        known_by_number[CpuDevice, rank] = device
+    config.num_cpu_devices.set(engine.size)
+    return engine

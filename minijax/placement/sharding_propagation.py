@@ -76,7 +76,7 @@ def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Shar
         s.spec.names(x.aval.ndim) if s is not None else [()] * x.aval.ndim
         for s, x in zip(shardings, eqn.invars, strict=True)]
     rule = eqn.primitive.sharding
-    return [first.update(spec=_spec(rule(*operands, **eqn.params) if rule else
+    return [first.update(spec=spec_of(rule(*operands, **eqn.params) if rule else
                                     _same_axes(eqn, operands, out.aval.shape), first))
             for out in eqn.outvars]
 
@@ -95,7 +95,7 @@ def _row(sharding: Sharding | None) -> Sharding | None:
     return sharding
 
 
-def _spec(axis_names: Sequence[Names], like: NamedSharding) -> P:
+def spec_of(axis_names: Sequence[Names], like: NamedSharding) -> P:
     """The spec of these names; a mesh axis partitions only the first array axis that has it."""
     used: set = set()
     parts: list[Any] = []
