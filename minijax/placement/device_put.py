@@ -129,7 +129,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     def put_leaf(leaf: Any, place: Any) -> Any:
-        out = _put(check_arg(leaf), place)
+        out = _put(check_arg(leaf), place, type(leaf))
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
             core.donate(leaf)
         return out
@@ -138,7 +138,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     return tree.unflatten(core.base_trace.wrap("put", lambda: [*map(put_leaf, leaves, places)])())
 
 
-def _put(x: Any, place: Any) -> Any:
+def _put(x: Any, place: Any, kind: type) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
     if isinstance(x, DeviceArray | ShardedArray) and place is None:
         return x
@@ -146,7 +146,7 @@ def _put(x: Any, place: Any) -> Any:
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
         if not place.is_fully_addressable:
-            _check_equal_everywhere(x)
+            _check_equal_everywhere(x, kind)
         return shard_value(x, place)
     device = named(place) or default_device()
     if not isinstance(x, core.ArrayImpl):
@@ -169,11 +169,11 @@ def _is_global(x: Any) -> bool:
 _assert_equal = lazily.later("minijax.placement.gathering", "assert_equal")
 
 
-def _check_equal_everywhere(x: Any) -> None:
+def _check_equal_everywhere(x: Any, kind: type) -> None:
     """Refuse a value that differs between the processes that put it on their devices together."""
     if not isinstance(x, core.Tracer) and not _is_global(x):
-        _assert_equal(x, f"{type(x)} passed to device_put is not the same on each process. Make "
-                      f"sure you are passing the same value of {type(x)} on each process.")
+        _assert_equal(x, f"{kind} passed to device_put is not the same on each process. Make sure "
+                      f"you are passing the same value of {kind} on each process.")
 
 
 def device_get(x: Any) -> Any:

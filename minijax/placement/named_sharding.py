@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import ArrayImpl
-from minijax.placement.devices import CPU, Device
+from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 
 
@@ -350,3 +350,8 @@ class ShardedArray(ArrayImpl):
 
 
 ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
+
+
+def is_sharded(x: Any) -> bool:
+    """Whether a value is an array with a sharding, of this process or of several."""
+    return isinstance(x, ShardedArray) or isinstance(x, DeviceArray) and x.home.is_global

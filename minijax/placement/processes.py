@@ -22,7 +22,8 @@ from minijax.placement import engine
 from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, known_by_number,
                                        processors)
 from minijax.placement.meshes import Mesh, P, PartitionSpec, current, known_devices
-from minijax.placement.named_sharding import NamedSharding, Sharding, type_with_sharding
+from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
+                                              type_with_sharding)
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
 from minijax.placement.sharding_propagation import out_shardings, spec_of
 from minijax.transforms.compiled import executable
@@ -50,12 +51,13 @@ class Block:
           RuntimeError: where other processes hold the rest.
         """
         if self.buffer is None or self.sharding and not self.sharding.is_fully_replicated:
-            raise RuntimeError(
+            raise errors.with_cure(RuntimeError(
                 "Fetching value for `jax.Array` that spans non-addressable (non process local) "
                 "devices is not possible. You can use "
                 "`jax.experimental.multihost_utils.process_allgather` to print the global array or "
                 "use `.addressable_shards` method of jax.Array to inspect the addressable (process "
-                "local) shards.")
+                "local) shards."),
+                "If a jitted function closes over it, pass it as an argument.")
         return self.buffer.view()
 
 
@@ -110,6 +112,17 @@ class GlobalArray(DeviceArray):
         self.there()
         return self
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the block of this process."""
+        return self._data.unsafe_buffer_pointer()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("to_dlpack can only pack a dlpack tensor from an array on a singular "
+                          "device, but an array with a Sharding over "
+                          f"{self.sharding.num_devices} devices was provided.")
+
+    __dlpack_device__ = __dlpack__
+
     def __repr__(self) -> str:
         if self.sharding.is_fully_replicated and self.there().buffer is not None:
             return super().__repr__()
@@ -121,6 +134,9 @@ class GlobalArray(DeviceArray):
 
     def __format__(self, spec: str) -> str:
         return super().__format__(spec) if self.sharding.is_fully_replicated else repr(self)
+
+
+GlobalArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
 
 
 # ── Placing arrays ───────────────────────────────────────────────────────────────────────────
@@ -145,16 +161,12 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     Raises:
       ValueError: for a device of another process, and for an array that is not all here.
     """
-    if isinstance(x, GlobalArray) and sharding.is_fully_addressable:
+    if isinstance(x, GlobalArray) and (
+            sharding.is_fully_addressable or isinstance(sharding, SingleDeviceSharding)):
         raise ValueError(
             "When the second argument to `device_put` is a Device, the first argument must be a "
             "fully addressable array or a non-addressable array with a single device sharding. Got "
             f"value with devices {x.sharding.device_set}")
-    if not isinstance(sharding, NamedSharding):
-        raise ValueError(
-            "device_put's second argument must be a Device or a Sharding which represents "
-            f"addressable devices, but got {sharding}. Please pass device or Sharding which "
-            "represents addressable devices.")
     if isinstance(x, GlobalArray):
         if x.sharding.device_set != sharding.device_set:
             raise _other_devices(x.sharding, sharding)
@@ -248,6 +260,12 @@ class Program:
         """The part of the program that each process runs, for arguments with these shardings."""
         with lazily.importing:
             from minijax.placement.partition import partition
+        for x in self.closed.consts:
+            if isinstance(x, GlobalArray) and not x.sharding.is_fully_replicated:
+                raise RuntimeError(
+                    "Closing over jax.Array that spans non-addressable (non process local) devices "
+                    "is not allowed. Please pass such arrays as arguments to the function. Got "
+                    f"jax.Array: {x.aval.str_short()}")
         mesh = _mesh_of(shardings, self.closed)
         layouts = [_layout(sharding, mesh, aval) for sharding, aval in
                    zip(shardings, self.closed.in_avals, strict=True)]

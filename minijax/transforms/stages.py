@@ -255,7 +255,9 @@ class Compiled(Stage):
         program = self._traced.program
         check_donated_once(values, program, self._traced.donated, has_run=False)
         if not core.base_trace.call_checks:
-            outs = compiled.run_on_arrays(self._run, self._device, program, values)
+            device = device_of(values)
+            run = self._run if device is self._device else self._traced.run(device)
+            outs = compiled.run_on_arrays(run, device, program, values)
         else:
             outs = compiled.jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         for i in self._traced.donated:
