@@ -17,11 +17,15 @@ from minijax.placement.resharding import canonicalize_sharding, no_mesh_error, s
 from minijax.transforms.arguments import UNSPECIFIED
 
 
-class JitShardings(NamedTuple):
+class JitShardings:
     """The shardings of the arguments and of the results of a function, each a tree."""
 
-    arguments: Any
-    results: Any
+    def __init__(self, arguments: Any, results: Any):
+        self.arguments, self.results = arguments, results
+        self._of_processes: Any = None  # the function with shardings over several processes
+
+    def __reduce__(self) -> tuple:
+        return JitShardings, (self.arguments, self.results)
 
     @classmethod
     def checked(cls, in_shardings: Any, out_shardings: Any) -> JitShardings:
@@ -29,6 +33,14 @@ class JitShardings(NamedTuple):
         return cls(UNSPECIFIED if in_shardings is None else
                    check_shardings("in_shardings", in_shardings),
                    check_shardings("out_shardings", out_shardings))
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a sharding is over devices of several processes."""
+        shardings = tree_util.tree_leaves((self.arguments, self.results))
+        return CPU.process_count > 1 and any(
+            isinstance(s, PartitionSpec) or isinstance(s, Sharding) and not s.is_fully_addressable
+            for s in shardings)
 
     def call(self, fun: Callable, args: tuple, kwargs: dict,
              names: Callable[[], Sequence[str | None]],

@@ -123,17 +123,22 @@ class GlobalArray(DeviceArray):
 
     __dlpack_device__ = __dlpack__
 
+    @property
+    def _is_here(self) -> bool:
+        """Whether this process has all of it."""
+        return self.sharding.is_fully_replicated and self.there().buffer is not None
+
     def __repr__(self) -> str:
-        if self.sharding.is_fully_replicated and self.there().buffer is not None:
+        if self._is_here:
             return super().__repr__()
         kind = f"dtype={self.dtype.name}" + ", weak_type=True" * self.weak_type
         return f"Array(shape={self.shape}, {kind})"
 
     def __str__(self) -> str:
-        return super().__str__() if self.sharding.is_fully_replicated else repr(self)
+        return super().__str__() if self._is_here else repr(self)
 
     def __format__(self, spec: str) -> str:
-        return super().__format__(spec) if self.sharding.is_fully_replicated else repr(self)
+        return super().__format__(spec) if self._is_here else repr(self)
 
 
 GlobalArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
