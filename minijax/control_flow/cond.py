@@ -37,6 +37,7 @@ from minijax.primitives.convert import convert_element_type_p, converted, stop_g
 from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
+from minijax.primitives.slots import layout
 from minijax.primitives.sort import argmax_p
 from minijax.core.tracing import stage
 
@@ -124,6 +125,7 @@ cond_p = compiled.ProgramPrimitive(
     # The first branch decides whether a result is weak; for `cond` it is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
+    sharding=layout("branches", "minijax.control_flow.layouts"),
     loop=_lower,
     split=_split,
     in_place=_in_place,

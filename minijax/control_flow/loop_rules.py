@@ -29,6 +29,7 @@ from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
+from minijax.primitives.slots import layout
 from minijax.sharp_bits.findings import Step, in_step
 from minijax.core.tracing import stage, stage_with_aux
 
@@ -166,6 +167,7 @@ def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Examp
         "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "extend", "rows",
         "in_place")}
     view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
+                                      sharding=layout(f"{name}_loop", "minijax.control_flow.layouts"),
                                       handles_keys=True)
     return view.primitive
 

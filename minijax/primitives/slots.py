@@ -118,6 +118,15 @@ def elementary(name: str) -> Formula:
     return lambda s, *scalars: getattr(s, name)(*scalars)
 
 
+def layout(function: str, module: str = "minijax.primitives.layouts", /, **known: Any
+           ) -> Callable[..., Any]:
+    """The rule of that name for the slot `sharding`; its module loads on first use."""
+    def rule(*types: Any, **params: Any) -> Any:
+        with importing:
+            return getattr(importlib.import_module(module), function)(*types, **known, **params)
+    return rule
+
+
 def in_pairs(name: str) -> Callable[..., Any]:
     """The formula of that name in `complex_pairs`, for complex numbers."""
     return lambda c, *args, **params: getattr(c, name)(*args, **params)
