@@ -35,8 +35,9 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, mesh: Any) -> Grid:
-        """That of a `Mesh`, whose devices have the numbers of their ranks."""
-        return cls(tuple(mesh.shape_tuple), tuple(int(i) for i in mesh.device_ids.flat))
+        """That of a `Mesh`, whose devices have the numbers of their ranks, or of their processes."""
+        return cls(tuple(mesh.shape_tuple),
+                   tuple(device.process_index or device.id for device in mesh.devices.flat))
 
     def count(self, names: Sequence[Hashable]) -> int:
         """The number of blocks that axes make."""
@@ -59,6 +60,31 @@ class Grid(NamedTuple):
         """The number of a rank's block along some axes, the first of them major."""
         places, sizes = self.coordinates(rank), dict(self.axes)
         return functools.reduce(lambda i, name: i * sizes[name] + places[name], names, 0)
+
+    def layout_of(self, sharding: Any, ndim: int) -> tuple[Names, ...]:
+        """The axes of this grid that cut an array as a sharding does, over this mesh or another.
+
+        Raises:
+          ValueError: where there are none.
+        """
+        names, own = tuple(sharding.spec.names(ndim)), Grid.of(sharding.mesh)
+        if own == self or not any(names):
+            return names
+        if set(own.ranks) == set(self.ranks):
+            runs = [run for count in range(len(self.axes) + 1)
+                    for run in itertools.permutations([name for name, _ in self.axes], count)]
+            choices = [[run for run in runs if all(
+                self.index(rank, run) == own.index(rank, some) for rank in self.ranks)
+                and self.count(run) == own.count(some)] for some in names]
+            for layout in itertools.product(*choices):
+                used = list(itertools.chain(*layout))
+                if len(set(used)) == len(used):
+                    return layout
+        raise errors.with_cure(ValueError(
+            f"Received incompatible devices for jitted computation. Got {sharding} beside a mesh "
+            f"of axes {dict(self.axes)}."),
+            "Reshard one of the arrays with jax.device_put(x, sharding), so that all are over one "
+            "mesh.")
 
     def group(self, rank: int, names: Names) -> tuple[int, ...]:
         """The ranks that differ from a rank along some axes only, in the order of their blocks."""

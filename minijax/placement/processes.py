@@ -7,8 +7,6 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`, XLA's S
 from __future__ import annotations
 
 import hashlib
-import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,9 +17,10 @@ from minijax.core import ArrayImpl, ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from minijax.core.tracing import stage
 from minijax.placement import engine
+from minijax.placement.across import Grid
 from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, known_by_number,
                                        processors)
-from minijax.placement.meshes import Mesh, P, PartitionSpec, current, known_devices
+from minijax.placement.meshes import Mesh, P, current, known_devices
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
@@ -194,11 +193,10 @@ def _other_devices(before: Sharding, after: Sharding) -> ValueError:
 
 def resharded(x: GlobalArray, sharding: NamedSharding) -> GlobalArray:
     """An array with another sharding over the same devices: a program of one equation."""
-    if x.sharding == sharding:
-        return x
-    program = _resharding(x.aval, canonical(sharding))
-    [block] = program(x.there())
-    return GlobalArray(Block(block.buffer, canonical(sharding)), x.aval, all_processes())
+    sharding, block = canonical(sharding), x.there()
+    if not x.sharding.is_equivalent_to(sharding, x.ndim):
+        [block] = _resharding(x.aval, sharding)(block)
+    return GlobalArray(Block(block.buffer, sharding), x.aval, all_processes())
 
 
 @caches.remembered(maxsize=1024)
@@ -272,8 +270,9 @@ class Program:
                     "is not allowed. Please pass such arrays as arguments to the function. Got "
                     f"jax.Array: {x.aval.str_short()}")
         mesh = _mesh_of(shardings, self.closed)
-        layouts = [_layout(sharding, mesh, aval) for sharding, aval in
-                   zip(shardings, self.closed.in_avals, strict=True)]
+        grid = Grid.of(mesh)
+        layouts = [((),) * aval.ndim if sharding is None else grid.layout_of(sharding, aval.ndim)
+                   for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
         local = partition(self.closed, mesh, layouts)
         named = self.out_shardings(shardings, local.layouts_out, mesh)
         check_same_program(self.closed, self.name, mesh, layouts)
@@ -325,37 +324,6 @@ def _meshes_in(closed: Any) -> list[Mesh]:
 def whole_mesh() -> Mesh:
     """All devices along one axis."""
     return Mesh(known_devices(), ("processes",))
-
-
-def _layout(sharding: NamedSharding | None, mesh: Mesh, aval: ShapedArray) -> tuple:
-    """The axes of a mesh for each axis of an array.
-
-    Raises:
-      ValueError: where the array is sharded along another mesh, in a way that this has not.
-    """
-    if sharding is None or sharding.is_fully_replicated:
-        return ((),) * aval.ndim
-    if sharding.mesh == mesh:
-        return tuple(sharding.spec.names(aval.ndim))
-    for spec in _specs(mesh, sharding._cuts(aval.ndim)):
-        if NamedSharding(mesh, spec).is_equivalent_to(sharding, aval.ndim):
-            return tuple(spec.names(aval.ndim))
-    raise errors.with_cure(
-        ValueError("Received incompatible devices for jitted computation. Got arguments with the "
-                   f"shardings {sharding} and others over {mesh}."),
-        "Reshard one of them with jax.device_put(x, sharding), so that all are over one mesh.")
-
-
-def _specs(mesh: Mesh, cuts: Sequence[int]) -> Iterator[PartitionSpec]:
-    """The specs over a mesh that cut the axes of an array into so many parts."""
-    runs = [names for count in range(1, len(mesh.axis_names) + 1)
-            for names in itertools.permutations(mesh.axis_names, count)]
-    choices = [[()] if cut == 1 else [
-        names for names in runs if math.prod(mesh.shape[n] for n in names) == cut] for cut in cuts]
-    for chosen in itertools.product(*choices):
-        names = [name for each in chosen for name in each]
-        if len(set(names)) == len(names):
-            yield P(*chosen)
 
 
 # ── Whether all processes run the same program ───────────────────────────────────────────────
