@@ -18,8 +18,8 @@ import numpy as np
 from minijax import config
 from minijax.placement.engine import Group, combined
 
-SPINS = 200  # polls without a look at the clock: some 50 µs
-IMPATIENT = 2e-3  # seconds after which a waiting process leaves its core to others
+SPINS = 4000  # polls without a look at the clock: some 1 ms
+FEW_SPINS = 50  # where the processes of a machine share its cores
 PAUSE = 50e-6  # seconds between two polls from then on
 LOOKING = 0.25  # seconds between two looks whether the other processes live
 GRACE = 1.0  # seconds in which other processes answer where they wait
@@ -54,6 +54,8 @@ class MPIEngine:
         self._neighbours = {  # the other processes of this machine, which can be seen to live
             rank: pid for rank, (space, pid) in enumerate(world.allgather((here, os.getpid())))
             if here and space == here and rank != self.rank}
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self._spins = range(SPINS if len(self._neighbours) < cores else FEW_SPINS)
         self._sent: list[Any] = []  # requests of answers, which end by themselves
 
     # ── Collectives ──────────────────────────────────────────────────────────────────────────
@@ -78,7 +80,7 @@ class MPIEngine:
         if len(group) == 1 or not x.size:
             out[...] = x
             return out
-        self._wait(self._communicator(group, where).Iallgather(_bytes(x), _bytes(out)), where)
+        self._wait(self._communicator(group, where).Iallgather((x, self._mpi.BYTE), (out, self._mpi.BYTE)), where)
         return out
 
     def alltoall(self, x: np.ndarray, group: Group, where: str = "") -> np.ndarray:
@@ -87,7 +89,7 @@ class MPIEngine:
         if len(group) == 1 or not x.size:
             out[...] = x
             return out
-        self._wait(self._communicator(group, where).Ialltoall(_bytes(x), _bytes(out)), where)
+        self._wait(self._communicator(group, where).Ialltoall((x, self._mpi.BYTE), (out, self._mpi.BYTE)), where)
         return out
 
     def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
@@ -98,9 +100,9 @@ class MPIEngine:
             if source == target == self.rank:
                 out[...] = x
             elif target == self.rank:
-                requests.append(self._world.Irecv(_bytes(out), source, _PERMUTED))
+                requests.append(self._world.Irecv((out, self._mpi.BYTE), source, _PERMUTED))
             elif source == self.rank:
-                requests.append(self._world.Isend(_bytes(x), target, _PERMUTED))
+                requests.append(self._world.Isend((x, self._mpi.BYTE), target, _PERMUTED))
         for request in requests:
             self._wait(request, where)
         return out
@@ -111,7 +113,7 @@ class MPIEngine:
             return x
         out = x if self.rank == root else np.empty(x.shape, x.dtype)
         communicator = self._communicator(group, where)
-        self._wait(communicator.Ibcast(_bytes(out), group.index(root)), where)
+        self._wait(communicator.Ibcast((out, self._mpi.BYTE), group.index(root)), where)
         return out
 
     def barrier(self, group: Group, where: str = "", limit: float | None = None) -> None:
@@ -169,7 +171,7 @@ class MPIEngine:
 
     def _wait(self, request: Any, where: str, limit: float | None = None) -> None:
         done = request.Test
-        for _ in range(SPINS):
+        for _ in self._spins:
             if done():
                 return
         start, look = time.monotonic(), LOOKING
@@ -183,7 +185,7 @@ class MPIEngine:
                 if (dead := self._dead()) and not done():
                     self._give_up(where, waited, dead)
             self._answer(where)
-            time.sleep(PAUSE if waited > IMPATIENT else 0)
+            time.sleep(PAUSE)
 
     def _dead(self) -> list[int]:
         """The processes of this machine that have ended."""
@@ -247,8 +249,3 @@ def _lives(pid: int) -> bool:
             return facts.read().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def _bytes(x: np.ndarray) -> np.ndarray:
-    """The memory of a contiguous array: MPI needs no dtype."""
-    return x.reshape(-1).view(np.uint8)
