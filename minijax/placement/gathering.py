@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, tree_util
+from minijax import core, dtypes, tree_util
 from minijax.placement.devices import CPU
 from minijax.placement.meshes import Mesh, P, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
@@ -62,6 +62,7 @@ def allgather(in_tree: Any, tiled: bool = False) -> Any:
 def _gathered(x: np.ndarray, tiled: bool) -> np.ndarray:
     if own_engine().size == 1:
         return x if tiled else x[None]
+    x = x.astype(dtypes.canonicalize_dtype(x.dtype))
     rows = own_engine().allgather(np.ascontiguousarray(x).reshape(x.shape), _everyone(),
                                   _where("process_allgather"))
     return rows.reshape(-1, *x.shape[1:]) if tiled and x.ndim else rows
@@ -85,8 +86,9 @@ def broadcast(in_tree: Any, is_source: bool | None = None) -> Any:
     flag = np.array([engine.rank == 0 if is_source is None else is_source])
     sources = engine.allgather(flag, _everyone(), where).reshape(-1)
     root = int(sources.argmax())
-    return tree.unflatten([engine.broadcast(np.ascontiguousarray(x).reshape(x.shape), root,
-                                            _everyone(), where) for x in arrays])
+    return tree.unflatten([
+        engine.broadcast(np.array(x, dtypes.canonicalize_dtype(x.dtype), order="C"), root,
+                         _everyone(), where) for x in arrays])
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import config, core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.eager_dispatch import all_processes
@@ -79,7 +81,12 @@ class JitShardings:
         if self._annotated is None:
             @standing_for(jitted._fun)
             def annotated(*args: Any, **kwargs: Any) -> Any:
-                return shard_results(jitted._fun(*args, **kwargs), self.results)
+                out = jitted._fun(*args, **kwargs)
+                leaves, tree = tree_util.tree_flatten(out)
+                for x, sharding in zip(leaves, self.of_leaves("result", tree), strict=True):
+                    if isinstance(sharding, Sharding):
+                        sharding.shard_shape(np.shape(x))  # refuses one that cuts it unevenly
+                return shard_results(out, self.results)
             self._annotated = jitted.with_function(annotated)
         if any(map(is_sharded, tree_util.tree_leaves((args, kwargs)))):
             return self._annotated(*args, **kwargs)

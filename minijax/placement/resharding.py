@@ -307,6 +307,12 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
       ValueError: when their number is not that of devices, or they have other shapes.
     """
     indices = list(sharding.addressable_devices_indices_map(tuple(shape)).values())
+    if dtype is None and not arrays:
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the "
+                         "`dtype` argument to `jax.make_array_from_single_device_arrays`.")
+    for x in arrays:
+        if not isinstance(x, Array):
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
@@ -372,7 +378,7 @@ def _from_local_data(sharding: Any, data: np.ndarray, shape: Any) -> Array:
 def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtype: Any) -> Array:
     if dtype is None and not parts:
         raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the "
-                         "`dtype` argument to `jax.make_array_from_single_device_arrays`.")
+                         "`dtype` argument to `jax.make_array_from_callback`.")
     dtype = dtypes.canonicalize_dtype(dtype or core.get_aval(parts[0][1]).dtype)
     aval, block = core.ShapedArray(shape, dtype), sharding.shard_shape(shape)
     for _, part in parts:
