@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import config, errors
+from minijax import errors
 from minijax.util import lazily
 
 _join_others = lazily.later("minijax.placement.processes", "join")
@@ -90,8 +90,9 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                               coordinator_address=address)
 
 
-HOW_TO_START = ("Processes find each other by MPI: start the program with `python -m minijax.launch "
-                "-n 4 program.py`, mpiexec or srun, and call jax.distributed.initialize().")
+HOW_TO_START = ("Processes find each other by MPI: start the program with `python -m "
+                "minijax.launch -n 4 program.py`, mpiexec or srun, and call "
+                "jax.distributed.initialize().")
 
 
 def _launched() -> tuple[str, int, int]:
@@ -107,8 +108,8 @@ def _check_agrees(launcher: str, num_processes: Any, process_id: Any, size: int,
     """Refuse arguments that differ from what the launcher says."""
     if num_processes not in (None, size) or process_id not in (None, rank):
         raise ValueError(
-            f"this is process {rank} of {size}, says {launcher}, but jax.distributed.initialize has "
-            f"process_id={process_id}, num_processes={num_processes}. Leave them out.")
+            f"this is process {rank} of {size}, says {launcher}, but jax.distributed.initialize "
+            f"has process_id={process_id}, num_processes={num_processes}. Leave them out.")
 
 
 def _join(timeout: int, shutdown_timeout: int) -> None:

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-MISSING = ("minijax.launch needs mpiexec, which is not on the path: pip install 'minijax[mpi]' brings "
-           "one, as does every installation of MPI.")
+MISSING = ("minijax.launch needs mpiexec, which is not on the path: pip install 'minijax[mpi]' "
+           "brings one, as does every installation of MPI.")
 
 
 # MPI ends all processes when one has died; before, the others say where they wait for it.
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Start a program, in place of this one."""
     parser = argparse.ArgumentParser(
         prog="python -m minijax.launch",
-        description="Start a program in several processes, which call jax.distributed.initialize().")
+        description="Start the processes of a program, which call jax.distributed.initialize().")
     parser.add_argument("-n", type=int, default=2, dest="count", help="the number of processes")
     parser.add_argument("program", nargs=argparse.REMAINDER,
                         help="the program and its arguments, or -m and a module")

@@ -48,6 +48,7 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/cpu.py", "llvmlite"): "compiles and loads kernels",
     ("compiler/numba_compiler.py", "numba"): "the other compiler",
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
+    ("placement/mpi.py", "mpi4py"): "collectives among processes",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",
     ("primitives/lapack_host.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",

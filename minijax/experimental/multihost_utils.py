@@ -41,7 +41,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
       tiled: whether they are joined along their first axis, instead of along a new one.
 
     Raises:
-      ValueError: for other shapes or dtypes in other processes, and for global arrays unless `tiled`.
+      ValueError: for other shapes or dtypes in other processes, and for global arrays unless
+        `tiled`.
 
     >>> process_allgather(np.arange(2)).shape, process_allgather(np.arange(2), tiled=True).shape
     ((1, 2), (2,))

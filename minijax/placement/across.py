@@ -35,7 +35,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, mesh: Any) -> Grid:
-        """That of a `Mesh`, whose devices have the numbers of their ranks, or of their processes."""
+        """That of a `Mesh`: its devices have the numbers of their ranks, or of processes."""
         return cls(tuple(mesh.shape_tuple),
                    tuple(device.process_index or device.id for device in mesh.devices.flat))
 

@@ -172,7 +172,8 @@ _assert_equal = lazily.later("minijax.placement.gathering", "assert_equal")
 def _check_equal_everywhere(x: Any, kind: type) -> None:
     """Refuse a value that differs between the processes that put it on their devices together."""
     if not isinstance(x, core.Tracer) and not _is_global(x):
-        _assert_equal(core.as_value(x)._buffer, f"{kind} passed to device_put is not the same on each process. Make sure "
+        _assert_equal(core.as_value(x)._buffer,
+                      f"{kind} passed to device_put is not the same on each process. Make sure "
                       f"you are passing the same value of {kind} on each process.")
 
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.placement.devices import CPU
 from minijax.placement.meshes import Mesh, P, PartitionSpec
 from minijax.placement.named_sharding import NamedSharding
 from minijax.placement.processes import GlobalArray, from_block, own_engine, resharded
-from minijax.placement.resharding import place
+from minijax.placement.resharding import place, shard_value
 from minijax.util import source_info
 
 
@@ -111,9 +110,11 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     """The array whose part in this process is `x`."""
-    if isinstance(x, GlobalArray) or not mesh.is_multi_process:
-        return x if isinstance(x, GlobalArray) else place(core.as_value(x), NamedSharding(mesh, spec))
+    if isinstance(x, GlobalArray):
+        return x
     x, sharding = core.as_value(x), NamedSharding(mesh, spec)
+    if not mesh.is_multi_process:
+        return shard_value(x, sharding)
     local = NamedSharding(mesh.local_mesh, spec)
     shape = [size * whole // here for size, whole, here in zip(
         x.shape, sharding._cuts(x.ndim), local._cuts(x.ndim), strict=True)]

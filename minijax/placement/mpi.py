@@ -43,7 +43,7 @@ class MPIEngine:
 
     def __init__(self) -> None:
         from mpi4py import MPI
-        self._mpi, world = MPI, MPI.COMM_WORLD
+        self._mpi, self._byte, world = MPI, MPI.BYTE, MPI.COMM_WORLD
         self.rank, self.size = world.Get_rank(), world.Get_size()
         self._started = world
         everyone = tuple(range(self.size))
@@ -77,19 +77,20 @@ class MPIEngine:
     def allgather(self, x: np.ndarray, group: Group, where: str = "") -> np.ndarray:
         """The arrays of a group along a new first axis."""
         out = np.empty((len(group), *x.shape), x.dtype)
-        if len(group) == 1 or not x.size:
-            out[...] = x
-            return out
-        self._wait(self._communicator(group, where).Iallgather((x, self._mpi.BYTE), (out, self._mpi.BYTE)), where)
-        return out
+        return self._exchange("Iallgather", x, out, group, where)
 
     def alltoall(self, x: np.ndarray, group: Group, where: str = "") -> np.ndarray:
         """For each process of a group its block of this process's array, in order of their rank."""
-        out = np.empty(x.shape, x.dtype)
+        return self._exchange("Ialltoall", x, np.empty_like(x), group, where)
+
+    def _exchange(self, collective: str, x: np.ndarray, out: np.ndarray, group: Group, where: str
+                  ) -> np.ndarray:
+        """A collective of MPI, to which dtypes are bytes."""
         if len(group) == 1 or not x.size:
             out[...] = x
-            return out
-        self._wait(self._communicator(group, where).Ialltoall((x, self._mpi.BYTE), (out, self._mpi.BYTE)), where)
+        else:
+            start = getattr(self._communicator(group, where), collective)
+            self._wait(start((x, self._byte), (out, self._byte)), where)
         return out
 
     def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
@@ -100,9 +101,9 @@ class MPIEngine:
             if source == target == self.rank:
                 out[...] = x
             elif target == self.rank:
-                requests.append(self._world.Irecv((out, self._mpi.BYTE), source, _PERMUTED))
+                requests.append(self._world.Irecv((out, self._byte), source, _PERMUTED))
             elif source == self.rank:
-                requests.append(self._world.Isend((x, self._mpi.BYTE), target, _PERMUTED))
+                requests.append(self._world.Isend((x, self._byte), target, _PERMUTED))
         for request in requests:
             self._wait(request, where)
         return out
@@ -113,7 +114,7 @@ class MPIEngine:
             return x
         out = x if self.rank == root else np.empty(x.shape, x.dtype)
         communicator = self._communicator(group, where)
-        self._wait(communicator.Ibcast((out, self._mpi.BYTE), group.index(root)), where)
+        self._wait(communicator.Ibcast((out, self._byte), group.index(root)), where)
         return out
 
     def barrier(self, group: Group, where: str = "", limit: float | None = None) -> None:

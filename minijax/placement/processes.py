@@ -191,7 +191,7 @@ def _other_devices(before: Sharding, after: Sharding) -> ValueError:
         "input/output shardings have the same indices and layouts, in the TFRT TPU runtime only.")
 
 
-def resharded(x: GlobalArray, sharding: NamedSharding) -> GlobalArray:
+def resharded(x: GlobalArray, sharding: Any) -> GlobalArray:
     """An array with another sharding over the same devices: a program of one equation."""
     sharding, block = canonical(sharding), x.there()
     if not x.sharding.is_equivalent_to(sharding, x.ndim):
@@ -296,8 +296,9 @@ class Program:
         outs = []
         for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
             actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
-            same = isinstance(label, NamedSharding) and actual.is_equivalent_to(label, aval.ndim)
-            outs.append(canonical(label if same else actual))
+            if isinstance(label, NamedSharding) and actual.is_equivalent_to(label, aval.ndim):
+                actual = label
+            outs.append(canonical(actual))
         return outs
 
 

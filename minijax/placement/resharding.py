@@ -301,7 +301,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
                                          *, dtype: Any = None) -> Array:
-    """An array of the shards on each device of this process, in the order of the sharding's devices.
+    """An array of the shards on each device of this process, in the order of the devices.
 
     Raises:
       ValueError: when their number is not that of devices, or they have other shapes.
@@ -352,7 +352,7 @@ def _from_local_data(sharding: Any, data: np.ndarray, shape: Any) -> Array:
     cuts = sharding._cuts(data.ndim)
     here = [sorted({index[axis].start or 0 for index in
                     sharding.addressable_devices_indices_map(tuple(cuts)).values()})
-            for axis in range(data.ndim)]  # along each axis the numbers of the parts of this process
+            for axis in range(data.ndim)]  # along each axis the numbers of this process's parts
     if shape is None:
         shape = [size * cut // len(parts)
                  for size, cut, parts in zip(data.shape, cuts, here, strict=True)]

@@ -1,6 +1,6 @@
 """`python run.py LIBRARY FILE [NAMES]`: run programs in this process, one of one or of several.
 
-The last process writes the results of each as JSON: dtypes, numbers, and shardings.  Where JAX runs, the
+The last process writes the results of each as JSON: dtypes, numbers, shardings. Where JAX runs, the
 variables COORDINATOR, COUNT and RANK say which process it is; minijax knows from its launcher.
 """
 

@@ -1,7 +1,7 @@
 """Programs in several processes have the numbers, shardings, errors and texts of JAX's.
 
-JAX's results of two and four processes are recorded beside this file: `ORACLE=record pytest` on this
-file runs it again, and so does a program that has changed; LARGE=1 runs all programs.
+JAX's results of two and four processes are recorded beside this file: `ORACLE=record pytest` on
+it runs JAX again, and so does a program that has changed; LARGE=1 runs all programs.
 """
 
 import hashlib
