@@ -20,7 +20,7 @@ from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import (Grid, Names, across_exchange_p, across_gather_p,
                                       across_reduce_p, rank_p)
 from minijax.primitives import algebra, comparison
-from minijax.primitives.ad_util import batch_elementwise, filled, reduce_sum_p
+from minijax.primitives.ad_util import batch_elementwise, filled
 from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
@@ -397,12 +397,13 @@ def whole(x: Any) -> Block:
 
 def axes_of(shape: Sequence[int], labels: Labels) -> Axes:
     """The factors of axes: none of one that must be whole."""
-    return [() if label is None else label if is_factored(label) else (Factor(label, n),)
+    return [() if label is None else factors_of(label, n)
             for n, label in zip(shape, labels, strict=True)]
 
 
-def is_factored(label: Any) -> bool:
-    return type(label) is tuple and all(type(x) is Factor for x in label)
+def factors_of(label: Any, size: int) -> tuple[Factor, ...]:
+    is_split = type(label) is tuple and all(type(x) is Factor for x in label)
+    return label if is_split else (Factor(label, size),)
 
 
 def common_prefix(x: Sequence, y: Sequence) -> int:

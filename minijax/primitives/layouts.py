@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minijax.core import Params, ShapedArray
+from minijax.core import ShapedArray
 from minijax.primitives.axes import Axes, Shape, without
-from minijax.primitives.windows import Numbers
+
+if TYPE_CHECKING:
+    from minijax.primitives.windows import Numbers
 
 Label = Hashable | None  # of an axis; None: it must be whole
 Labels = Sequence[Label]
@@ -59,18 +61,18 @@ class OnBlocks(NamedTuple):
 
 def elementwise(ins: Types, outs: Types, **_: Any) -> Alignment:
     """Operands broadcast: an axis of size one is whole."""
-    shape = outs[0].shape
-    return Alignment([_paired(x.shape, shape) for x in ins], [_paired(x.shape, shape) for x in outs])
+    operands, results = ([_paired(x.shape, outs[0].shape) for x in some] for some in (ins, outs))
+    return Alignment(operands, results)
 
 
 def _paired(shape: Shape, like: Shape) -> Labels:
     return [d if n == like[d] else None for d, n in enumerate(shape)]
 
 
-def each_alone(ins: Types, outs: Types, **_: Any) -> Alignment:
+def each_alone(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     """Results are the operands."""
-    labels = [[(k, d) for d in range(x.ndim)] for k, x in enumerate(ins)]
-    return Alignment(labels, labels)
+    return OnBlocks(lambda ranks, p, blocks, **params: ranks.bound(
+        p, blocks, [x.layout for x in blocks], **params))
 
 
 def along(ins: Types, outs: Types, *, name: str, removed: bool = False, **params: Any) -> Alignment:
@@ -129,7 +131,7 @@ def factors(shape: Shape, new: Shape) -> tuple[list[tuple], list[tuple]]:
     """
     sides: tuple[list[list], list[list]] = [[] for _ in shape], [[] for _ in new]
     if 0 in shape:
-        return [()] * len(shape), [()] * len(new)  # type: ignore[return-value]
+        return [()] * len(shape), [()] * len(new)
     rest, axis, numbers = [list(shape), list(new)], [0, 0], itertools.count()
     while True:
         for side in (0, 1):
