@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
@@ -57,6 +57,7 @@ sharding_constraint_p: Primitive = ShardingPrimitive(
     batch=lambda axis, args, dims, *, sharding: ([sharding_constraint_p.bind(
         *args, sharding=sharding if dims[0] is None else sharding.with_axis(dims[0]))], dims),
     program=lambda x, *, sharding: x,
+    sharding=lazily.later("minijax.placement.partition", "constrained"),
     handles_keys=True,
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
                               {"sharding": NamedSharding(make_mesh((1,), ("x",)),
