@@ -230,7 +230,7 @@ def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The program that an equation only runs, or that it is where no rule says how it is cut."""
     p, rule = eqn.primitive, rule_of(eqn)
     if isinstance(rule, OnBlocks):
-        return rule.program  # type: ignore[no-any-return]
+        return rule.program
     if rule is not None or not callable(p.program) or p.handles_keys:
         return None
     return stage(lambda *args: p.listed(p.program(*args, **eqn.params)),
