@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, tree_util
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.transforms.arguments import NotCarriedError
@@ -37,7 +37,6 @@ from minijax.primitives.convert import convert_element_type_p, converted, stop_g
 from minijax.primitives.dynamic_slice import dynamic_slice_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
-from minijax.primitives.slots import layout
 from minijax.primitives.sort import argmax_p
 from minijax.core.tracing import stage
 
@@ -125,7 +124,7 @@ cond_p = compiled.ProgramPrimitive(
     # The first branch decides whether a result is weak; for `cond` it is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
-    sharding=layout("branches", "minijax.control_flow.layouts"),
+    sharding=lazily.later("minijax.control_flow.layouts", "branches"),
     loop=_lower,
     split=_split,
     in_place=_in_place,

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
+from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import run_for_active, select_along_batch
 from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
@@ -29,7 +30,6 @@ from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import add_cotangents, batch_to, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
-from minijax.primitives.slots import layout
 from minijax.sharp_bits.findings import Step, in_step
 from minijax.core.tracing import stage, stage_with_aux
 
@@ -166,9 +166,9 @@ def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Examp
     slots: Any = {slot: rule(getattr(view, slot)) for slot in (
         "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "extend", "rows",
         "in_place")}
-    view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
-                                      sharding=layout(f"{name}_loop", "minijax.control_flow.layouts"),
-                                      handles_keys=True)
+    view.primitive = ProgramPrimitive(
+        name, **slots, examples=examples, multiple_results=True, handles_keys=True,
+        sharding=lazily.later("minijax.control_flow.layouts", f"{name}_loop"))
     return view.primitive
 
 

@@ -56,7 +56,7 @@ class Grid(NamedTuple):
         places = np.unravel_index(self.ranks.index(rank), sizes) if sizes else ()
         return {name: int(i) for (name, _), i in zip(self.axes, places, strict=True)}
 
-    def index(self, rank: int, names: Names) -> int:
+    def block(self, rank: int, names: Names) -> int:
         """The number of a rank's block along some axes, the first of them major."""
         places, sizes = self.coordinates(rank), dict(self.axes)
         return functools.reduce(lambda i, name: i * sizes[name] + places[name], names, 0)
@@ -192,11 +192,15 @@ across_permute_p = _across(
     lambda shape, count, **_: shape, complex_parts=each_part, handles_keys=True)
 
 # The number of the own block along the axes.
+def _rank(*, grid: Grid, names: Names) -> list:
+    return [np.int32(grid.block(engine.current.get().rank, names))]
+
+
 rank_p = Primitive(
     "rank",
-    impl=lambda *, grid, names: [np.asarray(grid.index(engine.current.get().rank, names), np.int32)],
+    impl=_rank,
     abstract_eval=lambda *, grid, names: [ShapedArray((), np.dtype(np.int32))],
     jvp=_NO_RULE, transpose=_NO_RULE, batch=_NO_RULE, examples=list,
     printed=lambda *, grid, names: {"names": names},
     loop=lambda b, outs, operands, *, grid, names: b.host_call(functools.partial(
-        rank_p.impl, grid=grid, names=names), operands, outs))
+        _rank, grid=grid, names=names), operands, outs))

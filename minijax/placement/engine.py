@@ -20,7 +20,7 @@ T = TypeVar("T")
 Group = tuple[int, ...]  # ranks, in the order of their blocks; each of them makes the same call
 
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
-              "and": np.bitwise_and, "or": np.bitwise_or}
+              "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 class Engine(Protocol):

@@ -1,47 +1,27 @@
 """A program over whole arrays as one over the blocks of each rank, with its communication.
 
-Runs below all transformations, when a program is compiled.  Builds on `across` and on the rules of
-`primitives.layouts`.  Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
+Runs below all transformations, when a program is compiled.  Builds on `aligned` and `moves`.
+Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from minijax import core, dtypes
-from minijax.core import Array, Primitive, ShapedArray
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from minijax import core
+from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
+from minijax.core.dce import without_dead_equations
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.tracing import stage, stage_with_aux
-from minijax.placement.across import (Grid, Names, across_exchange_p, across_gather_p,
-                                      across_reduce_p, rank_p)
-from minijax.primitives import algebra, comparison
-from minijax.primitives.ad_util import batch_elementwise, filled, reduce_sum_p
-from minijax.primitives.axes import replaced
-from minijax.primitives.convert import converted
-from minijax.primitives.dynamic_slice import dynamic_slice_p
-from minijax.primitives.layouts import Alignment, Factor, Labels, OnBlocks, elementwise
+from minijax.placement.across import Grid
+from minijax.placement.aligned import Aligned
+from minijax.placement.moves import Block, Gather, Layout, Moves, whole
+from minijax.primitives.ad_util import batch_elementwise
+from minijax.primitives.layouts import Alignment, OnBlocks, elementwise
 from minijax.util import context
 
-Layout = tuple[Names, ...]  # for each axis the mesh axes that cut it, the first of them major
-Axes = list[tuple[Factor, ...]]  # the factors of each axis that may be cut
-
-FEW = 3  # operands whose orders are all tried
-
-
-class Block(NamedTuple):
-    """The block of an array that a rank holds; of an axis without names it is all."""
-
-    value: Array
-    layout: Layout
-
-    @property
-    def is_cut(self) -> bool:
-        return any(self.layout)
+LARGEST_FOLDED = 4096  # elements of a table of indices that is computed now
 
 
 class Partitioned(NamedTuple):
@@ -56,36 +36,6 @@ class Partitioned(NamedTuple):
     jaxpr: ClosedJaxpr
     layouts_out: list[Layout]
     gathers: list[Gather]
-
-
-@dataclass(frozen=True)
-class Gather:
-    """An operand that is gathered for an operation at every call.
-
-    Args:
-      operation: the primitive's name.
-      where: the user's line.
-      bytes: of the gathered array.
-      why: the axes that must be whole.
-    """
-
-    operation: str
-    where: str
-    bytes: int
-    why: str
-
-    def __str__(self) -> str:
-        size = f"{self.bytes / 1e6:.3g} MB" if self.bytes >= 1e5 else f"{self.bytes} bytes"
-        return f"{self.operation} at {self.where} gathers {size} at every call, because {self.why}"
-
-
-class Step(NamedTuple):
-    """One move from a layout to another: "gather", "exchange" or "take" along an axis."""
-
-    kind: str
-    names: Names
-    axis: int
-    split: int = 0
 
 
 def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
@@ -106,14 +56,21 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
     return Partitioned(program, layouts, list(dict.fromkeys(partitioner.gathers)))
 
 
-class Partitioner:
+class Record(NamedTuple):
+    """One run over a program: the layouts of its values, and those in which equations took them."""
+
+    layouts: dict[Var, Layout]
+    taken: dict[JaxprEqn, tuple[list[Layout], Aligned | None]]
+
+
+class Partitioner(Moves):
     """Rewrites programs for the ranks of a grid."""
 
     def __init__(self, grid: Grid):
-        self.grid = grid
-        self.gathers: list[Gather] = []
-        self._programs: dict[Any, tuple] = {}
-        self._moved: dict[Any, tuple[Array, Array]] = {}
+        super().__init__(grid)
+        self._programs: dict[Any, tuple[ClosedJaxpr, list[Layout]]] = {}
+        self.record = Record({}, {})
+        self.uses: dict[Var, Layout] = {}
 
     # ── Programs ─────────────────────────────────────────────────────────────────────────────
 
@@ -123,306 +80,185 @@ class Partitioner:
         """A program over blocks, and the layouts of its results."""
         key = closed, tuple(layouts_in), layouts_out and tuple(layouts_out)
         if key not in self._programs:
-            self._programs[key] = self._program(closed, layouts_in, layouts_out)
+            self._programs[key] = self._program(
+                closed.derived(("flat",), lambda: flattened(closed)), layouts_in,
+                layouts_out or [None] * len(closed.out_avals))
         return self._programs[key]
 
-    def _program(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                 layouts_out: Sequence[Layout | None] | None) -> tuple[ClosedJaxpr, list[Layout]]:
-        avals = [self.local(aval, layout)
-                 for aval, layout in zip(closed.in_avals, layouts_in, strict=True)]
-        wanted = layouts_out or [None] * len(closed.out_avals)
-
-        def of_blocks(*values: Array) -> tuple[list[Array], list[Layout]]:
-            blocks = self.run(closed, list(map(Block, values, layouts_in)))
-            blocks = [x if layout is None else self.relayout(x, layout, "the layout of a result")
-                      for x, layout in zip(blocks, wanted, strict=True)]
-            return [x.value for x in blocks], [x.layout for x in blocks]
-        outer, self._moved = self._moved, {}
-        try:
-            program, layouts = stage_with_aux(of_blocks, avals, closed.jaxpr.debug_info)
-        finally:
-            self._moved = outer
+    def _program(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
+                 layouts_out: Sequence[Layout | None]) -> tuple[ClosedJaxpr, list[Layout]]:
+        """Staged twice: the second time, results are made in the layouts in which they are used."""
+        count = len(self.gathers)
+        program, layouts, record = self._staged(flat, layouts_in, layouts_out, {})
+        uses = uses_of(flat.jaxpr, record, layouts_out)
+        if uses:
+            del self.gathers[count:]
+            program, layouts, _ = self._staged(flat, layouts_in, layouts_out, uses)
         return program, layouts
 
-    @context.leaving(core.current_source)
-    def run(self, closed: ClosedJaxpr, blocks: Sequence[Block]) -> list[Block]:
-        """The results of a program, recorded by the current trace."""
-        jaxpr = closed.jaxpr
-        consts = [whole(x) for x in closed.consts]
-        env: dict[Any, Block] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *blocks),
-                                         strict=True))
+    def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
+                layouts_out: Sequence[Layout | None], uses: dict[Var, Layout]
+                ) -> tuple[ClosedJaxpr, list[Layout], Record]:
+        avals = [self.local(aval, layout)
+                 for aval, layout in zip(flat.in_avals, layouts_in, strict=True)]
 
-        def read(atom: Any) -> Block:
-            return whole(atom.value) if isinstance(atom, Literal) else env[atom]
+        def of_blocks(*values: Array) -> tuple[list[Array], list[Layout]]:
+            blocks = self._run(flat, list(map(Block, values, layouts_in)))
+            blocks = [x if layout is None else self.relayout(x, layout, "a result has that layout")
+                      for x, layout in zip(blocks, layouts_out, strict=True)]
+            return [x.value for x in blocks], [x.layout for x in blocks]
+        outer = self.moved, self.uses, self.record
+        self.moved, self.uses, self.record = {}, uses, Record({}, {})
+        try:
+            return *stage_with_aux(of_blocks, avals, flat.jaxpr.debug_info), self.record
+        finally:
+            self.moved, self.uses, self.record = outer
+
+    @context.leaving(core.current_source)
+    def _run(self, flat: ClosedJaxpr, blocks: Sequence[Block]) -> list[Block]:
+        """The results of a program on blocks, recorded by the current trace."""
+        jaxpr, env = flat.jaxpr, dict[Any, Block]()
+
+        def define(variables: Sequence[Var], blocks: Sequence[Block]) -> None:
+            env.update(zip(variables, blocks, strict=True))
+            self.record.layouts.update(zip(variables, (x.layout for x in blocks), strict=True))
+        define(jaxpr.constvars, list(map(whole, flat.consts)))
+        define(jaxpr.invars, blocks)
         for eqn in jaxpr.eqns:
             core.current_source.set(eqn.source_info)
-            outs = self.equation(eqn, list(map(read, eqn.invars)))
-            env.update(zip(eqn.outvars, outs, strict=True))
-        return list(map(read, jaxpr.outvars))
+            define(eqn.outvars, self._equation(eqn, [read(env, x) for x in eqn.invars]))
+        return [read(env, x) for x in jaxpr.outvars]
 
-    def equation(self, eqn: JaxprEqn, blocks: list[Block]) -> list[Block]:
+    def _equation(self, eqn: JaxprEqn, blocks: list[Block]) -> list[Block]:
         """The results of an equation on blocks of its operands."""
-        p, params = eqn.primitive, eqn.params
-        rule = self.rule_of(eqn)
+        p, rule, self.eqn = eqn.primitive, rule_of(eqn), eqn
         if isinstance(rule, OnBlocks):
-            return rule.rule(self, p, blocks, **params)
-        if not any(x.is_cut for x in blocks):
-            return [whole(x) for x in p.bind_list(*(x.value for x in blocks), **params)]
-        if rule is None and callable(p.program):
-            return self.run(program_of(eqn), blocks)
-        if rule is None:
-            blocks = [self.gathered(x, p.name, "no rule says how its axes may be cut")
-                      for x in blocks]
-            return [whole(x) for x in p.bind_list(*(x.value for x in blocks), **params)]
-        return Aligned(self, eqn, blocks, rule).results()
+            return rule.rule(self, p, blocks, **eqn.params)  # type: ignore[misc]
+        wanted = [self.uses.get(v) for v in eqn.outvars]
+        if rule is not None:
+            aligned = Aligned(self, eqn, blocks, rule, wanted)
+            self.record.taken[eqn] = aligned.layouts, aligned
+            return aligned.results()
+        blocks = [self.gathered(x, p.name, f"no rule says how {p.name} may be cut") for x in blocks]
+        return self.bound(p, blocks, [((),) * v.aval.ndim for v in eqn.outvars], **eqn.params)
 
     def bound(self, p: Primitive, blocks: Sequence[Block], layouts: Sequence[Layout],
               **params: Any) -> list[Block]:
-        """An operation on blocks, whose results have these layouts."""
+        """The current equation's operation on blocks; its results have these layouts."""
+        self.record.taken[self.eqn] = [x.layout for x in blocks], None
         outs = p.bind_list(*(x.value for x in blocks), **params)
         return list(map(Block, outs, layouts))
 
-    def rule_of(self, eqn: JaxprEqn) -> Alignment | OnBlocks | None:
-        """How cut axes go through an equation."""
-        p = eqn.primitive
-        types = [x.aval for x in eqn.invars], [x.aval for x in eqn.outvars]
-        if p.sharding is not None:
-            return p.sharding(*types, **eqn.params)
-        if getattr(p.batch, "__func__", None) is batch_elementwise.rule:
-            return elementwise(*types)
+
+def read(env: dict[Any, Block], atom: Any) -> Block:
+    return whole(atom.value) if isinstance(atom, Literal) else env[atom]
+
+
+def rule_of(eqn: JaxprEqn) -> Alignment | OnBlocks | None:
+    """How cut axes go through an equation; what is batched elementwise is cut elementwise."""
+    p, types = eqn.primitive, ([x.aval for x in eqn.invars], [x.aval for x in eqn.outvars])
+    if p.sharding is not None:
+        rule: Alignment | OnBlocks = p.sharding(*types, **eqn.params)
+        return rule
+    is_elementwise = getattr(p.batch, "__func__", None) is batch_elementwise.rule
+    return elementwise(*types) if is_elementwise else None
+
+
+# ── Uses ─────────────────────────────────────────────────────────────────────────────────────
+
+def uses_of(jaxpr: Jaxpr, record: Record, layouts_out: Sequence[Layout | None]
+            ) -> dict[Var, Layout]:
+    """The layout in which each value is used, where that is one, and cuts it more or elsewhere.
+
+    From the last equation to the first: what a result is used in, its operands are used in.
+    """
+    layouts: dict[Any, set[Layout]] = {}
+    uses: dict[Var, Layout] = {}
+    for x, layout in zip(jaxpr.outvars, layouts_out, strict=True):
+        if isinstance(x, Var):
+            layouts.setdefault(x, set()).add(layout or record.layouts[x])
+    for eqn in reversed(jaxpr.eqns):
+        own = [only(layouts.get(v, ()), record.layouts[v]) for v in eqn.outvars]
+        uses.update((v, layout) for v, layout in zip(eqn.outvars, own, strict=True) if layout)
+        taken, aligned = record.taken.get(eqn, ([], None))
+        if aligned and any(own):
+            taken = aligned.layouts_for(own)
+        for x, layout in zip(eqn.invars, taken, strict=False):
+            if isinstance(x, Var):
+                layouts.setdefault(x, set()).add(layout)
+    return uses
+
+
+def only(layouts: Any, now: Layout) -> Layout | None:
+    """The one layout of these, if it has mesh axes where `now` has not."""
+    if len(layouts) != 1:
         return None
-
-    # ── Layouts ──────────────────────────────────────────────────────────────────────────────
-
-    def count(self, names: Sequence) -> int:
-        return self.grid.count(names)
-
-    def local(self, aval: ShapedArray, layout: Layout) -> ShapedArray:
-        """The type of a block.
-
-        Raises:
-          ValueError: where it is not cut evenly.
-        """
-        for n, names in zip(aval.shape, layout, strict=True):
-            if n % self.count(names):
-                raise ValueError(
-                    f"an axis of size {n} of {aval.str_long()} cannot be cut along {names} into "
-                    f"{self.count(names)} equal blocks: pad it, or leave it whole.")
-        return aval.update(shape=tuple(n // self.count(names) for n, names in
-                                       zip(aval.shape, layout, strict=True)))
-
-    def gathered(self, x: Block, operation: str, why: str) -> Block:
-        """An array that each rank holds whole."""
-        return self.relayout(x, ((),) * len(x.layout), why, operation)
-
-    def relayout(self, x: Block, layout: Layout, why: str, operation: str = "") -> Block:
-        """The same array in another layout; `why` is for the list of gathers."""
-        key = id(x.value), x.layout, layout
-        if key not in self._moved:
-            value = x.value
-            for step in self.steps(x.layout, layout):
-                value = self._moved_by(value, step, why, operation)
-            self._moved[key] = x.value, value
-        return Block(self._moved[key][1], layout)
-
-    def steps(self, layout: Layout, target: Layout) -> list[Step]:
-        """The moves from one layout to another."""
-        now, steps = list(layout), []
-        for axis, names in enumerate(target):
-            kept = common_prefix(now[axis], names)
-            while len(now[axis]) > kept:
-                name = now[axis][-1]
-                to = next((d for d, other in enumerate(target) if d != axis and
-                           other[:len(now[d]) + 1] == (*now[d], name)), None)
-                surplus = (name,) if to is not None else now[axis][kept:]
-                now[axis] = now[axis][:-len(surplus)]
-                if to is None:
-                    steps.append(Step("gather", surplus, axis))
-                else:
-                    steps.append(Step("exchange", surplus, axis, to))
-                    now[to] = (*now[to], name)
-        return steps + [Step("take", names[len(now[axis]):], axis)
-                        for axis, names in enumerate(target) if len(names) > len(now[axis])]
-
-    def _moved_by(self, x: Array, step: Step, why: str, operation: str) -> Array:
-        kind, names, axis, split = step
-        if kind == "take":
-            return self.own_block(x, axis, names)
-        params = {"grid": self.grid, "names": names, "where": where(operation)}
-        if kind == "exchange":
-            return across_exchange_p.bind(x, split=split, axis=axis, **params)
-        out = across_gather_p.bind(x, axis=axis, **params)
-        if operation:
-            self.gathers.append(Gather(operation, where(), bytes_of(out.aval), why))
-        return out
-
-    def own_block(self, x: Array, axis: int, names: Names) -> Array:
-        """The part along an axis that this rank holds of an array that it has whole."""
-        size = x.shape[axis] // self.count(names)
-        start = algebra.mul_p.bind(self.rank(names), np.int32(size))
-        starts = replaced([np.int32(0)] * x.ndim, axis, start)
-        return dynamic_slice_p.bind(x, *starts, slice_sizes=replaced(x.shape, axis, size))
-
-    def rank(self, names: Names) -> Array:
-        """The number of this rank's block along mesh axes."""
-        return rank_p.bind(grid=self.grid, names=names)
-
-    def reduced(self, x: Array, op: str, names: Names, operation: str) -> Array:
-        """The reduction over the ranks along mesh axes of what each of them has."""
-        wide = dtypes.computed_in(x.dtype)
-        out = across_reduce_p.bind(converted(x, wide, x.weak_type), op=op, grid=self.grid,
-                                   names=names, where=where(operation))
-        return converted(out, x.dtype, x.weak_type)
+    [layout] = layouts
+    adds = any(set(new) - set(old) for new, old in zip(layout, now, strict=True))
+    return layout if adds else None
 
 
-class Aligned:
-    """An equation whose rule says which axes are the same: chooses what is cut, and runs it."""
+# ── Flat programs ────────────────────────────────────────────────────────────────────────────
 
-    def __init__(self, partitioner: Partitioner, eqn: JaxprEqn, blocks: list[Block],
-                 rule: Alignment):
-        self.ranks, self.eqn, self.blocks, self.rule = partitioner, eqn, blocks, rule
-        self.operands = [axes_of(x.aval.shape, labels)
-                         for x, labels in zip(eqn.invars, rule.operands, strict=True)]
-        self.outs = [axes_of(x.aval.shape, labels)
-                     for x, labels in zip(eqn.outvars, rule.results, strict=True)]
-
-    def results(self) -> list[Block]:
-        """The results, from operands in the layouts that cost least."""
-        p = self.eqn.primitive
-        cut = min(self.candidates(), key=self.cost)
-        blocks = [self.ranks.relayout(x, self.layout(axes, cut), self.why(k, cut), p.name)
-                  for k, (x, axes) in enumerate(zip(self.blocks, self.operands, strict=True))]
-        over = {label: names for label, names in cut.items() if label in self.rule.reduced}
-        values = [x.value for x in blocks]
-        if self.rule.start is not None and over:
-            self.start_once(values, tuple(itertools.chain(*over.values())), *self.rule.start)
-        outs = p.bind_list(*values, **self.eqn.params | self.local_sizes(cut))
-        for op in dict.fromkeys(self.rule.reduced[label] for label in over):
-            names = tuple(n for label, some in over.items() if self.rule.reduced[label] == op
-                          for n in some)
-            outs = [self.ranks.reduced(x, op, names, p.name) for x in outs]
-        return [Block(x, self.layout(axes, cut)) for x, axes in zip(outs, self.outs, strict=True)]
-
-    def start_once(self, values: list[Array], names: Names, k: int, other: Any) -> None:
-        """Leave operand k to the first of the ranks, whose results are joined."""
-        is_first = comparison.eq_p.bind(self.ranks.rank(names), np.int32(0))
-        values[k] = comparison.select_n_p.bind(is_first, filled(other, values[k]), values[k])
-
-    def local_sizes(self, cut: Mapping) -> dict[str, Any]:
-        """The parameters that are sizes, for blocks."""
-        changed = {}
-        for name, labels in self.rule.sizes.items():
-            sizes = self.eqn.params[name]
-            layout = self.layout(axes_of(sizes, labels), cut)
-            changed[name] = tuple(n // self.ranks.count(names)
-                                  for n, names in zip(sizes, layout, strict=True))
-        return changed
-
-    # ── The choice ───────────────────────────────────────────────────────────────────────────
-
-    def candidates(self) -> Iterator[dict]:
-        """Mesh axes for factors, from the operands' layouts, which may contradict each other."""
-        own = [k for k, x in enumerate(self.blocks) if x.is_cut]
-        own.sort(key=lambda k: -bytes_of(self.eqn.invars[k].aval))
-        orders = itertools.permutations(own) if len(own) <= FEW else [own, own[::-1]]
-        return map(self.cut_by, orders)
-
-    def cut_by(self, order: Sequence[int]) -> dict:
-        """The mesh axes of each factor, where the first operand that has some decides."""
-        cut: dict[Any, Names] = {}
-        used: set = set()
-        for k in order:
-            for names, factors in zip(self.blocks[k].layout, self.operands[k], strict=True):
-                for label, some in self.spread(names, factors).items():
-                    some = tuple(itertools.takewhile(lambda name: name not in used, some))
-                    if label not in cut and some:
-                        cut[label] = some
-                        used.update(some)
-        return self.representable(cut)
-
-    def spread(self, names: Names, factors: Sequence[Factor]) -> dict[Any, Names]:
-        """The mesh axes of an axis as those of its factors."""
-        out, rest = {}, list(names)
-        for label, size in factors:
-            taken: list = []
-            while rest and size % self.ranks.count([*taken, rest[0]]) == 0:
-                taken.append(rest.pop(0))
-            out[label] = tuple(taken)
-            if self.ranks.count(taken) < size:
-                break
-        return out
-
-    def representable(self, cut: dict) -> dict:
-        """Without factors that are cut where a larger part of the same axis is not cut up."""
-        for factors in itertools.chain(*self.operands, *self.outs):
-            for k, (label, _) in enumerate(factors):
-                if label in cut and any(self.ranks.count(cut.get(major, ())) < size
-                                        for major, size in factors[:k]):
-                    return self.representable({x: cut[x] for x in cut if x != label})
-        return cut
-
-    def layout(self, axes: Axes, cut: Mapping) -> Layout:
-        return tuple(tuple(itertools.chain(*(cut.get(label, ()) for label, _ in factors)))
-                     for factors in axes)
-
-    def cost(self, cut: Mapping) -> tuple[float, int]:
-        """How many bytes are sent for a choice; then how many each rank computes."""
-        sent, ranks = 0., self.ranks
-        for x, axes in zip(self.blocks, self.operands, strict=True):
-            size = bytes_of(x.value.aval)
-            for step in ranks.steps(x.layout, self.layout(axes, cut)):
-                count = ranks.count(step.names)
-                sent += size * (count - 1) / (1 if step.kind == "gather" else count) * (
-                    step.kind != "take")
-                size = size * count if step.kind == "gather" else (
-                    size // count if step.kind == "take" else size)
-        made = sum(bytes_of(ranks.local(x.aval, self.layout(axes, cut)))
-                   for x, axes in zip(self.eqn.outvars, self.outs, strict=True))
-        if any(label in self.rule.reduced for label in cut):
-            sent += 2 * made
-        return sent, made
-
-    def why(self, k: int, cut: Mapping) -> str:
-        """The reason why an operand is gathered."""
-        return f"{self.eqn.primitive.name} needs it in another layout"
+def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with calls inlined, tables of indices computed, and without dead equations."""
+    return without_dead_equations(stage(
+        lambda *args: _inline(closed, args), closed.in_avals, closed.jaxpr.debug_info))
 
 
-# ── Parts ────────────────────────────────────────────────────────────────────────────────────
+@context.leaving(core.current_source)
+def _inline(closed: ClosedJaxpr, args: Sequence[Array]) -> list[Array]:
+    jaxpr = closed.jaxpr
+    env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars),
+                                   (*map(core.as_value, closed.consts), *args), strict=True))
 
-def whole(x: Any) -> Block:
-    """An array that each rank holds whole."""
-    value = core.as_value(x)
-    return Block(value, ((),) * value.ndim)
-
-
-def axes_of(shape: Sequence[int], labels: Labels) -> Axes:
-    """The factors of axes: none of one that must be whole."""
-    return [() if label is None else label if is_factored(label) else (Factor(label, n),)
-            for n, label in zip(shape, labels, strict=True)]
-
-
-def is_factored(label: Any) -> bool:
-    return type(label) is tuple and all(type(x) is Factor for x in label)
-
-
-def common_prefix(x: Sequence, y: Sequence) -> int:
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1],
-                                              zip(x, y, strict=False)))
+    def value(atom: Any) -> Array:
+        return atom.value if isinstance(atom, Literal) else env[atom]
+    for eqn in jaxpr.eqns:
+        core.current_source.set(eqn.source_info)
+        values = list(map(value, eqn.invars))
+        program = program_of(eqn)
+        outs = (_inline(program, values) if program else
+                core.run_with(core.base_trace if is_table(eqn, values) else
+                              core.current_trace.get(), eqn.primitive.bind_list, *values,
+                              **eqn.params))
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return list(map(value, jaxpr.outvars))
 
 
-def bytes_of(aval: ShapedArray) -> int:
-    stored = core.physical_aval(aval)
-    return stored.size * np.dtype(stored.dtype).itemsize
-
-
-def where(operation: str = "") -> str:
-    """The operation and the user's line, for messages."""
-    source = core.current_source.get()
-    place = source.place if source is not None else "an unknown line"
-    return f"{operation} at {place}" if operation else place
-
-
-def program_of(eqn: JaxprEqn) -> ClosedJaxpr:
-    """The program that an equation is."""
-    return stage(lambda *args: eqn.primitive.listed(eqn.primitive.program(*args, **eqn.params)),
+def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that an equation only runs, or that it is where no rule says how it is cut."""
+    p, rule = eqn.primitive, rule_of(eqn)
+    if isinstance(rule, OnBlocks):
+        return rule.program
+    if rule is not None or not callable(p.program) or p.handles_keys:
+        return None
+    return stage(lambda *args: p.listed(p.program(*args, **eqn.params)),
                  [x.aval for x in eqn.invars])
+
+
+def is_table(eqn: JaxprEqn, values: Sequence[Array]) -> bool:
+    """Whether an equation computes indices from constants."""
+    return (all(type(x) is ArrayImpl for x in values) and not eqn.effects
+            and not isinstance(rule_of(eqn), OnBlocks)
+            and all(v.aval.size <= LARGEST_FOLDED and getattr(v.aval.dtype, "kind", "") in "biu"
+                    for v in eqn.outvars))
+
+
+# ── Constraints ──────────────────────────────────────────────────────────────────────────────
+
+def constrained(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], *, sharding: Any
+                ) -> OnBlocks:
+    """The rule of a sharding constraint: the layout that it names."""
+    def rule(ranks: Partitioner, p: Primitive, blocks: list[Block], *, sharding: Any) -> list:
+        [x], spec = blocks, sharding.spec
+        free = [part is spec.UNCONSTRAINED for part in spec] + [False] * len(x.layout)
+        shape = [n * ranks.count(own) for n, own in zip(x.value.shape, x.layout, strict=True)]
+        layout = tuple(
+            own if is_free else names if n % ranks.count(names) == 0 else ()  # JAX: it pads them
+            for n, own, names, is_free in zip(
+                shape, x.layout, ranks.grid.layout_of(sharding, len(x.layout)), free, strict=False))
+        out = ranks.relayout(x, layout, f"its constraint is {spec}", p.name)
+        ranks.record.taken[ranks.eqn] = [layout], None
+        return [out]
+    return OnBlocks(rule)

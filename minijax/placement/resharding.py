@@ -22,7 +22,6 @@ from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
                                               SingleDeviceSharding)
 from minijax.primitives import ad_util
-from minijax.primitives.layouts import OnBlocks
 
 
 _placed_on_processes = lazily.later("minijax.placement.processes", "placed")
@@ -64,25 +63,11 @@ sharding_constraint_p: Primitive = ShardingPrimitive(
     batch=lambda axis, args, dims, *, sharding: ([sharding_constraint_p.bind(
         *args, sharding=sharding if dims[0] is None else sharding.with_axis(dims[0]))], dims),
     program=lambda x, *, sharding: x,
-    sharding=lambda avals, out_avals, *, sharding: OnBlocks(_on_blocks),
+    sharding=lazily.later("minijax.placement.partition", "constrained"),
     handles_keys=True,
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
                               {"sharding": NamedSharding(make_mesh((1,), ("x",)),
                                                          PartitionSpec("x"))})])
-
-
-def _on_blocks(partitioner: Any, p: Primitive, blocks: list, *, sharding: Sharding) -> list:
-    """The block of an array in the layout of its sharding; an axis that it cuts unevenly is whole.
-    """
-    [x] = blocks
-    names = [own if part is PartitionSpec.UNCONSTRAINED else new for own, new, part in zip(
-        x.layout, partitioner.grid.layout_of(sharding, len(x.layout)),
-        (*sharding.spec, *x.layout)[:len(x.layout)], strict=True)]
-    shape = [size * partitioner.count(own) for size, own in
-             zip(x.value.shape, x.layout, strict=True)]
-    layout = tuple(new if size % partitioner.count(new) == 0 else ()
-                   for size, new in zip(shape, names, strict=True))
-    return [partitioner.relayout(x, layout, "it is resharded")]
 
 
 def shard_value(x: Any, sharding: Any, what: str = "device_put args") -> Any:

@@ -14,7 +14,6 @@ from minijax.placement.meshes import AxisType, Mesh, Names, P, current
 from minijax.placement.named_sharding import (NamedSharding, ShardedArray, Sharding,
                                               explicit_sharding)
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
-from minijax.primitives.layouts import Alignment
 
 AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
 
@@ -79,7 +78,7 @@ def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Shar
     rule = eqn.primitive.sharding
     aligned = rule and rule(
         [x.aval for x in eqn.invars], [x.aval for x in eqn.outvars], **eqn.params)
-    if not isinstance(aligned, Alignment):
+    if not hasattr(aligned, "results"):
         return [first.update(spec=spec_of(_same_axes(eqn, operands, out.aval.shape), first))
                 for out in eqn.outvars]
     of_label: dict[Any, Names] = {}

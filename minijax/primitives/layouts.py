@@ -9,11 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minijax.core import Params, ShapedArray
+import numpy as np
+
+from minijax.core import ShapedArray
 from minijax.primitives.axes import Axes, Shape, without
-from minijax.primitives.windows import Numbers
+
+if TYPE_CHECKING:
+    from minijax.primitives.windows import Numbers
 
 Label = Hashable | None  # of an axis; None: it must be whole
 Labels = Sequence[Label]
@@ -36,6 +40,9 @@ class Alignment(NamedTuple):
       sizes: the parameters that are sizes of axes, and the labels of these axes.
       start: of an operand that the operation updates, and of which only one rank has the value:
         its number, and the scalar that the others have instead.
+      counted: the label of an axis along which results are numbers in order.
+      taken: of a gather by rows: the axis of the operand along which the indices select, and the
+        axis of the result that they make; their constants may be a permutation.
     """
 
     operands: Sequence[Labels]
@@ -43,34 +50,38 @@ class Alignment(NamedTuple):
     reduced: Mapping[Hashable, str] = {}
     sizes: Mapping[str, Labels] = {}
     start: tuple[int, Any] | None = None
+    counted: Label = None
+    taken: tuple[int, int] | None = None
 
 
 class OnBlocks(NamedTuple):
-    """The rule of an operation that says itself how it runs on blocks: of one with programs.
+    """The rule of an operation that says itself how it runs on blocks, as one with programs does.
 
     Args:
-      rule: ``(partitioner, blocks, **params) -> blocks``; see `placement.partition`.
+      rule: ``(partitioner, primitive, blocks, **params) -> blocks``; see `placement.partition`.
+      program: of an operation that only runs this program.
     """
 
-    rule: Callable[..., list]
+    rule: Callable[..., list] | None
+    program: Any = None
 
 
 # ── Elementwise, and along axes ──────────────────────────────────────────────────────────────
 
 def elementwise(ins: Types, outs: Types, **_: Any) -> Alignment:
     """Operands broadcast: an axis of size one is whole."""
-    shape = outs[0].shape
-    return Alignment([_paired(x.shape, shape) for x in ins], [_paired(x.shape, shape) for x in outs])
+    operands, results = ([_paired(x.shape, outs[0].shape) for x in some] for some in (ins, outs))
+    return Alignment(operands, results)
 
 
 def _paired(shape: Shape, like: Shape) -> Labels:
     return [d if n == like[d] else None for d, n in enumerate(shape)]
 
 
-def each_alone(ins: Types, outs: Types, **_: Any) -> Alignment:
+def each_alone(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     """Results are the operands."""
-    labels = [[(k, d) for d in range(x.ndim)] for k, x in enumerate(ins)]
-    return Alignment(labels, labels)
+    return OnBlocks(lambda ranks, p, blocks, **params: ranks.bound(
+        p, blocks, [x.layout for x in blocks], **params))
 
 
 def along(ins: Types, outs: Types, *, name: str, removed: bool = False, **params: Any) -> Alignment:
@@ -96,6 +107,14 @@ def stacked(ins: Types, outs: Types, *, rank: int = 2, **_: Any) -> Alignment:
 
 def transform(ins: Types, outs: Types, *, fft_lengths: Shape, **_: Any) -> Alignment:
     return stacked(ins, outs, rank=len(fft_lengths))
+
+
+def iota(ins: Types, outs: Types, *, dtype: Any, shape: Shape, dimension: int) -> Alignment:
+    """Numbers that its dtype holds exactly begin with those of the ranks before."""
+    is_exact = dtype.kind in "iu" or (
+        dtype.kind == "f" and shape[dimension] < 1 / np.finfo(dtype).eps)
+    labels = [d if d != dimension or is_exact else None for d in range(len(shape))]
+    return Alignment([], [labels], sizes={"shape": labels}, counted=dimension)
 
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +148,7 @@ def factors(shape: Shape, new: Shape) -> tuple[list[tuple], list[tuple]]:
     """
     sides: tuple[list[list], list[list]] = [[] for _ in shape], [[] for _ in new]
     if 0 in shape:
-        return [()] * len(shape), [()] * len(new)  # type: ignore[return-value]
+        return [()] * len(shape), [()] * len(new)
     rest, axis, numbers = [list(shape), list(new)], [0, 0], itertools.count()
     while True:
         for side in (0, 1):
@@ -272,7 +291,11 @@ def gather(ins: Types, outs: Types, *, dimension_numbers: Numbers, slice_sizes: 
                                    outs[0].ndim)
     whole = [label if n == size else None
              for label, n, size in zip(operand, x.shape, slice_sizes, strict=True)]
-    return Alignment([operand, rows], [result], sizes={"slice_sizes": whole})
+    axes, rest = dimension_numbers[2], without(range(x.ndim), dimension_numbers[2])
+    is_rows = len(axes) == 1 and x.shape[axes[0]] > slice_sizes[axes[0]] == 1 and (
+        all(x.shape[d] == slice_sizes[d] for d in rest)) and indices.ndim == 2
+    return Alignment([operand, rows], [result], sizes={"slice_sizes": whole},
+                     taken=(axes[0], result.index(("row", 0))) if is_rows else None)
 
 
 # What joins updates that were made apart, and what an operand is that only one rank updates.

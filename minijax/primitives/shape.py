@@ -238,6 +238,7 @@ iota_p = Primitive(
     jvp=constant_in_all,
     transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
+    sharding=layout("iota"),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),
     complex_parts=in_pairs("iota"),
     examples=table("dtype shape dimension", (np.dtype(np.int32), (4,), 0),

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
-from minijax.util.lazily import importing
+from minijax.util.lazily import importing, later
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -118,13 +118,9 @@ def elementary(name: str) -> Formula:
     return lambda s, *scalars: getattr(s, name)(*scalars)
 
 
-def layout(function: str, module: str = "minijax.primitives.layouts", /, **known: Any
-           ) -> Callable[..., Any]:
-    """The rule of that name for the slot `sharding`; its module loads on first use."""
-    def rule(*types: Any, **params: Any) -> Any:
-        with importing:
-            return getattr(importlib.import_module(module), function)(*types, **known, **params)
-    return rule
+def layout(function: str, **known: Any) -> Callable[..., Any]:
+    """The rule of that name in `layouts`, for the slot `sharding`."""
+    return later("minijax.primitives.layouts", function, **known)
 
 
 def in_pairs(name: str) -> Callable[..., Any]:

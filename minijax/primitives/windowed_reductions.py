@@ -187,7 +187,8 @@ overlap_p = Primitive(
     abstract_eval=_overlap_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, shape, **params: windows_p.bind(ct, **params)),
-    batch=_batch_overlap, sharding=layout("overlapped"), may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
+    batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
+    sharding=layout("overlapped"),
     element=_overlap_element,
     examples=_overlap_examples)
 

@@ -25,7 +25,6 @@ from minijax.core.partial_eval import PartialEvalResult, partial_eval_jaxpr
 from minijax.core.jaxpr import (ClosedJaxpr, eval_jaxpr, partition_list, subjaxprs,
                                 types_in)
 from minijax.core.tracing import stage
-from minijax.primitives.slots import layout
 
 logger = logging.getLogger("minijax")
 T = TypeVar("T")
@@ -209,9 +208,8 @@ def running(field: str) -> dict[str, Any]:
         "impl": lambda *buffers, **params: interpret(params[field], *buffers),
         "abstract_eval": lambda *_, **params: params[field].out_avals,
         "loop": lambda b, outs, operands, **params: b.jaxpr(params[field], operands, into=outs),
-        "multiple_results": True,
-        "sharding": layout("inlined", "minijax.control_flow.layouts", field=field),
-        "handles_keys": True}
+        "sharding": lazily.later("minijax.control_flow.layouts", "inlined", field=field),
+        "multiple_results": True, "handles_keys": True}
 
 
 def _examples() -> list[core.Example]:
