@@ -148,9 +148,8 @@ def device_of(args: Sequence[Any]) -> Device:
             if device is not None and x.home is not device and x.home != device:
                 raise _incompatible(args)
             device = x.home
-    if device is None and Primitive.eager_dispatch:
-        return Primitive.eager_dispatch.default_device()
-    return device or CPU
+    hook = Primitive.eager_dispatch
+    return device or (hook.default_device() if hook else CPU)
 
 
 def _incompatible(args: Sequence[Any]) -> ValueError:
