@@ -74,7 +74,7 @@ class Grid(NamedTuple):
             runs = [run for count in range(len(self.axes) + 1)
                     for run in itertools.permutations([name for name, _ in self.axes], count)]
             choices = [[run for run in runs if all(
-                self.index(rank, run) == own.index(rank, some) for rank in self.ranks)
+                self.block(rank, run) == own.block(rank, some) for rank in self.ranks)
                 and self.count(run) == own.count(some)] for some in names]
             for layout in itertools.product(*choices):
                 used = list(itertools.chain(*layout))

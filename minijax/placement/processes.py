@@ -6,6 +6,7 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`, XLA's S
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from minijax.core.tracing import stage
 from minijax.placement import engine
 from minijax.placement.across import Grid
 from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, known_by_number,
-                                       processors)
+                                       on_the_host, processors)
 from minijax.placement.meshes import Mesh, P, current, known_devices
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
@@ -273,26 +274,28 @@ class Program:
         grid = Grid.of(mesh)
         layouts = [((),) * aval.ndim if sharding is None else grid.layout_of(sharding, aval.ndim)
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
-        local = partition(self.closed, mesh, layouts)
-        named = self.out_shardings(shardings, local.layouts_out, mesh)
-        check_same_program(self.closed, self.name, mesh, layouts)
-        run, mine = executable(local.jaxpr, self.name), own_engine()
+        labels = out_shardings(self.closed, tuple(shardings))
+        with _alone():
+            local = partition(self.closed, mesh, layouts)
+            named = self.named(labels, local.layouts_out, mesh)
+            check_same_program(self.closed, self.name, mesh, layouts)
+            run, mine = executable(local.jaxpr, self.name), own_engine()
         if CPU not in mesh.devices.flat:
             return lambda blocks: [Block(None, sharding) for sharding in named]
 
         def on_blocks(blocks: Sequence[Block], keep: Any = shardings) -> list[Block]:
             before = engine.current.set(mine)
             try:
-                outs = run(*[x.buffer for x in blocks])
+                with _alone() if core.Primitive.eager_dispatch else nothing:
+                    outs = run(*[x.buffer for x in blocks])
             finally:
                 engine.current.reset(before)
             return [Block(x, sharding) for x, sharding in zip(outs, named, strict=True)]
         return on_blocks
 
-    def out_shardings(self, shardings: Sequence[Any], layouts: Sequence[Any], mesh: Mesh
-                      ) -> list[NamedSharding]:
+    def named(self, labels: Sequence[Any], layouts: Sequence[Any], mesh: Mesh
+              ) -> list[NamedSharding]:
         """The shardings of the results, as the program's annotations name them."""
-        labels = out_shardings(self.closed, tuple(shardings))
         outs = []
         for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
             actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
@@ -300,6 +303,17 @@ class Program:
                 actual = label
             outs.append(canonical(actual))
         return outs
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Inside, operations run in this process: those of a program that is partitioned or interpreted.
+    """
+    with current(None), on_the_host():
+        yield
+
+
+nothing = contextlib.nullcontext()
 
 
 def _mesh_of(shardings: Sequence[NamedSharding | None], closed: ClosedJaxpr) -> Mesh:

@@ -125,7 +125,7 @@ def transformer_loss(jax, p, tokens, constrain=lambda x: x, heads=2):
 
 def transformer_step(jax, where, tokens_at, *axes):
     mesh = mesh_of(jax, *axes)
-    tokens = jax.device_put(np.arange(8 * 6).reshape(8, 6) * 5 % 12, sharding(jax, mesh, *tokens_at))
+    tokens = jax.device_put(np.arange(48).reshape(8, 6) * 5 % 12, sharding(jax, mesh, *tokens_at))
     places = {k: sharding(jax, mesh, *where.get(k, ())) for k in transformer_params()}
     params = {k: jax.device_put(v, places[k]) for k, v in transformer_params().items()}
 
@@ -411,6 +411,14 @@ def explicit_axes(jax):
 
 
 @program()
+def arrays_of_two_meshes(jax):
+    one, two = mesh_of(jax, "i"), mesh_of(jax, "x", "y")
+    x = jax.device_put(small(8, 3), sharding(jax, one, "i"))
+    y = jax.device_put(small(8, 3), sharding(jax, two, ("x", "y")))
+    return [x + y, jax.device_put(x, sharding(jax, two, "y"))]
+
+
+@program()
 def batches_and_derivatives(jax):
     x, w = cut(jax, small(8, 3), "i"), cut(jax, small(3))
     f = lambda w, row: jax.numpy.sin(w * row).sum()
@@ -421,7 +429,7 @@ def batches_and_derivatives(jax):
 
 @program(quick=True)
 def arrays_from_parts(jax):
-    n, where = jax.device_count(), sharding(jax, mesh_of(jax, "i"), "i")
+    where = sharding(jax, mesh_of(jax, "i"), "i")
     x = small(8, 3)
     rows = own_rows(jax, x)
     pieces = [jax.device_put(x[index], device)

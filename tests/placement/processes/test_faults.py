@@ -25,7 +25,7 @@ WAITING = r"process 0 has waited .* for other processes at reduce_sum at .*fault
 QUICK = {"exception": ["ValueError: what went wrong", "process 1 of 2 has failed"],
          "kill": [WAITING, "Process 1 has died."],
          "sleep": [WAITING, "Process 1 does not answer"],
-         "other program": ["The processes run different programs", "faulty.py:36"]}
+         "other program": ["The processes run different programs", "faulty.py:28", "faulty.py:32"]}
 OTHERS = {"exit": [WAITING, "Process 1 waits at the end of its program"],
           "other shape": ["needs the same shapes", r"float64\[3\]", r"float64\[4\]"]}
 
