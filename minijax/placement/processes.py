@@ -175,7 +175,10 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     if isinstance(x, GlobalArray):
         if x.sharding.device_set != sharding.device_set:
             raise _other_devices(x.sharding, sharding)
-        return resharded(x, sharding)
+        try:
+            return resharded(x, sharding)
+        except ValueError:  # one mesh has not the parts of the other
+            x = resharded(x, x.sharding.update(spec=P()))
     index = sharding.devices_indices_map(x.shape).get(CPU)
     return from_block(None if index is None else x._buffer[index], x.aval, sharding)
 

@@ -92,7 +92,8 @@ def recorded(count, which, path):
         known |= {f"{name} {count}": [digest(name), shortened(result)]
                   for name, result in of_jax(count, missing, path).items()}
         if os.environ.get("ORACLE") == "record":
-            RECORDED.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+            lines = [f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known)]
+            RECORDED.write_text("{" + ",\n".join(lines) + "}\n")
     return {name: known[f"{name} {count}"][1] for name in which}
 
 
