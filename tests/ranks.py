@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 
-import minijax
 from minijax import core
 from minijax.core import ArrayImpl
 from minijax.core.jaxpr import jaxpr_as_fun
@@ -14,6 +13,7 @@ from minijax.placement.across import Grid
 from minijax.placement.devices import CpuDevice
 from minijax.placement.meshes import Mesh
 from minijax.placement.partition import partition
+from minijax.transforms import compiled
 
 
 def mesh_of(*sizes, names="ijkl"):
@@ -55,11 +55,15 @@ def _equal(x, y):
     return (x == y) | (x != x) & (y != y)
 
 
-def run(closed, mesh, layouts, args, layouts_out=None, compiled=False):
+def run(closed, mesh, layouts, args, layouts_out=None, compiled_once=False):
     """The partitioned program, and its results as NumPy arrays, put together."""
     part, grid = partition(closed, mesh, layouts, layouts_out), Grid.of(mesh)
     function = jaxpr_as_fun(part.jaxpr)
-    function = minijax.jit(function) if compiled else function
+    if compiled_once:
+        compiled.executable(part.jaxpr)
+
+        def function(*blocks):
+            return compiled.run_program(part.jaxpr, "f", blocks)
 
     def of_rank():
         rank = engine.current.get().rank

@@ -10,9 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from minijax import errors
 from minijax.control_flow.program_rules import split_list
 from minijax.core import Primitive
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.placement import engine
 from minijax.primitives.layouts import OnBlocks, Types
 
 
@@ -40,6 +42,35 @@ def branches(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
+# ── Python ───────────────────────────────────────────────────────────────────────────────────
+
+def debug_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    """Python gets whole arrays, on the first rank."""
+    def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
+        blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
+        first = callback.called_where(lambda: engine.current.get().rank == ranks.grid.ranks[0])
+        return ranks.bound(p, blocks, [], callback=first, **params)
+    return OnBlocks(rule)
+
+
+def pure_callback(ins: Types, outs: Types, **_: Any) -> None:
+    """Each rank calls Python with whole arrays."""
+
+
+def io_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
+        if any(x.is_cut for x in blocks):
+            raise errors.with_cure(
+                NotImplementedError("io_callback of an array that is cut over several devices: "
+                                    "no process has all of it."),
+                "Gather it first, jax.lax.with_sharding_constraint(x, P()): each process then "
+                "calls the function with the whole array.")
+        return ranks.bound(p, blocks, [((),) * x.ndim for x in outs], **params)
+    return OnBlocks(rule)
+
+
+# ── Loops ────────────────────────────────────────────────────────────────────────────────────
+
 def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     """Rows are whole along the axis of the loop."""
     def rule(ranks: Any, p: Primitive, blocks: list, *, jaxpr: ClosedJaxpr, num_consts: int,
@@ -47,14 +78,11 @@ def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
         consts, carry, rows = split_list(blocks, num_consts, num_carry)
         rows = [ranks.relayout(x, ((), *x.layout[1:]), "a loop runs along its first axis", p.name)
                 for x in rows]
-        body, carried, out_layouts = loop_body(
-            ranks, jaxpr, layouts_of(consts), layouts_of(carry),
-            [layout[1:] for layout in layouts_of(rows)])
-        carry = [ranks.relayout(x, layout, "the layout of a carry", p.name)
-                 for x, layout in zip(carry, carried, strict=True)]
-        layouts = [*carried, *(((), *layout) for layout in out_layouts[num_carry:])]
-        return ranks.bound(p, [*consts, *carry, *rows], layouts, jaxpr=body, num_consts=num_consts,
-                     num_carry=num_carry, **params)
+        body, consts, carry, of_rows = loop_body(ranks, p, jaxpr, consts, carry,
+                                                 [layout[1:] for layout in layouts_of(rows)])
+        return ranks.bound(p, [*consts, *carry, *rows],
+                           [*layouts_of(carry), *(((), *layout) for layout in of_rows)],
+                           jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
     return OnBlocks(rule)
 
 
@@ -62,32 +90,36 @@ def while_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     def rule(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
              body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
         tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)
-        body, carried, _ = loop_body(ranks, body_jaxpr, layouts_of(consts), layouts_of(carry), [])
-        carry = [ranks.relayout(x, layout, "the layout of a carry", p.name)
-                 for x, layout in zip(carry, carried, strict=True)]
-        test, _ = ranks.program(cond_jaxpr, [*layouts_of(tests), *carried])
-        return ranks.bound(p, [*tests, *consts, *carry], carried, cond_jaxpr=test, body_jaxpr=body,
-                     cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
+        body, consts, carry, _ = loop_body(ranks, p, body_jaxpr, consts, carry, [])
+        test, _ = ranks.program(cond_jaxpr, layouts_of([*tests, *carry]))
+        return ranks.bound(p, [*tests, *consts, *carry], layouts_of(carry), cond_jaxpr=test,
+                           body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
     return OnBlocks(rule)
 
 
-def loop_body(ranks: Any, body: ClosedJaxpr, consts: list, carry: list, rows: list
-              ) -> tuple[ClosedJaxpr, list, list]:
-    """The body over blocks, the layouts of the carry, and those of all its results.
+def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: list, rows: list
+              ) -> tuple[ClosedJaxpr, list, list, list]:
+    """The body over blocks; its constants and first carry; and the layouts of its other results.
 
-    The layout of a carried value is the one that cuts it most, of its first value and of those
-    that the body returns for it.
+    A carried value has the layout that cuts it most, of those of its first value and of what the
+    body returns for it.  A constant has the one layout in which the body uses it, if it is one.
     """
+    fixed, carried = layouts_of(consts), layouts_of(carry)
     while True:
-        _, outs = ranks.program(body, [*consts, *carry, *rows])
+        _, outs = ranks.program(body, [*fixed, *carried, *rows])
         cut = [new if parts(ranks, new) > parts(ranks, old) else old
-               for old, new in zip(carry, outs, strict=False)]
-        if cut == carry:
+               for old, new in zip(carried, outs, strict=False)]
+        if cut == carried:
             break
-        carry = cut
-    program, outs = ranks.program(body, [*consts, *carry, *rows],
-                                  [*carry, *[None] * (len(outs) - len(carry))])
-    return program, carry, outs
+        carried = cut
+    wanted = [*carried, *[None] * (len(outs) - len(carried))]
+    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *rows], wanted)[:len(fixed)]
+    program, outs = ranks.program(body, [*fixed, *carried, *rows], wanted)
+    consts, carry = ([
+        ranks.relayout(x, layout, "that is its layout in the loop", p.name)
+        for x, layout in zip(blocks, layouts, strict=True)]
+        for blocks, layouts in ((consts, fixed), (carry, carried)))
+    return program, consts, carry, outs[len(carry):]
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from minijax.core.jaxpr import JaxprEqn
 from minijax.placement.across import Names, across_permute_p
 from minijax.placement.moves import Block, Layout, Moves, bytes_of, where
 from minijax.primitives import algebra, comparison
-from minijax.primitives.ad_util import broadcast_at, filled, move_axis
+from minijax.primitives.ad_util import broadcast_at, filled, move_axis, reshaped
 from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
@@ -116,23 +116,29 @@ class Aligned:
     def permuted(self, sources: list[int]) -> Block | None:
         """A gather of rows, each on one rank, by constant indices: the ranks send them."""
         x, (axis, to) = self.blocks[0], self.rule.taken  # type: ignore[misc]
+        names, layout = x.layout[axis], self.layout(self.outs[0], self.cut)
         if is_identity(sources):
-            x = self.ranks.relayout(x, self.layouts[0], self.why(0, self.layouts[0]), "gather")
-            value = move_axis(x.value, axis, to)
-            return self.joined(Block(value, self.layout(self.outs[0], self.cut)), None)
-        names = x.layout[axis]
-        layout = tuple(names if d == to else () for d in range(len(self.outs[0])))
-        rest = [own for d, own in enumerate(x.layout) if d != axis]
-        if not names or self.ranks.count(names) != len(sources) or any(rest):
+            out = self.ranks.relayout(x, self.layouts[0], self.why(0, self.layouts[0]), "gather"
+                                      ).value
+        elif not names or self.ranks.count(names) != len(sources) or any(
+                own for d, own in enumerate(x.layout) if d != axis):
             return None
-        out = x.value
+        else:
+            out = self.sent_by(x.value, sources, names)
+            layout = tuple(names if d == to else () for d in range(len(self.outs[0])))
+        shape = self.ranks.local(self.eqn.outvars[0].aval, layout).shape
+        return Block(reshaped(move_axis(out, axis, to), shape), layout)
+
+    def sent_by(self, x: Array, sources: list[int], names: Names) -> Array:
+        """What the rank has that is the source of this one."""
+        out = x
         for pairs in rounds([(s, k) for k, s in enumerate(sources) if s != k]):
-            sent = across_permute_p.bind(x.value, pairs=tuple(pairs), grid=self.ranks.grid,
+            sent = across_permute_p.bind(x, pairs=tuple(pairs), grid=self.ranks.grid,
                                          names=names, where=where("ppermute"))
             arrives = np.isin(range(len(sources)), [k for _, k in pairs])
             here = dynamic_slice_p.bind(arrives, self.ranks.rank(names), slice_sizes=(1,))
             out = comparison.select_n_p.bind(squeeze(here, (0,)), out, sent)
-        return Block(move_axis(out, axis, to), layout)
+        return out
 
     # ── The choice ───────────────────────────────────────────────────────────────────────────
 
@@ -233,9 +239,13 @@ def sources_of(rule: Alignment, blocks: Sequence[Block], eqn: JaxprEqn) -> list[
     """The constant indices of a gather of as many rows as there are; otherwise none."""
     if rule.taken is None or type(blocks[1].value) is not core.ArrayImpl:
         return []
-    sources: list[int] = blocks[1].value._buffer[:, 0].tolist()
-    size = eqn.invars[0].aval.shape[rule.taken[0]]
-    return sources if len(sources) == size and all(0 <= s < size for s in sources) else []
+    axis, _ = rule.taken
+    columns = {d: blocks[1].value._buffer[:, k]
+               for k, d in enumerate(eqn.params["dimension_numbers"][2])}
+    sources: list[int] = columns.pop(axis, np.zeros(0)).tolist()
+    size = eqn.invars[0].aval.shape[axis]
+    is_plain = len(sources) == size and all(0 <= s < size for s in sources)
+    return sources if is_plain and not any(map(np.any, columns.values())) else []
 
 
 def is_identity(sources: list[int]) -> bool:

@@ -245,23 +245,25 @@ def on_threads(size: int, run: Callable[[], T]) -> list[T]:
       Exception: that of the first rank that failed.
     """
     threads, results = Threads(size), {}
-    first: list[BaseException] = []
 
     def as_rank(rank: int) -> None:
         try:
             current.set(ThreadEngine(rank, threads))
             results[rank] = run()
         except BaseException as error:
-            first.append(error)
             threads.fail(error)
         finally:
             threads.leave(rank)
     workers = [threading.Thread(target=copy_context().run, args=(as_rank, rank), daemon=True)
                for rank in range(size)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    except BaseException as error:  # of a signal: no rank may wait for ever
+        threads.fail(error)
+        raise
     if threads.error:
         raise threads.error
     return [results[rank] for rank in range(size)]

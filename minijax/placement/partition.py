@@ -6,13 +6,13 @@ Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core
 from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
 from minijax.core.dce import without_dead_equations
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid
 from minijax.placement.aligned import Aligned
@@ -53,7 +53,7 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
     """
     partitioner = Partitioner(Grid.of(mesh))
     program, layouts = partitioner.program(closed, layouts_in, layouts_out)
-    return Partitioned(program, layouts, list(dict.fromkeys(partitioner.gathers)))
+    return Partitioned(program, layouts, list(dict.fromkeys(partitioner.gathers_of[program])))
 
 
 class Record(NamedTuple):
@@ -68,7 +68,8 @@ class Partitioner(Moves):
 
     def __init__(self, grid: Grid):
         super().__init__(grid)
-        self._programs: dict[Any, tuple[ClosedJaxpr, list[Layout]]] = {}
+        self._programs: dict[Any, tuple[ClosedJaxpr, list[Layout], list[Layout]]] = {}
+        self.gathers_of: dict[ClosedJaxpr, list[Gather]] = {}
         self.record = Record({}, {})
         self.uses: dict[Var, Layout] = {}
 
@@ -78,23 +79,34 @@ class Partitioner(Moves):
                 layouts_out: Sequence[Layout | None] | None = None
                 ) -> tuple[ClosedJaxpr, list[Layout]]:
         """A program over blocks, and the layouts of its results."""
-        key = closed, tuple(layouts_in), layouts_out and tuple(layouts_out)
-        if key not in self._programs:
-            self._programs[key] = self._program(
-                closed.derived(("flat",), lambda: flattened(closed)), layouts_in,
-                layouts_out or [None] * len(closed.out_avals))
-        return self._programs[key]
+        return self._partitioned(closed, layouts_in, layouts_out)[:2]
 
-    def _program(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
-                 layouts_out: Sequence[Layout | None]) -> tuple[ClosedJaxpr, list[Layout]]:
+    def uses_of_inputs(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
+                       layouts_out: Sequence[Layout | None]) -> list[Layout]:
+        """The layout in which the program uses each input, if it is one; else its own."""
+        *_, uses = self._partitioned(closed, layouts_in, layouts_out)
+        return uses
+
+    def _partitioned(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
+                     layouts_out: Sequence[Layout | None] | None
+                     ) -> tuple[ClosedJaxpr, list[Layout], list[Layout]]:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
-        count = len(self.gathers)
-        program, layouts, record = self._staged(flat, layouts_in, layouts_out, {})
-        uses = uses_of(flat.jaxpr, record, layouts_out)
+        wanted = tuple(layouts_out or [None] * len(closed.out_avals))
+        key = closed, tuple(layouts_in), wanted
+        if key in self._programs:
+            return self._programs[key]
+        flat = closed.derived(("flat",), lambda: flattened(closed))
+        program, layouts, record = self._staged(flat, layouts_in, wanted, {})
+        used = layouts_used(flat.jaxpr, record, wanted)
+        uses = {v: layout for v, some in used.items()
+                if (layout := only(some)) and adds_axes(layout, record.layouts[v])}
         if uses:
-            del self.gathers[count:]
-            program, layouts, _ = self._staged(flat, layouts_in, layouts_out, uses)
-        return program, layouts
+            program, layouts, record = self._staged(flat, layouts_in, wanted, uses)
+            used = layouts_used(flat.jaxpr, record, wanted)
+        self._programs[key] = program, layouts, [
+            only(used.get(v, ())) or own for v, own in zip(flat.jaxpr.invars, layouts_in,
+                                                           strict=True)]
+        return self._programs[key]
 
     def _staged(self, flat: ClosedJaxpr, layouts_in: Sequence[Layout],
                 layouts_out: Sequence[Layout | None], uses: dict[Var, Layout]
@@ -107,12 +119,14 @@ class Partitioner(Moves):
             blocks = [x if layout is None else self.relayout(x, layout, "a result has that layout")
                       for x, layout in zip(blocks, layouts_out, strict=True)]
             return [x.value for x in blocks], [x.layout for x in blocks]
-        outer = self.moved, self.uses, self.record
-        self.moved, self.uses, self.record = {}, uses, Record({}, {})
+        outer = self.moved, self.uses, self.record, self.gathers
+        self.moved, self.uses, self.record, self.gathers = {}, uses, Record({}, {}), []
         try:
-            return *stage_with_aux(of_blocks, avals, flat.jaxpr.debug_info), self.record
+            program, layouts = stage_with_aux(of_blocks, avals, flat.jaxpr.debug_info)
+            self.gathers_of[program] = self.gathers
+            return program, layouts, self.record
         finally:
-            self.moved, self.uses, self.record = outer
+            self.moved, self.uses, self.record, self.gathers = outer
 
     @context.leaving(core.current_source)
     def _run(self, flat: ClosedJaxpr, blocks: Sequence[Block]) -> list[Block]:
@@ -146,6 +160,8 @@ class Partitioner(Moves):
               **params: Any) -> list[Block]:
         """The current equation's operation on blocks; its results have these layouts."""
         self.record.taken[self.eqn] = [x.layout for x in blocks], None
+        for program in subjaxprs(params):
+            self.gathers += self.gathers_of.get(program, [])
         outs = p.bind_list(*(x.value for x in blocks), **params)
         return list(map(Block, outs, layouts))
 
@@ -166,36 +182,37 @@ def rule_of(eqn: JaxprEqn) -> Alignment | OnBlocks | None:
 
 # ── Uses ─────────────────────────────────────────────────────────────────────────────────────
 
-def uses_of(jaxpr: Jaxpr, record: Record, layouts_out: Sequence[Layout | None]
-            ) -> dict[Var, Layout]:
-    """The layout in which each value is used, where that is one, and cuts it more or elsewhere.
+def layouts_used(jaxpr: Jaxpr, record: Record, layouts_out: Sequence[Layout | None]
+                 ) -> dict[Var, set[Layout]]:
+    """The layouts in which values are used.
 
     From the last equation to the first: what a result is used in, its operands are used in.
     """
-    layouts: dict[Any, set[Layout]] = {}
-    uses: dict[Var, Layout] = {}
+    used: dict[Var, set[Layout]] = {}
     for x, layout in zip(jaxpr.outvars, layouts_out, strict=True):
         if isinstance(x, Var):
-            layouts.setdefault(x, set()).add(layout or record.layouts[x])
+            used.setdefault(x, set()).add(layout or record.layouts[x])
     for eqn in reversed(jaxpr.eqns):
-        own = [only(layouts.get(v, ()), record.layouts[v]) for v in eqn.outvars]
-        uses.update((v, layout) for v, layout in zip(eqn.outvars, own, strict=True) if layout)
+        own = [only(used.get(v, ())) for v in eqn.outvars]
+        own = [x if x and adds_axes(x, record.layouts[v]) else None
+               for x, v in zip(own, eqn.outvars, strict=True)]
         taken, aligned = record.taken.get(eqn, ([], None))
         if aligned and any(own):
             taken = aligned.layouts_for(own)
         for x, layout in zip(eqn.invars, taken, strict=False):
             if isinstance(x, Var):
-                layouts.setdefault(x, set()).add(layout)
-    return uses
+                used.setdefault(x, set()).add(layout)
+    return used
 
 
-def only(layouts: Any, now: Layout) -> Layout | None:
-    """The one layout of these, if it has mesh axes where `now` has not."""
-    if len(layouts) != 1:
-        return None
-    [layout] = layouts
-    adds = any(set(new) - set(old) for new, old in zip(layout, now, strict=True))
-    return layout if adds else None
+def only(layouts: Collection[Layout]) -> Layout | None:
+    """The layout of these, if it is one."""
+    return next(iter(layouts)) if len(layouts) == 1 else None
+
+
+def adds_axes(layout: Layout, now: Layout) -> bool:
+    """Whether a layout has mesh axes where another has not."""
+    return any(set(new) - set(old) for new, old in zip(layout, now, strict=True))
 
 
 # ── Flat programs ────────────────────────────────────────────────────────────────────────────

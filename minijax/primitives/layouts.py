@@ -291,11 +291,10 @@ def gather(ins: Types, outs: Types, *, dimension_numbers: Numbers, slice_sizes: 
                                    outs[0].ndim)
     whole = [label if n == size else None
              for label, n, size in zip(operand, x.shape, slice_sizes, strict=True)]
-    axes, rest = dimension_numbers[2], without(range(x.ndim), dimension_numbers[2])
-    is_rows = len(axes) == 1 and x.shape[axes[0]] > slice_sizes[axes[0]] == 1 and (
-        all(x.shape[d] == slice_sizes[d] for d in rest)) and indices.ndim == 2
+    parts = [d for d, (n, size) in enumerate(zip(x.shape, slice_sizes, strict=True)) if n != size]
+    is_rows = len(parts) == 1 and slice_sizes[parts[0]] == 1 and indices.ndim == 2
     return Alignment([operand, rows], [result], sizes={"slice_sizes": whole},
-                     taken=(axes[0], result.index(("row", 0))) if is_rows else None)
+                     taken=(parts[0], result.index(("row", 0))) if is_rows else None)
 
 
 # What joins updates that were made apart, and what an operand is that only one rank updates.
