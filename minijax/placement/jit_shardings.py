@@ -15,7 +15,7 @@ from minijax import config, core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.eager_dispatch import all_processes
 from minijax.placement.meshes import Mesh, PartitionSpec, current
-from minijax.placement.named_sharding import Format, NamedSharding, Sharding, is_sharded
+from minijax.placement.named_sharding import Format, Sharding, is_sharded
 from minijax.placement.resharding import canonicalize_sharding, no_mesh_error, shard_tree
 from minijax.transforms.arguments import UNSPECIFIED
 from minijax.util.tracebacks import standing_for
@@ -73,8 +73,8 @@ class JitShardings:
 
     def _spans_processes(self) -> bool:
         """Whether results are sharded over several processes."""
-        return any(isinstance(s, NamedSharding) and not s.is_fully_addressable for s in (
-            canonicalize_sharding(x, ValueError()) for x in tree_util.tree_leaves(self.results)))
+        return any(_spans_processes(canonicalize_sharding(x, ValueError()))
+                   for x in tree_util.tree_leaves(self.results))
 
     def _call_on_processes(self, jitted: Any, args: tuple, kwargs: dict) -> Any:
         """A call of all processes together: the program itself has the shardings of its results."""
@@ -99,6 +99,11 @@ class JitShardings:
         error = no_mesh_error("jit", f"{which} shardings")
         return [canonicalize_sharding(sharding, error(sharding))
                 for sharding in tree_util.flatten_axes(which, tree, shardings)]
+
+
+def _spans_processes(sharding: Any) -> bool:
+    return (isinstance(sharding, Sharding) and isinstance(sharding.mesh, Mesh)
+            and not sharding.is_fully_addressable)
 
 
 def check_shardings(which: str, shardings: Any) -> Any:
@@ -139,8 +144,8 @@ def shard_args(args: tuple, static: set[int], shardings: Any,
     flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
     for x, spec in zip(leaves, flat_shardings, strict=True):
         sharding = canonicalize_sharding(spec, no_mesh(spec))
-        if isinstance(sharding, Sharding) and not (sharding.is_fully_addressable or isinstance(
-                x, core.Array) or sharding.is_fully_replicated):
+        if _spans_processes(sharding) and not (
+                isinstance(x, core.Array) or sharding.is_fully_replicated):
             raise ValueError(
                 "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, "
                 "either specify a replicated sharding explicitly or use "

@@ -310,8 +310,7 @@ class Program:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Inside, operations run in this process: those of a program that is partitioned or interpreted.
-    """
+    """Inside, operations of a program that is partitioned, or interpreted, run in this process."""
     with current(None), on_the_host():
         yield
 
