@@ -21,13 +21,12 @@ MISSING = ("minijax.launch needs mpiexec, which is not on the path: pip install 
 SHELL = '"$@"; status=$?; [ $status -lt 128 ] || sleep 2; exit $status'
 
 
-def command(count: int, program: Sequence[str], mpiexec: str) -> list[str]:
-    """The command that starts a program.
+def command(count: int, program: Sequence[str], mpiexec: str, version: str = "") -> list[str]:
+    """The command that starts a program; `version` is what `mpiexec --version` prints.
 
     >>> command(2, ["program.py"], "mpiexec")[:3]
     ['mpiexec', '-n', '2']
     """
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     # Open MPI refuses the root user, and more processes than processors, unless it is told not to.
     flags = ["--oversubscribe", *["--allow-run-as-root"] * (os.geteuid() == 0)] if (
         "Open MPI" in version or "OpenRTE" in version) else []
@@ -58,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if mpiexec is None:
         sys.exit(MISSING)
     sys.stdout.flush()
-    os.execve(mpiexec, command(options.count, options.program, mpiexec),
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    os.execve(mpiexec, command(options.count, options.program, mpiexec, version),
               environment(options.count))
 
 

@@ -139,7 +139,7 @@ def _across(name: str, run: Run, shape: Callable[..., tuple], effects: frozenset
         transpose=_NO_RULE, batch=_NO_RULE, examples=list,
         effects=lambda **_: effects, printed=lambda *, grid, where="", **params: params,
         loop=lambda b, outs, operands, **params: b.host_call(
-            functools.partial(impl, **params), operands, outs))
+            functools.partial(impl, **params), operands, outs, views=True))
 
 
 def _tiled(shape: tuple, axis: int, times: int) -> tuple:

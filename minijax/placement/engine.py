@@ -65,12 +65,12 @@ def combined(blocks: Sequence[np.ndarray], op: str) -> np.ndarray:
     >>> combined([np.array([1.0]), np.array([2.0]), np.array([4.0])], "add")
     array([7.])
     """
-    reduce = REDUCTIONS[op]
+    reduce, alone = REDUCTIONS[op], len(blocks) == 1
     with np.errstate(all="ignore"):
         while len(blocks) > 1:
             pairs = [reduce(a, b) for a, b in zip(blocks[::2], blocks[1::2], strict=False)]
             blocks = pairs + list(blocks[2 * len(pairs):])
-    return np.array(blocks[0])
+    return np.array(blocks[0], copy=alone or None)
 
 
 # ── Threads ──────────────────────────────────────────────────────────────────────────────────

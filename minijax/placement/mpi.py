@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import config
-from minijax.placement.engine import Group, combined
+from minijax.placement.engine import REDUCTIONS, Group, combined
 
-SPINS = 4000  # polls without a look at the clock: some 1 ms
-FEW_SPINS = 50  # where the processes of a machine share its cores
+SPINS = 100  # polls at once: some 25 µs
+YIELDS = 2000  # polls from then on, between which other programs may run: some 1 ms
+FEW_YIELDS = 50  # where the processes of a machine share its cores
 PAUSE = 50e-6  # seconds between two polls from then on
 LOOKING = 0.25  # seconds between two looks whether the other processes live
 GRACE = 1.0  # seconds in which other processes answer where they wait
@@ -55,7 +56,7 @@ class MPIEngine:
             rank: pid for rank, (space, pid) in enumerate(world.allgather((here, os.getpid())))
             if here and space == here and rank != self.rank}
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._spins = range(SPINS if len(self._neighbours) < cores else FEW_SPINS)
+        self._yields = range(YIELDS if len(self._neighbours) < cores else FEW_YIELDS)
         self._sent: list[Any] = []  # requests of answers, which end by themselves
 
     # ── Collectives ──────────────────────────────────────────────────────────────────────────
@@ -64,7 +65,12 @@ class MPIEngine:
         """The sum (or "mul", "max", "min", "and", "or") of the arrays of a group."""
         if len(group) == 1 or not x.size:
             return x
-        if x.nbytes <= SMALL or len(group) == 2:
+        if len(group) == 2 and self.rank in group:
+            other = self.permute(x, (group, group[::-1]), where)
+            with np.errstate(all="ignore"):
+                pair = (x, other) if self.rank == group[0] else (other, x)
+                return REDUCTIONS[op](*pair, out=other)
+        if x.nbytes <= SMALL:
             return combined([*self.allgather(x, group, where)], op)
         # Each process reduces one part, as large as that of each other.
         length = -(-x.size // len(group))
@@ -96,7 +102,8 @@ class MPIEngine:
     def permute(self, x: np.ndarray, pairs: Sequence[tuple[int, int]], where: str = ""
                 ) -> np.ndarray:
         """The array of the process that is the source of this one; zeros if there is none."""
-        out, requests = np.zeros(x.shape, x.dtype), []
+        arrives = any(target == self.rank for _, target in pairs)
+        out, requests = (np.empty_like if arrives else np.zeros_like)(x), []
         for source, target in pairs:
             if source == target == self.rank:
                 out[...] = x
@@ -172,7 +179,11 @@ class MPIEngine:
 
     def _wait(self, request: Any, where: str, limit: float | None = None) -> None:
         done = request.Test
-        for _ in self._spins:
+        for _ in range(SPINS):
+            if done():
+                return
+        for _ in self._yields:
+            os.sched_yield()
             if done():
                 return
         start, look = time.monotonic(), LOOKING

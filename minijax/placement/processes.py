@@ -27,6 +27,7 @@ from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDev
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
 from minijax.placement.sharding_propagation import out_shardings, spec_of
 from minijax.transforms.compiled import executable
+from minijax.sharp_bits.findings import sharp_bits
 from minijax.util import caches, lazily
 from minijax.util.lazily import cached_property
 
@@ -122,6 +123,10 @@ class GlobalArray(DeviceArray):
                           f"{self.sharding.num_devices} devices was provided.")
 
     __dlpack_device__ = __dlpack__
+
+    def _gathered(self) -> ArrayImpl:
+        """All of it in each process, for checks of its numbers."""
+        return ArrayImpl(resharded(self, self.sharding.update(spec=P()))._buffer, self.aval)
 
     @property
     def _is_here(self) -> bool:
@@ -279,7 +284,9 @@ class Program:
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
         labels = out_shardings(self.closed, tuple(shardings))
         with _alone():
-            local = partition(self.closed, mesh, layouts)
+            with sharp_bits(False):  # which would find the partitioner's own tracers
+                local = partition(self.closed, mesh, layouts)
+            core.base_trace.notify("gathers", local.gathers)
             named = self.named(labels, local.layouts_out, mesh)
             check_same_program(self.closed, self.name, mesh, layouts)
             run, mine = executable(local.jaxpr, self.name), own_engine()
