@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from minijax.placement.mpi import cores_of_process
+
 MISSING = ("minijax.launch needs mpiexec, which is not on the path: pip install 'minijax[mpi]' "
            "brings one, as does every installation of MPI.")
 
@@ -35,9 +37,7 @@ def command(count: int, program: Sequence[str], mpiexec: str, version: str = "")
 
 def environment(count: int) -> dict[str, str]:
     """The environment of the processes, which share the processors of this machine."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-        os.cpu_count() or 1)
-    threads = str(max(1, processors // count))
+    threads = str(max(1, len(cores_of_process()) // count))
     return {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, **os.environ}
 
 

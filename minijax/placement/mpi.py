@@ -18,9 +18,9 @@ import numpy as np
 from minijax import config
 from minijax.placement.engine import REDUCTIONS, Group, combined
 
-SPINS = 100  # polls at once: some 25 µs
-YIELDS = 2000  # polls from then on, between which other programs may run: some 1 ms
-FEW_YIELDS = 50  # where the processes of a machine share its cores
+SPINS = 1000  # polls at once: some 250 µs
+FEW_SPINS = 20  # where the processes of a machine share its cores
+YIELDS = 1000  # polls from then on, between which other programs may run
 PAUSE = 50e-6  # seconds between two polls from then on
 LOOKING = 0.25  # seconds between two looks whether the other processes live
 GRACE = 1.0  # seconds in which other processes answer where they wait
@@ -51,12 +51,15 @@ class MPIEngine:
         self._world, self._messages, checks = world.Dup(), world.Dup(), world.Dup()
         self._communicators: dict[tuple[Group, str], Any] = {
             (everyone, ""): self._world, (everyone, "checks"): checks}
-        here = _pid_space()
+        here, cores = _pid_space(), cores_of_process()
+        every = world.allgather((here, os.getpid(), cores))
         self._neighbours = {  # the other processes of this machine, which can be seen to live
-            rank: pid for rank, (space, pid) in enumerate(world.allgather((here, os.getpid())))
+            rank: pid for rank, (space, pid, _) in enumerate(every)
             if here and space == here and rank != self.rank}
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._yields = range(YIELDS if len(self._neighbours) < cores else FEW_YIELDS)
+        sharing = sum(space == here and bool(cores & theirs) for space, _, theirs in every)
+        self._spins = range(SPINS if sharing <= len(cores) else FEW_SPINS)
+        # Where the launcher binds no process to cores of its own, each takes its share of threads.
+        os.environ.setdefault("MINIJAX_NUM_THREADS", str(max(1, len(cores) // sharing)))
         self._sent: list[Any] = []  # requests of answers, which end by themselves
 
     # ── Collectives ──────────────────────────────────────────────────────────────────────────
@@ -179,11 +182,11 @@ class MPIEngine:
 
     def _wait(self, request: Any, where: str, limit: float | None = None) -> None:
         done = request.Test
-        for _ in range(SPINS):
+        for _ in self._spins:
             if done():
                 return
-        for _ in self._yields:
-            os.sched_yield()
+        for _ in range(YIELDS):
+            _yield()
             if done():
                 return
         start, look = time.monotonic(), LOOKING
@@ -244,6 +247,16 @@ def _who_waits(rank: int, where: str, waited: float, others: Sequence[int],
     if not dead:
         lines.append("The flag jax_collective_timeout sets how many seconds a process waits.")
     return "\n  ".join(lines)
+
+
+def cores_of_process() -> set[int]:
+    """The cores on which this process may run."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+_yield: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 
 def _pid_space() -> tuple[str, int] | None:
