@@ -24,7 +24,7 @@ from minijax import (config, control_flow, core, custom, dtypes, lax, placement,
                      transforms)
 from minijax.compiler.scalars import OPS
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
-from minijax.core.jaxpr import subjaxprs
+from minijax.core.jaxpr import jaxpr_as_fun, subjaxprs
 from minijax.experimental.jet import jet
 from minijax.primitives.algebra import in_parts
 from minijax.primitives.ad_util import zeros
@@ -721,21 +721,56 @@ def extreme(x, turn):
 def blocks_are_the_meaning(p, cases):
     """Each axis of each argument cut, and one axis of all: blocks and communication give the same.
 
-    Each program is cut in one of eight ways, in turn; with LARGE in all.
+    Each example in one of eight ways, in turn; with LARGE in all.
     """
     turn = itertools.count(list(PRIMITIVES).index(p.name))
     for case in cases:
-        with case.mode(), np.errstate(all="ignore"):
-            chosen = [cut for cut in ranks.every_cut(case.args) if LARGE or next(turn) % 8 == 0]
-            wanted = case.run(*case.args) if chosen else []
-            for count, layouts in chosen:
-                _, outs = ranks.run(ranks.staged(case.run, case.args), ranks.mesh_of(count),
-                                    layouts, case.args)
-                same(outs, wanted, (case, layouts), summed=True)
+        check_blocks(case, case.run, case.args, lambda: LARGE or next(turn) % 8 == 0)
+
+
+def blocks_are_the_meaning_of_what_is_derived(p, cases):
+    """Of the batch, the derivative and the pull-back of one example in twelve; with LARGE of all.
+    """
+    turn = itertools.count(list(PRIMITIVES).index(p.name))
+    for case in cases:
+        if LARGE or next(turn) % 12 == 0:
+            for function, args in programs_derived_from(case):
+                check_blocks(case, function, args, lambda: LARGE or next(turn) % 4 == 0)
+
+
+def check_blocks(case, function, args, is_chosen):
+    with case.mode(), np.errstate(all="ignore"):
+        chosen = [cut for cut in ranks.every_cut(args) if is_chosen()]
+        if not chosen:
+            return
+        try:
+            program = ranks.staged(function, args)
+            wanted = jaxpr_as_fun(program)(*args)
+        except (NotImplementedError, ValueError, TypeError):
+            return  # there is no such derivative
+        for count, layouts in chosen:
+            _, outs = ranks.run(program, ranks.mesh_of(count), layouts, args)
+            tolerance = 1e-4 if {x.dtype for x in wanted} <= {np.dtype("float32")} else None
+            same(outs, wanted, (case, layouts), tolerance, summed=True)
+
+
+def programs_derived_from(case):
+    """Functions of flat arguments, and arguments."""
+    if case.args:
+        yield (lambda *xs: minijax.vmap(lambda *args: case.run(*args))(*xs),
+               with_as_many(case, [0] * len(case.args), 2))
+    if case.varying and case.is_finite:
+        point = case.point()
+        count = len(point)
+        yield (lambda *xs: list(itertools.chain(*minijax.jvp(
+            case.of_varying, xs[:count], xs[count:]))), [*point, *map(direction, point)])
+        yield (lambda *xs: minijax.vjp(case.of_varying, *xs[:count])[1](list(xs[count:])),
+               [*point, *(direction(y, 2) for y in case.of_varying(*point))])
 
 
 LAWS = [
     every_slot_is_filled, a_new_nan_is_declared, blocks_are_the_meaning,
+    blocks_are_the_meaning_of_what_is_derived,
     narrow_floats_are_rounded_once,
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
+from minijax import core, dtypes
 from minijax.core import Array
 from minijax.core.jaxpr import JaxprEqn
 from minijax.placement.across import Names, across_permute_p
@@ -66,7 +66,10 @@ class Aligned:
         if self.rule.start is not None and self.reduced:
             names = tuple(itertools.chain(*(names for _, names in self.reduced)))
             values = self.started_once(values, names, *self.rule.start)
-        outs = p.bind_list(*values, **self.eqn.params | self.local_sizes())
+        params = self.eqn.params | self.local_sizes()
+        if any(op in ("add", "mul") for op, _ in self.reduced):
+            values, params = self.widened(values, params)
+        outs = p.bind_list(*values, **params)
         if names := cut.get(self.rule.counted, ()):
             outs = [self.counted_on(outs[0], self.outs[0], names)]
         return [self.joined(Block(x, self.layout(axes, cut)), wanted)
@@ -86,8 +89,18 @@ class Aligned:
         for op, names in self.reduced:
             axis = scattered(x.layout, wanted, names)
             value = self.ranks.reduced(x.value, op, names, self.eqn.primitive.name, axis)
+            value = converted(value, self.eqn.outvars[0].aval.dtype, value.weak_type)
             x = Block(value, x.layout if axis is None else wanted)  # type: ignore[arg-type]
         return x
+
+    def widened(self, values: Sequence[Array], params: Mapping[str, Any]
+                ) -> tuple[list[Array], dict[str, Any]]:
+        """Operands and parameters of narrow floats in the dtype in which ranks add them up."""
+        dtype = self.eqn.outvars[0].aval.dtype
+        wide = dtypes.computed_in(dtype)
+        return ([converted(x, wide, x.weak_type) if x.dtype == dtype else x for x in values],
+                {name: wide if isinstance(x, np.dtype) and x == dtype else x
+                 for name, x in params.items()})
 
     def started_once(self, values: Sequence[Array], names: Names, k: int, other: Any
                      ) -> list[Array]:

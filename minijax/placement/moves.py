@@ -174,14 +174,12 @@ class Moves:
         if count == 1:
             return x
         params = {"grid": self.grid, "names": names, "where": where(operation)}
-        wide = converted(x, dtypes.computed_in(x.dtype), x.weak_type)
-        if axis is None:
-            out = across_reduce_p.bind(wide, op=op, **params)
-        else:
-            stacked = broadcast_at(wide, range(1, x.ndim + 1), (1, *x.shape))
-            parts = across_exchange_p.bind(stacked, split=axis + 1, axis=0, **params)
-            out = OF_BLOCKS[op].bind(parts, axes=(0,))
-        return converted(out, x.dtype, x.weak_type)
+        if axis is None:  # engines reduce no narrow floats
+            wide = converted(x, dtypes.computed_in(x.dtype), x.weak_type)
+            return converted(across_reduce_p.bind(wide, op=op, **params), x.dtype, x.weak_type)
+        stacked = broadcast_at(x, range(1, x.ndim + 1), (1, *x.shape))
+        parts = across_exchange_p.bind(stacked, split=axis + 1, axis=0, **params)
+        return OF_BLOCKS[op].bind(parts, axes=(0,))
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
