@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import faulthandler
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ class State:
     """The processes of the program: ``jax._src.distributed.global_state`` to libraries."""
 
     process_id, num_processes = 0, 1
-    service = client = preemption_sync_manager = partition_index = None
+    service = preemption_sync_manager = partition_index = None
+    client: Any = None  # waits for the others at the end
     coordinator_address: str | None = None
 
 
@@ -120,7 +122,8 @@ def _join(timeout: int, shutdown_timeout: int) -> None:
     finally:
         faulthandler.cancel_dump_traceback_later()
     sys.excepthook = engine.ending_all(sys.excepthook)
-    atexit.register(engine.finish, shutdown_timeout)
+    global_state.client = functools.partial(engine.finish, shutdown_timeout)
+    atexit.register(global_state.client)
 
 
 def is_initialized() -> bool:
@@ -137,4 +140,7 @@ def shutdown() -> None:
 
     >>> shutdown()
     """
-    global_state.coordinator_address = None
+    if global_state.client is not None:
+        atexit.unregister(global_state.client)
+        global_state.client()
+    vars(global_state).update(coordinator_address=None, client=None)

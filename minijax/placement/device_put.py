@@ -145,7 +145,7 @@ def _put(x: Any, place: Any, kind: type) -> Any:
     place = canonicalize_sharding(place, ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
-        if not place.is_fully_addressable:
+        if 1 < len({device.process_index for device in place.device_set}) == process_count():
             _check_equal_everywhere(x, kind)
         return shard_value(x, place)
     device = named(place) or default_device()

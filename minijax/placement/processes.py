@@ -19,8 +19,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from minijax.core.tracing import stage
 from minijax.placement import engine
 from minijax.placement.across import Grid
-from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, known_by_number,
-                                       on_the_host, processors)
+from minijax.placement.devices import (CPU, CpuDevice, Device, DeviceArray, kind_in_use,
+                                       known_by_number, on_the_host, processors)
 from minijax.placement.meshes import Mesh, P, current, known_devices
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
@@ -229,7 +229,16 @@ class AllProcesses(Device):
         return 1
 
     def operand(self, x: ArrayImpl) -> Block:
-        return x.there() if isinstance(x, GlobalArray) else Block(x._buffer, None)
+        if isinstance(x, GlobalArray):
+            return x.there()
+        if x._committed:  # to devices of this process
+            devices = sorted(x.sharding.device_set, key=lambda device: device.id)
+            raise errors.with_cure(ValueError(
+                "Received incompatible devices for jitted computation. Got an array of shape "
+                f"{x.aval.str_short()} and with device ids {[device.id for device in devices]} on "
+                "platform CPU, and others on the devices of several processes."),
+                "Put it on them with jax.device_put(x, sharding).")
+        return Block(x._buffer, None)
 
     def array(self, memory: Block, aval: ShapedArray) -> GlobalArray:
         return GlobalArray(memory, aval, self)
@@ -426,8 +435,11 @@ def join() -> Any:
 
     Raises:
       ImportError: where there is no mpi4py, or no MPI.
-      NotImplementedError: for several devices in each process.
+      NotImplementedError: for several devices in each process, and for GPUs.
     """
+    if kind_in_use() is not CpuDevice:
+        raise NotImplementedError("several processes run one program on CPUs only: start it with "
+                                  f"JAX_PLATFORMS=cpu, not {kind_in_use().platform}.")
     if config.num_cpu_devices.value > 1:
         raise NotImplementedError(
             "each process of a program has one device: start more processes, without "
