@@ -451,6 +451,8 @@ def test_tests_mirror_the_package():
                      Path("libraries/test_libraries.py"), Path("tutorials/test_tutorials.py"),
                      Path("numpy/test_index_expressions.py"),
                      Path("primitives/test_weak_types.py"),
+                     Path("placement/processes/test_faults.py"),
+                     Path("placement/processes/test_programs.py"),
                      Path("sharp_bits/test_casts.py"),
                      Path("sharp_bits/test_no_false_alarms.py"),
                      Path("sharp_bits/test_traps.py")}

@@ -126,7 +126,9 @@ class GlobalArray(DeviceArray):
 
     def _gathered(self) -> ArrayImpl:
         """All of it in each process, for checks of its numbers."""
-        return ArrayImpl(resharded(self, self.sharding.update(spec=P()))._buffer, self.aval)
+        with sharp_bits(False):  # which would tell of this gather
+            whole = resharded(self, self.sharding.update(spec=P()))
+        return ArrayImpl(whole._buffer, self.aval)
 
     @property
     def _is_here(self) -> bool:
@@ -293,9 +295,7 @@ class Program:
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
         labels = out_shardings(self.closed, tuple(shardings))
         with _alone():
-            with sharp_bits(False):  # which would find the partitioner's own tracers
-                local = partition(self.closed, mesh, layouts)
-            core.base_trace.notify("gathers", local.gathers)
+            local = partition(self.closed, mesh, layouts)
             named = self.named(labels, local.layouts_out, mesh)
             check_same_program(self.closed, self.name, mesh, layouts)
             run, mine = executable(local.jaxpr, self.name), own_engine()

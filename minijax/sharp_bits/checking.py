@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from minijax import config, profiler
-from minijax.sharp_bits import (findings, gathers, guards, key_reuse, leaks, nans, out_of_bounds,
-                                purity, recompiles, truncation)
+from minijax.sharp_bits import (guards, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
+                                truncation)
 
 T = TypeVar("T")
 Flags = tuple[config.Flag, ...]
@@ -39,7 +39,6 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     # NumPy data that becomes an array; and the argument of `device_put`
     "narrow": [(NARROW, truncation.check), (TRANSFERS, guards.implicit_transfer)],
     "gpu": [(NARROW, truncation.check_products)],  # of a program that is compiled for one
-    "gathers": [((findings.sharp_bits,), gathers.named)],  # of a program of several processes
     "put": [(TRANSFERS, guards.explicit_transfer)],
     "index": [(BOUNDS, out_of_bounds.check)],
     "cast": [(CASTS, out_of_bounds.check_cast)],
