@@ -734,7 +734,9 @@ def blocks_are_the_meaning_of_what_is_derived(p, cases):
     turn = itertools.count(list(PRIMITIVES).index(p.name))
     for case in cases:
         if LARGE or next(turn) % 12 == 0:
-            for function, args in programs_derived_from(case):
+            with case.mode():
+                derived = list(programs_derived_from(case))
+            for function, args in derived:
                 check_blocks(case, function, args, lambda: LARGE or next(turn) % 4 == 0)
 
 

@@ -29,6 +29,7 @@ Axes = list[tuple[Factor, ...]]  # the factors of each axis that may be cut
 Cut = Mapping[Any, Names]  # the mesh axes of each factor
 
 FEW = 4  # layouts whose orders are all tried
+CHOSEN = "cut along different axes, or unevenly"  # a gather that follows from the user's layouts
 
 
 class Aligned:
@@ -243,7 +244,7 @@ class Aligned:
                 if own != new[:len(own)]]
         if lost and not self.operands[k][lost[0]]:
             return f"{name} needs axis {lost[0]} of operand {k} whole"
-        return f"the operands of {name} are cut along different axes, or unevenly"
+        return f"the operands of {name} are {CHOSEN}"
 
 
 # ── Rows in another order ────────────────────────────────────────────────────────────────────

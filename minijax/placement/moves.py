@@ -21,6 +21,7 @@ from minijax.primitives.ad_util import broadcast_at, reduce_sum_p
 from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
+from minijax.util.source_info import SourceInfo
 
 Layout = tuple[Names, ...]  # for each axis the mesh axes that cut it, the first of them major
 
@@ -52,19 +53,24 @@ class Gather:
 
     Args:
       operation: the primitive's name.
-      where: the user's line.
+      source: the user's line.
       bytes: of the gathered array.
-      why: the axis that must be whole.
+      why: what must be whole, or the layouts that contradict each other.
     """
 
     operation: str
-    where: str
+    source: SourceInfo | None
     bytes: int
     why: str
 
     def __str__(self) -> str:
+        place = f" at {self.source.place}" if self.source else ""
+        return f"{self.operation}{place} {self.message}"
+
+    @property
+    def message(self) -> str:
         size = f"{self.bytes / 1e6:.3g} MB" if self.bytes >= 1e5 else f"{self.bytes} bytes"
-        return f"{self.operation} at {self.where} gathers {size} at every call, because {self.why}"
+        return f"gathers {size} at every call, because {self.why}"
 
 
 class Step(NamedTuple):
@@ -152,7 +158,8 @@ class Moves:
             return across_exchange_p.bind(x, split=split, axis=axis, **params)
         out = across_gather_p.bind(x, axis=axis, **params)
         if operation:
-            self.gathers.append(Gather(operation, where(), bytes_of(out.aval), why))
+            source = core.current_source.get()
+            self.gathers.append(Gather(operation, source, bytes_of(out.aval), why))
         return out
 
     def own_part(self, x: Array, axis: int, names: Names) -> Array:
@@ -194,8 +201,7 @@ def bytes_of(aval: ShapedArray) -> int:
     return stored.size * np.dtype(stored.dtype).itemsize
 
 
-def where(operation: str = "") -> str:
+def where(operation: str) -> str:
     """The operation and the user's line, for messages."""
     source = core.current_source.get()
-    place = source.place if source is not None else "an unknown line"
-    return f"{operation} at {place}" if operation else place
+    return f"{operation or 'a layout'} at {source.place}" if source else operation

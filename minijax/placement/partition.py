@@ -15,13 +15,15 @@ from minijax.core.dce import without_dead_equations
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid
-from minijax.placement.aligned import Aligned
+from minijax.placement.aligned import CHOSEN, Aligned
 from minijax.placement.moves import Block, Gather, Layout, Moves, whole
 from minijax.primitives.ad_util import batch_elementwise
 from minijax.primitives.layouts import Alignment, OnBlocks, elementwise
+from minijax.sharp_bits.findings import finding, report, sharp_bits
 from minijax.util import context
 
 LARGEST_FOLDED = 4096  # elements of a table of indices that is computed now
+LARGE_GATHER = 1 << 20  # bytes, of which a check of silent traps tells
 
 
 class Partitioned(NamedTuple):
@@ -53,7 +55,19 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
     """
     partitioner = Partitioner(Grid.of(mesh))
     program, layouts = partitioner.program(closed, layouts_in, layouts_out)
-    return Partitioned(program, layouts, list(dict.fromkeys(partitioner.gathers_of[program])))
+    gathers = list(dict.fromkeys(partitioner.gathers_of[program]))
+    if sharp_bits.value:
+        for gather in gathers:
+            report_gather(gather)
+    return Partitioned(program, layouts, gathers)
+
+
+def report_gather(gather: Gather) -> None:
+    """Report a large gather that is a limit of its operation."""
+    if gather.bytes >= LARGE_GATHER and CHOSEN not in gather.why:
+        report(finding("gathers", f"{gather.operation} {gather.message}.",
+                       "Cut the array along another axis before, by with_sharding_constraint.",
+                       gather.source))
 
 
 class Record(NamedTuple):
@@ -118,6 +132,10 @@ class Partitioner(Moves):
             blocks = self._run(flat, list(map(Block, values, layouts_in)))
             blocks = [x if layout is None else self.relayout(x, layout, "a result has that layout")
                       for x, layout in zip(blocks, layouts_out, strict=True)]
+            self.moved.clear()
+            for _, aligned in self.record.taken.values():
+                if aligned:
+                    aligned.blocks.clear()  # no tracer may outlive its trace
             return [x.value for x in blocks], [x.layout for x in blocks]
         outer = self.moved, self.uses, self.record, self.gathers
         self.moved, self.uses, self.record, self.gathers = {}, uses, Record({}, {}), []

@@ -177,9 +177,19 @@ def test_programs_send_no_more_than_they_must(function, args, layouts, operation
 def test_a_gather_that_only_an_operation_needs_is_named_with_its_reason():
     part = checked(lambda x: jnp.sort(x, 0) + jnp.cumsum(x, 1), [X], [(A, W)])
     [gather] = part.gathers
-    assert str(gather).startswith("sort at ") and "test_partition.py" in gather.where
+    assert str(gather).startswith("sort at ") and "test_partition.py" in gather.source.place
     assert str(gather).endswith("gathers 128 bytes at every call, because sort needs axis 0 of "
                                 "operand 0 whole")
+
+
+def test_large_gathers_are_findings_of_the_check_of_silent_traps():
+    closed = jax.make_jaxpr(lambda x, y: (jnp.sort(x, 0), x @ y))(
+        np.zeros((1 << 10, 256), "f"), np.zeros((256, 1 << 10), "f"))
+    with jax.checking_sharp_bits(collect=True) as findings:
+        assert len(partition(closed, ROW, [(A, W), (A, W)]).gathers) == 2
+    assert [each.kind for each in findings] == ["gathers"]
+    assert findings[0].message == ("sort gathers 1.05 MB at every call, because sort needs axis 0 "
+                                   "of operand 0 whole.")
 
 
 def test_numbers_that_are_only_used_in_part_are_only_made_in_part():
