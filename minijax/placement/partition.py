@@ -64,7 +64,8 @@ def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
 
 def report_gather(gather: Gather) -> None:
     """Report a large gather that is a limit of its operation."""
-    if gather.bytes >= LARGE_GATHER and CHOSEN not in gather.why:
+    if gather.bytes >= LARGE_GATHER and CHOSEN not in gather.why and (
+            gather.operation != "sharding_constraint"):  # which the user asks for
         report(finding("gathers", f"{gather.operation} {gather.message}.",
                        "Cut the array along another axis before, by with_sharding_constraint.",
                        gather.source))
