@@ -94,7 +94,9 @@ def default_device() -> devices.Device:
                   devices.kind_in_use())
 
 
-all_processes = lazily.later("minijax.placement.processes", "all_processes")
+# Arrays of several processes, which `resharding` makes through the hook that this module is.
+all_processes, placed, from_block = (lazily.later("minijax.placement.processes", name) for name in (
+    "all_processes", "placed", "from_block"))
 
 
 def _first(kind: type[devices.Device]) -> devices.Device:

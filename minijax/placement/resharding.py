@@ -24,16 +24,12 @@ from minijax.placement.named_sharding import (Format, Index, NamedSharding, Shar
 from minijax.primitives import ad_util
 
 
-_placed_on_processes = lazily.later("minijax.placement.processes", "placed")
-_from_block = lazily.later("minijax.placement.processes", "from_block")
-
-
 # ── One array ────────────────────────────────────────────────────────────────────────────────
 
 def place(x: ArrayImpl, sharding: Sharding) -> Any:
     """The array with another sharding."""
     if not sharding.is_fully_addressable or isinstance(x, DeviceArray) and x.home.is_global:
-        return _placed_on_processes(x, sharding)
+        return Primitive.eager_dispatch.placed(x, sharding)
     if sharding.num_devices == 1:
         [device] = sharding._device_assignment
         if not device.is_host or isinstance(x, DeviceArray):
@@ -373,7 +369,7 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
                 f"{np.shape(part)}. Shape of Array is {aval.str_short()} with sharding {sharding}")
     if not sharding.is_fully_addressable:
         mine = [np.array(core.as_value(part)._buffer, dtype) for _, part in parts]
-        return _from_block(mine[0] if mine else None, aval, sharding)
+        return Primitive.eager_dispatch.from_block(mine[0] if mine else None, aval, sharding)
     whole = np.empty(shape, dtype)
     for index, part in parts:
         whole[index] = np.asarray(part)

@@ -206,7 +206,7 @@ def test_an_axis_that_cannot_be_cut_evenly_is_refused():
 
 
 def test_a_constraint_along_another_mesh_is_refused():
-    with pytest.raises(ValueError, match="one program runs on one mesh"):
+    with pytest.raises(ValueError, match="so that all are over one mesh"):
         partition(jax.make_jaxpr(constrained(P("j")))(X), ROW, [(A, W)])
 
 
