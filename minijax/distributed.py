@@ -21,7 +21,7 @@ _join_others = lazily.later("minijax.placement.processes", "join")
 # How each launcher says how many processes there are, and which of them this is.
 LAUNCHERS = {"mpiexec of MPICH": ("PMI_SIZE", "PMI_RANK"),
              "mpiexec of Open MPI": ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-             "srun": ("SLURM_NTASKS", "SLURM_PROCID")}
+             "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")}
 
 
 class State:
@@ -87,7 +87,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
         if not launcher:
             raise errors.with_cure(RuntimeError(
                 f"no launcher has started this process as one of {num_processes}."), HOW_TO_START)
-        _join(initialization_timeout, shutdown_timeout_seconds)
+        _join(num_processes, initialization_timeout, shutdown_timeout_seconds)
     vars(global_state).update(process_id=process_id, num_processes=num_processes,
                               coordinator_address=address)
 
@@ -114,13 +114,18 @@ def _check_agrees(launcher: str, num_processes: Any, process_id: Any, size: int,
             f"has process_id={process_id}, num_processes={num_processes}. Leave them out.")
 
 
-def _join(timeout: int, shutdown_timeout: int) -> None:
+def _join(count: int, timeout: int, shutdown_timeout: int) -> None:
     # MPI starts without a clock; this one runs outside of Python, and prints where it waits.
     faulthandler.dump_traceback_later(timeout, exit=True)
     try:
         engine = _join_others()
     finally:
         faulthandler.cancel_dump_traceback_later()
+    if engine.size != count:
+        raise errors.with_cure(RuntimeError(
+            f"the launcher has started {count} processes, but MPI finds {engine.size}."),
+            "mpi4py belongs to another MPI than the launcher: start the program with `python -m "
+            "minijax.launch`, or install mpi4py with the MPI of the launcher.")
     sys.excepthook = engine.ending_all(sys.excepthook)
     global_state.client = functools.partial(engine.finish, shutdown_timeout)
     atexit.register(global_state.client)

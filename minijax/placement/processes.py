@@ -419,6 +419,8 @@ def _facts_of_value(value: Any) -> Iterator[str]:
     elif isinstance(value, tuple | list):
         for each in value:
             yield from _facts_of_value(each)
+    elif isinstance(value, np.ndarray):
+        yield hashlib.blake2b(value.tobytes()).hexdigest()
     elif isinstance(value, bool | int | float | complex | str | np.dtype | np.generic | None):
         yield repr(value)
     else:

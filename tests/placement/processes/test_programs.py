@@ -33,7 +33,14 @@ needs_mpi = pytest.mark.skipif(not Path(sys.executable).with_name("mpiexec").exi
 
 
 def names(count):
-    chosen = programs.ALL if LARGE else programs.QUICK
+    """The programs of a run of the tests: of four processes those that send most ways."""
+    if LARGE:
+        chosen = programs.ALL
+    elif count == 2:
+        chosen = programs.QUICK
+    else:
+        chosen = ["reductions_across_devices", "exchanges_across_devices", "pmap_of_rows",
+                  "arrays_from_parts"]
     return [*chosen, *["texts"] * (count == 2)]
 
 
