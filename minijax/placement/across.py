@@ -68,9 +68,10 @@ class Grid(NamedTuple):
           ValueError: where there are none.
         """
         names, own = tuple(sharding.spec.names(ndim)), Grid.of(sharding.mesh)
-        if own == self or not any(names):
+        same_ranks = set(own.ranks) == set(self.ranks)
+        if own == self or same_ranks and not any(names):
             return names
-        if set(own.ranks) == set(self.ranks):
+        if same_ranks:
             runs = [run for count in range(len(self.axes) + 1)
                     for run in itertools.permutations([name for name, _ in self.axes], count)]
             choices = [[run for run in runs if all(

@@ -162,7 +162,8 @@ def canonical(sharding: NamedSharding) -> NamedSharding:
 def from_block(buffer: np.ndarray | None, aval: ShapedArray, sharding: Any) -> GlobalArray:
     """An array of this type and sharding, of which this process holds one block."""
     if buffer is not None:
-        buffer = np.ascontiguousarray(buffer).reshape(buffer.shape)
+        if buffer.base is not None:  # which may be all of the array
+            buffer = np.array(buffer, order="C")
         buffer.setflags(write=False)
     return GlobalArray(Block(buffer, canonical(sharding)), aval, all_processes())
 
@@ -283,12 +284,7 @@ class Program:
         """The part of the program that each process runs, for arguments with these shardings."""
         with lazily.importing:
             from minijax.placement.partition import partition
-        for x in self.closed.consts:
-            if isinstance(x, GlobalArray) and not x.sharding.is_fully_replicated:
-                raise RuntimeError(
-                    "Closing over jax.Array that spans non-addressable (non process local) devices "
-                    "is not allowed. Please pass such arrays as arguments to the function. Got "
-                    f"jax.Array: {x.aval.str_short()}")
+        _check_constants(self.closed)
         mesh = _mesh_of(shardings, self.closed)
         grid = Grid.of(mesh)
         layouts = [((),) * aval.ndim if sharding is None else grid.layout_of(sharding, aval.ndim)
@@ -322,6 +318,16 @@ class Program:
                 actual = label
             outs.append(canonical(actual))
         return outs
+
+
+def _check_constants(closed: ClosedJaxpr) -> None:
+    """Refuse constants of which this process has a part."""
+    for x in closed.consts:
+        if isinstance(x, GlobalArray) and not x.sharding.is_fully_replicated:
+            raise RuntimeError(
+                "Closing over jax.Array that spans non-addressable (non process local) devices is "
+                "not allowed. Please pass such arrays as arguments to the function. Got jax.Array: "
+                f"{x.aval.str_short()}")
 
 
 @contextlib.contextmanager
