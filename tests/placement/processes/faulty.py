@@ -10,6 +10,7 @@ def main(fault):
     import numpy as np
 
     import minijax as jax
+    from minijax.experimental import multihost_utils
     jax.distributed.initialize()
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("x",))
     x = jax.device_put(np.arange(4.0 * jax.device_count()), jax.NamedSharding(mesh, jax.P("x")))
@@ -27,11 +28,11 @@ def main(fault):
         if fault == "other program":
             jax.jit(lambda x: (x * 2).sum())(x)
         if fault == "other shape":
-            jax.experimental.multihost_utils.process_allgather(np.ones(3))
+            multihost_utils.process_allgather(np.ones(3))
     elif fault == "other program":
         jax.jit(lambda x: (x * 3).sum())(x)
     elif fault == "other shape":
-        jax.experimental.multihost_utils.process_allgather(np.ones(4))
+        multihost_utils.process_allgather(np.ones(4))
     for _ in range(3):
         total(x)
     print("not stopped", flush=True)

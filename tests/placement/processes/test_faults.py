@@ -25,7 +25,7 @@ WAITING = r"process 0 has waited .* for other processes at reduce_sum at .*fault
 QUICK = {"exception": ["ValueError: what went wrong", "process 1 of 2 has failed"],
          "kill": [WAITING, "Process 1 has died."],
          "sleep": [WAITING, "Process 1 does not answer"],
-         "other program": ["The processes run different programs", "faulty.py:28", "faulty.py:32"]}
+         "other program": ["The processes run different programs", "faulty.py:29", "faulty.py:33"]}
 OTHERS = {"exit": [WAITING, "Process 1 waits at the end of its program"],
           "other shape": ["needs the same shapes", r"float64\[3\]", r"float64\[4\]"]}
 
@@ -60,7 +60,6 @@ def marked(mark):
 @needs_mpi
 @pytest.mark.parametrize("fault", [*QUICK, *(OTHERS if LARGE else ())])
 def test_a_process_that_fails_ends_all_and_is_named(fault, strikes):
-
     for _ in range(strikes(1)):
         status, output = launched(2, PROGRAM, fault)
         assert status != 0 and "not stopped" not in output, output
