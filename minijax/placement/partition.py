@@ -289,12 +289,14 @@ def constrained(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], *, shar
         [x], spec = blocks, getattr(sharding, "spec", None)
         if spec is None:
             return [ranks.gathered(x, p.name, f"{sharding} is on one device")]
-        if not {name for name, _ in ranks.grid.axes} >= {*spec.mesh_axes()}:
+        cutting = {name for name, size in sharding.mesh.shape_tuple if size > 1}
+        if not {name for name, _ in ranks.grid.axes} >= {*spec.mesh_axes()} & cutting:
             raise ValueError(f"a program on {ranks.grid.axes} has a constraint along other mesh "
                              f"axes, {sharding}: one program runs on one mesh.")
         free = [part is spec.UNCONSTRAINED for part in spec] + [False] * len(x.layout)
-        layout = tuple(own if is_free else names for own, names, is_free in zip(
-            x.layout, spec.names(len(x.layout)), free, strict=False))
+        layout = tuple(
+            own if is_free else tuple(name for name in names if name in cutting)
+            for own, names, is_free in zip(x.layout, spec.names(len(x.layout)), free, strict=False))
         out = ranks.relayout(x, layout, f"its constraint is {spec}", p.name)
         ranks.record.taken[ranks.eqn] = [layout], None
         return [out]
