@@ -108,6 +108,11 @@ class Moves:
         return aval.update(shape=tuple(n // self.count(names) for n, names in
                                        zip(aval.shape, layout, strict=True)))
 
+    def whole_type(self, x: Block) -> ShapedArray:
+        """The type of the array of which this is a block."""
+        return x.value.aval.update(shape=tuple(
+            n * self.count(names) for n, names in zip(x.value.shape, x.layout, strict=True)))
+
     def rank(self, names: Names) -> Array:
         """The number of this rank's block along mesh axes."""
         return rank_p.bind(grid=self.grid, names=names)
@@ -123,6 +128,7 @@ class Moves:
         key = id(x.value), x.layout, layout
         if key not in self.moved:
             value = x.value
+            self.local(self.whole_type(x), layout)  # or else ValueError
             for step in self.steps(x.layout, layout):
                 value = self._moved_by(value, step, why, operation)
             self.moved[key] = x.value, value

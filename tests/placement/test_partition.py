@@ -197,12 +197,28 @@ def test_numbers_that_are_only_used_in_part_are_only_made_in_part():
     assert max(v.aval.size for eqn in part.jaxpr.eqns for v in eqn.outvars) == 16
 
 
+def test_compiled_numbers_of_every_kind_are_sent():
+    def f(z, words, b, h):
+        keys = jax.random.wrap_key_data(words)
+        return (z * z).sum(0), jax.random.key_data(keys[::-1]), b.any(0), h.sum(0), h.max(0)
+    x = floats(4, 2)
+    args = [x + 1j * x[::-1], np.arange(8).reshape(4, 2).astype("uint32"), x > 0,
+            jnp.asarray(x, "bfloat16")]
+    closed, args = jax.make_jaxpr(f)(*args), list(map(jnp.asarray, args))
+    part, outs = ranks.run(closed, MESH, [(A, W)] * 4, args, compiled_once=True)
+    for out, wanted in zip(outs, jaxpr_as_fun(closed)(*args), strict=True):
+        np.testing.assert_allclose(out.astype(complex), np.asarray(wanted).astype(complex), 1e-2)
+    assert sent(part.jaxpr) == {"reduce": 4, "gather": 1}
+
+
 # ── What is refused, and Python ──────────────────────────────────────────────────────────────
 
 def test_an_axis_that_cannot_be_cut_evenly_is_refused():
     closed = jax.make_jaxpr(jnp.sin)(floats(3))
     with pytest.raises(ValueError, match="size 3 of float32.3. cannot be cut along .'i',. into 2"):
         partition(closed, MESH, [(A,)])
+    with pytest.raises(ValueError, match="pad it, or leave it whole"):
+        partition(closed, MESH, [(W,)], [(A,)])
 
 
 def test_a_constraint_along_another_mesh_is_refused():

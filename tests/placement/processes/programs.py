@@ -509,6 +509,33 @@ utils.global_array_to_host_local_array(a, mesh, P())
 """
 
 
+# What minijax alone refuses, or says in other words.
+REFUSALS = {
+    "a + jax.device_put(jnp.ones(8), here)": "ValueError: Received incompatible devices",
+    "a + jax.device_put(np.arange(8.), backwards)": "ValueError: Received incompatible devices",
+    "jax.jit(lambda x: io_callback(lambda x: x, x, x))(a)": "NotImplementedError: io_callback of",
+    "jax.grad(lambda x: jax.pmap(jnp.sin)(x)[0])(np.ones(1))": "NotImplementedError: pmap inside",
+    "jax.jit(jnp.log)(checked(a - 3))": "FloatingPointError: invalid value (nan) encountered in"}
+
+
+def refusals(jax):
+    """What the refused expressions raise, in each of two processes."""
+    from minijax.experimental import io_callback
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("x",))
+    turned = jax.sharding.Mesh(np.array(jax.devices()[::-1]), ("x",))
+    names = {"jax": jax, "jnp": jax.numpy, "np": np, "here": jax.local_devices()[0],
+             "io_callback": io_callback, "backwards": sharding(jax, turned, "x"),
+             "a": jax.device_put(np.arange(8.), sharding(jax, mesh, "x"))}
+    raised = {}
+    for line in REFUSALS:
+        with jax.debug_nans("checked" in line):
+            try:
+                raised[line] = str(eval(line, {**names, "checked": lambda x: x}))
+            except Exception as error:
+                raised[line] = f"{type(error).__name__}: {error}"
+    return raised
+
+
 def texts(jax):
     """What the expressions show, or raise, in the last of two processes."""
     n = jax.device_count()

@@ -40,8 +40,8 @@ def main(library, path, names):
     results = {}
     for name in [*programs.QUICK, "texts"] if names == ["quick"] else names:
         try:
-            results[name] = programs.texts(jax) if name == "texts" else (
-                described(jax, programs.ALL[name](jax)))
+            f = programs.ALL.get(name) or getattr(programs, name)
+            results[name] = described(jax, f(jax)) if name in programs.ALL else f(jax)
         except Exception as error:
             traceback.print_exc()
             results[name] = f"{type(error).__name__}: {error}"
