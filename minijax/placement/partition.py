@@ -16,6 +16,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subja
 from minijax.core.tracing import stage, stage_with_aux
 from minijax.placement.across import Grid
 from minijax.placement.aligned import CHOSEN, Aligned
+from minijax.placement.joined import with_joined_reductions
 from minijax.placement.moves import Block, Gather, Layout, Moves, whole
 from minijax.primitives.ad_util import batch_elementwise
 from minijax.primitives.layouts import Alignment, OnBlocks, elementwise
@@ -118,6 +119,9 @@ class Partitioner(Moves):
         if uses:
             program, layouts, record = self._staged(flat, layouts_in, wanted, uses)
             used = layouts_used(flat.jaxpr, record, wanted)
+        gathers = self.gathers_of[program]
+        program = with_joined_reductions(program)
+        self.gathers_of[program] = gathers
         self._programs[key] = program, layouts, [
             only(used.get(v, ())) or own for v, own in zip(flat.jaxpr.invars, layouts_in,
                                                            strict=True)]
