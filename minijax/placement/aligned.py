@@ -244,7 +244,10 @@ class Aligned:
                 if own != new[:len(own)]]
         if lost and not self.operands[k][lost[0]]:
             return f"{name} needs axis {lost[0]} of operand {k} whole"
-        return f"the operands of {name} are {CHOSEN}"
+        is_alone = not any(x.is_cut for i, x in enumerate(self.blocks) if i != k)
+        if lost and is_alone and not any(self.wanted):
+            return f"{name} does not keep axis {lost[0]} of operand {k} in equal blocks"
+        return f"the operands of {name}, or the uses of its result, are {CHOSEN}"
 
 
 # ── Rows in another order ────────────────────────────────────────────────────────────────────

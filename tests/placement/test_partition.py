@@ -182,6 +182,12 @@ def test_a_gather_that_only_an_operation_needs_is_named_with_its_reason():
                                 "operand 0 whole")
 
 
+def test_a_reshape_that_keeps_no_axis_says_so():
+    part = checked(lambda x: x.reshape(3, 8), [floats(4, 6)], [(A, W)])
+    assert [x.why for x in part.gathers] == [
+        "reshape does not keep axis 0 of operand 0 in equal blocks"]
+
+
 def test_large_gathers_are_findings_of_the_check_of_silent_traps():
     closed = jax.make_jaxpr(lambda x, y: (jnp.sort(x, 0), x @ y))(
         np.zeros((1 << 10, 256), "f"), np.zeros((256, 1 << 10), "f"))
