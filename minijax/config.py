@@ -430,10 +430,11 @@ platform_name = define("platform_name", optional_text, None, doc=(
 default_device = define("default_device", hashable, None, traced=True, doc=(
     "The device, or platform, of new arrays, and of programs without arguments on a device; "
     "None means the first device of `platforms`."))
-mesh = define("mesh", hashable, None, traced=True, doc=(
-    "The mesh of partition specs; `set_mesh` sets it."))
+mesh = define("mesh", hashable, None, traced=True, doc="The mesh that `set_mesh` has set.")
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
     "The number of simulated CPU devices; -1 means one."))
+collective_timeout = define("collective_timeout", integer, 300, doc=(
+    "The seconds that a process waits for others, until it names them and ends the program."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(
     "Keep compiled kernels on disk for the next process."))
 disable_most_optimizations = switch("disable_most_optimizations", doc=(
@@ -442,8 +443,7 @@ disable_most_optimizations = switch("disable_most_optimizations", doc=(
 deterministic_ops = switch("deterministic_ops", traced=True, doc=(
     "On a GPU, scatters add floats in the order of their updates: slower, with equal bits."))
 cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
-    "The level of x86-64 of generated code; None means all features of this processor. It applies "
-    "to programs that have not been compiled yet."))
+    "The level of x86-64 of what is compiled later; None means all features of this processor."))
 compiler = choice("compiler", "llvm", "numba", traced=True, doc=(
     "The compiler: 'llvm' takes a tenth of the time; 'numba' compiles the program of as_text("
     "'numba'), which cannot call LAPACK or Python, or on a GPU that of as_text('numba.cuda')."))

@@ -49,6 +49,7 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/numba_compiler.py", "numba"): "the other compiler",
     ("compiler/targets/numba_nvvm.py", "numba"): "the other compiler, for a GPU",
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
+    ("placement/mpi.py", "mpi4py"): "collectives among processes",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",
     ("primitives/lapack_host.py", "scipy"): "LAPACK's iterations: eigenvalues, triangular forms",
@@ -183,7 +184,7 @@ def test_the_core_does_not_know_that_there_are_checks():
 
 # Functions may store under a key of these: registries of users' classes, and Python's own.
 REGISTRIES = {"api.registered", "core.stand_ins", "devices.processors", "errors.internal_files",
-              "linecache.cache", "sys.modules", "sys.argv"}
+              "linecache.cache", "sys.modules", "sys.argv", "sys.excepthook"}
 
 
 def switches(path):
@@ -241,7 +242,8 @@ def test_primitives_import_late_only_what_is_loaded_late():
         for found in OURS
         if found.inside_function and found.path.startswith("primitives/")
     }
-    assert all(module.startswith(("minijax.compiler.", "minijax.sharp_bits.")) for module in late)
+    of_programs = "minijax.compiler.", "minijax.sharp_bits.", "minijax.primitives.layouts"
+    assert all(module.startswith(of_programs) for module in late)
 
 
 # `jit` compiles; live cells may edit the compiler, and `explain` shows what it does.
@@ -450,6 +452,8 @@ def test_tests_mirror_the_package():
                      Path("libraries/test_libraries.py"), Path("tutorials/test_tutorials.py"),
                      Path("numpy/test_index_expressions.py"),
                      Path("primitives/test_weak_types.py"),
+                     Path("placement/processes/test_faults.py"),
+                     Path("placement/processes/test_programs.py"),
                      Path("sharp_bits/test_casts.py"),
                      Path("sharp_bits/test_no_false_alarms.py"),
                      Path("sharp_bits/test_traps.py")}

@@ -9,8 +9,10 @@ import contextlib
 import copy
 import functools
 import importlib
+import itertools
 import os
 import pkgutil
+import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -22,11 +24,11 @@ from minijax import (config, control_flow, core, custom, dtypes, lax, placement,
                      transforms)
 from minijax.compiler.scalars import OPS
 from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
-from minijax.core.jaxpr import subjaxprs
+from minijax.core.jaxpr import jaxpr_as_fun, subjaxprs
 from minijax.experimental.jet import jet
 from minijax.primitives.algebra import in_parts
 from minijax.primitives.ad_util import zeros
-from tests import sanitiser
+from tests import ranks, sanitiser
 from tests.generated.running import quick_compiler
 
 
@@ -54,6 +56,8 @@ LONG = {**dict.fromkeys(("zeta", "digamma", "lgamma"), slice(None, None, 4)),
 WITHOUT_EXAMPLES = {
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_to_all", "axis_index", "ppermute",
                      "psum", "psum_invariant", "pmax", "pmin", "pvary"), "they need a named axis"),
+    **dict.fromkeys(("across_reduce", "across_gather", "across_exchange", "across_permute", "rank"),
+                    "they need ranks: tests/placement/test_partition.py"),
     **dict.fromkeys(("pure_callback", "io_callback"), "Python computes their results"),
     "rng_uniform": "no two evaluations agree",
     "custom_lin": "it is only ever transposed",
@@ -714,32 +718,61 @@ def extreme(x, turn):
     return np.resize(np.roll(EXTREMES, turn), x.shape).astype(x.dtype)
 
 
-def a_sharded_axis_is_one_of_the_operands(p, cases):
-    """Reversing an operand along an axis, alone or with an axis paired with it, reverses the
-    result along the axis that has its name.
+def blocks_are_the_meaning(p, cases):
+    """Each axis of each argument cut, and one axis of all: blocks and communication give the same.
+
+    In one of twelve ways, in turn; with LARGE in all.
     """
-    if p.sharding is None:
-        return
-    for case in cases:
-        args, params = list(map(numbers, case.args)), case.example.params
-        if params.get("feature_group_count", 1) * params.get("batch_group_count", 1) > 1:
-            continue
-        [out] = p.impl(*args, **params)
-        names = p.sharding(*([((i, d),) for d in range(x.ndim)] for i, x in enumerate(args)),
-                           **params)
-        assert len(names) == out.ndim, case
-        for axis, [(i, d)] in ((k, name) for k, name in enumerate(names) if name):
-            assert out.shape[axis] == args[i].shape[d] or args[i].shape[d] == 1, case
-            turned = [*args[:i], np.flip(args[i], d), *args[i + 1:]]
-            ways = [turned, *([*turned[:j], np.flip(x, e), *turned[j + 1:]]
-                              for j, x in enumerate(args) if j != i for e in range(x.ndim))]
-            assert any(np.allclose(p.impl(*way, **params)[0].astype(complex),
-                                   np.flip(out, axis).astype(complex), 1e-2, 1e-2, equal_nan=True)
-                       for way in ways), (case, axis)
+    turn = itertools.count(list(PRIMITIVES).index(p.name))
+    for case in cases if LARGE or p.name not in LONG else []:
+        check_blocks(case, case.run, case.args, lambda: LARGE or next(turn) % 12 == 0)
+
+
+def blocks_are_the_meaning_of_what_is_derived(p, cases):
+    """Of the batch, the derivative and the pull-back of an example in sixteen; with LARGE of all.
+    """
+    turn = itertools.count(list(PRIMITIVES).index(p.name))
+    for case in cases if LARGE or p.name not in LONG else []:
+        if LARGE or next(turn) % 16 == 0:
+            with case.mode():
+                derived = list(programs_derived_from(case))
+            for function, args in derived:
+                check_blocks(case, function, args, lambda: LARGE or next(turn) % 4 == 0)
+
+
+def check_blocks(case, function, args, is_chosen):
+    with case.mode(), np.errstate(all="ignore"):
+        chosen = [cut for cut in ranks.every_cut(args) if is_chosen()]
+        if not chosen:
+            return
+        try:
+            program = ranks.staged(function, args)
+            wanted = jaxpr_as_fun(program)(*args)
+        except (NotImplementedError, ValueError, TypeError):
+            return  # there is no such derivative
+        for count, layouts in chosen:
+            _, outs = ranks.run(program, ranks.mesh_of(count), layouts, args)
+            tolerance = 1e-4 if {x.dtype for x in wanted} <= {np.dtype("float32")} else None
+            same(outs, wanted, (case, layouts), tolerance, summed=True)
+
+
+def programs_derived_from(case):
+    """Functions of flat arguments, and arguments."""
+    if case.args:
+        yield (lambda *xs: minijax.vmap(lambda *args: case.run(*args))(*xs),
+               with_as_many(case, [0] * len(case.args), 2))
+    if case.varying and case.is_finite:
+        point = case.point()
+        count = len(point)
+        yield (lambda *xs: list(itertools.chain(*minijax.jvp(
+            case.of_varying, xs[:count], xs[count:]))), [*point, *map(direction, point)])
+        yield (lambda *xs: minijax.vjp(case.of_varying, *xs[:count])[1](list(xs[count:])),
+               [*point, *(direction(y, 2) for y in case.of_varying(*point))])
 
 
 LAWS = [
-    every_slot_is_filled, a_new_nan_is_declared, a_sharded_axis_is_one_of_the_operands,
+    every_slot_is_filled, a_new_nan_is_declared, blocks_are_the_meaning,
+    blocks_are_the_meaning_of_what_is_derived,
     narrow_floats_are_rounded_once,
     the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, no_examples_are_of_the_type_of_two,
@@ -999,17 +1032,18 @@ def test_a_nan_that_is_not_declared_breaks_a_law(name, monkeypatch):
 
 
 @pytest.mark.of_tests
-@pytest.mark.parametrize(("name", "rule"), [
-    ("reduce_max", lambda names, axes: names),
-    ("transpose", lambda names, permutation: [names[permutation.index(d)] for d in permutation]),
-    ("squeeze", lambda names, dimensions: names[len(dimensions):]),
-    ("broadcast_in_dim", lambda names, shape, broadcast_dimensions: [
-        *names, *[()] * (len(shape) - len(names))]),
-    ("dot_general", lambda x, y, **_: [*x[:-1], *y[1:]])])
-def test_a_sharding_of_another_axis_breaks_a_law(name, rule, monkeypatch):
+@pytest.mark.parametrize(("name", "change"), [
+    ("reduce_max", {"reduced": {}}), ("reduce_sum", {"reduced": dict.fromkeys(range(3), "max")}),
+    ("transpose", {"results": [range(3)]}), ("dot_general", {"reduced": {}}),
+    ("broadcast_in_dim", {"sizes": {}}), ("cumsum", {"operands": [range(3)]}),
+    ("scatter-add", {"start": None})])
+def test_a_wrong_rule_for_cut_axes_breaks_a_law(name, change, monkeypatch):
     p = PRIMITIVES[name]
-    monkeypatch.setattr(p, "sharding", rule)
-    assert broken(a_sharded_axis_is_one_of_the_operands, p, lambda: cases(p))
+    rule = p.sharding
+    monkeypatch.setattr(p, "sharding", lambda *types, **params: rule(*types, **params)._replace(
+        **change))
+    monkeypatch.setattr(sys.modules[__name__], "LARGE", True)
+    assert broken(blocks_are_the_meaning, p, lambda: cases(p))
 
 
 def dividing_by_how_many(axis, outs, dims):

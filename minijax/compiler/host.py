@@ -29,20 +29,22 @@ class Table(np.ndarray):
 
 
 def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], np.dtype]],
-          count: int) -> Table:
+          count: int, views: bool = False) -> Table:
     """The table by which machine code calls a Python function of arrays of fixed types.
 
     Args:
       function: takes copies of the first arrays, and returns the contents of the others.
       types: (shape, dtype) of each array.
       count: how many arrays are inputs.
+      views: whether the function, which only reads them, takes the first arrays themselves.
     """
     def run(pointers: int) -> None:
         # The first argument is a flag, which tells the kernel that the function has raised.
         flag, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
         arrays = [_array_at(place, *kind) for place, kind in zip(places, types, strict=True)]
         try:
-            results = function(*[x.copy() for x in arrays[:count]])
+            inputs = arrays[:count]
+            results = function(*(inputs if views else [x.copy() for x in inputs]))
             for out, x in zip(arrays[count:], results, strict=True):
                 out[...] = x
         except BaseException as error:  # nothing may unwind through machine code

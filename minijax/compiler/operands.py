@@ -201,13 +201,15 @@ class ProgramBuilder(Builder):
             self.call(ALONE, -1)
 
     def host_call(self, function: Callable[..., Any], args: Sequence[Value],
-                  outputs: Sequence[Buffer] = ()) -> None:
+                  outputs: Sequence[Buffer] = (), views: bool = False) -> None:
         """Call a Python function with copies of the operands; it returns the outputs.
 
-        If it raises, the kernel returns: an enclosing loop might otherwise never end.
+        With `views` it takes the operands themselves, and only reads them. If it raises, the kernel
+        returns: an enclosing loop might otherwise never end.
         """
         arrays: list[Any] = [*args, *outputs]
-        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in arrays], len(args)))
+        types = [(x.shape, x.dtype) for x in arrays]
+        table = self.constant(host.table(function, types, len(args), views))
         raised = self.temp((1,), np.int32, "raised")
         self.store(raised, (0,), 0)
         self.call(host.CALL, self.materialize(table), raised, *map(self.address, args), *outputs)

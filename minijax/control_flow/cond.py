@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, tree_util
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.transforms import compiled
 from minijax.transforms.arguments import NotCarriedError
@@ -124,6 +124,7 @@ cond_p = compiled.ProgramPrimitive(
     # The first branch decides whether a result is weak; for `cond` it is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
+    sharding=lazily.later("minijax.control_flow.layouts", "branches"),
     loop=_lower,
     split=_split,
     in_place=_in_place,
@@ -433,7 +434,7 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     for name, branch in {**per_platform, "default": default}.items():
         if branch is not None and not callable(branch):
             raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
-    platform = devices.default_device().platform
+    platform = devices.device_of(()).platform
     chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
     if chosen is None:
         raise NotImplementedError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
+from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
 from minijax.control_flow.cond import run_for_active, select_along_batch
 from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
@@ -165,8 +166,9 @@ def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Examp
     slots: Any = {slot: rule(getattr(view, slot)) for slot in (
         "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split", "extend", "rows",
         "in_place")}
-    view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
-                                      handles_keys=True)
+    view.primitive = ProgramPrimitive(
+        name, **slots, examples=examples, multiple_results=True, handles_keys=True,
+        sharding=lazily.later("minijax.control_flow.layouts", f"{name}_loop"))
     return view.primitive
 
 

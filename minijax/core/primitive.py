@@ -90,8 +90,8 @@ class Primitive:
       complex_parts: ``(c, *args, **params) -> result``: its formula in real arithmetic, where a
         complex number is a `Pair`; `c` are the formulas of `primitives.complex_pairs`.
       complex_loop: `loop` on the parts, or `cannot`: NumPy computes complex numbers.
-      sharding: ``(*names, **params) -> names``: the mesh axes along which each axis of the result
-        is sharded, from those of the operands; by default an axis of the same size keeps its own.
+      sharding: ``(operand avals, result avals, **params) -> Alignment``: which axes of operands and
+        results are the same, so that ranks may compute blocks; see `primitives.layouts`.
       may_produce_nan: whether it computes floats, and does not only move or select them.
       standard_vma: whether operands must vary along the same axes of a mesh, and the results then
         do; otherwise `abstract_eval` says along which.

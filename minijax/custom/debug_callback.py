@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.core import Axis, Effect, ForPrimitive, Primitive, cannot
 from minijax.control_flow.program_rules import batch_axes_first
 from minijax.core.jaxpr import merge_lists, partition_list
@@ -60,6 +60,12 @@ class HostCallback:
         core.base_trace.wrap("callback", self.evaluated)(*arrays)
         return []
 
+    def called_where(self, holds: Callable[[], bool]) -> "HostCallback":
+        """The same, called only where a condition holds."""
+        def only(function: Callable[..., None]) -> Callable[..., None]:
+            return functools.wraps(function)(lambda *xs: function(*xs) if holds() else None)
+        return HostCallback(only(self.function), only(self.evaluated))
+
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", "callback")
 
@@ -89,6 +95,7 @@ def callback_primitive(name: str, **rules: Any) -> Primitive:
         loop=lambda b, outs, operands, *, callback, **_: b.host_call(callback, operands, outs),
         handles_keys=True,  # compiled code passes their words; evaluated code may pass keys
         examples=list,  # Python computes its results; its tests watch what is called
+        sharding=lazily.later("minijax.control_flow.layouts", name),
         multiple_results=True,
         **rules)
 

@@ -11,7 +11,7 @@ from typing import Any
 from minijax.util import caches
 from minijax.placement import device_put, resharding
 from minijax.placement.devices import Device
-from minijax.placement.devices import default_device as get_default_device  # noqa: F401
+from minijax.placement.eager_dispatch import default_device as get_default_device  # noqa: F401
 from minijax.transforms.jit import clear_caches
 
 clear_in_memory_compilation_cache = clear_caches

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.placement.devices import (Device, DeviceArray, default_device, kind_in_use,
-                                       kind_named, put)
-from minijax.placement.eager_dispatch import named
+from minijax.placement.devices import (CPU, Device, DeviceArray, kind_in_use, kind_named, put)
+from minijax.placement.eager_dispatch import default_device, named
 from minijax.placement.resharding import canonicalize_sharding, shard_value
 from minijax.placement.named_sharding import ShardedArray, Sharding, SingleDeviceSharding
 from minijax.core.tracing import check_arg
+from minijax.util import lazily
 
 _NO_GPU = ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
            "present. Platforms present are: cpu")
@@ -50,10 +50,10 @@ def devices(backend: str | None = None) -> list[Device]:
 
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of one process: all of them, as there is one process.
+    """The devices of one process.
 
     Args:
-      process_index: 0, or None.
+      process_index: its index; that of this process, if None.
       backend: as of `devices`.
       host_id: the older name of `process_index`.
 
@@ -61,32 +61,36 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
       ValueError: for a process that does not exist.
     """
     number = host_id if process_index is None else process_index
-    if number not in (None, 0):
+    if number is not None and number not in process_indices(backend):
         raise ValueError(f"Unknown process_index {number}")
-    return devices(backend)
+    return [device for device in devices(backend)
+            if device.process_index == (CPU.process_index if number is None else number)]
 
 
 def device_count(backend: str | None = None) -> int:
+    """The number of devices of all processes."""
     return len(devices(backend))
 
 
-local_device_count = device_count
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process."""
+    return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The index of this process, the only one: 0."""
+    """The index of this process."""
     devices(backend)
-    return 0
+    return CPU.process_index
 
 
 def process_count(backend: str | None = None) -> int:
-    """The number of processes: 1."""
+    """The number of processes."""
     return len(process_indices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The indices of all processes: [0]."""
-    return [process_index(backend)]
+    """The indices of all processes."""
+    return sorted({device.process_index for device in devices(backend)})
 
 
 def host_id(backend: str | None = None) -> int:
@@ -125,7 +129,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     def put_leaf(leaf: Any, place: Any) -> Any:
-        out = _put(check_arg(leaf), place)
+        out = _put(check_arg(leaf), place, type(leaf))
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
             core.donate(leaf)
         return out
@@ -134,18 +138,20 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     return tree.unflatten(core.base_trace.wrap("put", lambda: [*map(put_leaf, leaves, places)])())
 
 
-def _put(x: Any, place: Any) -> Any:
+def _put(x: Any, place: Any, kind: type) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
     if isinstance(x, DeviceArray | ShardedArray) and place is None:
         return x
     place = canonicalize_sharding(place, ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
+        if 1 < len({device.process_index for device in place.device_set}) == process_count():
+            _check_equal_everywhere(x, kind)
         return shard_value(x, place)
     device = named(place) or default_device()
     if not isinstance(x, core.ArrayImpl):
         return put(x, device)
-    if device.is_host and device.id:
+    if device.is_host and device.id != CPU.id or _is_global(x):
         return shard_value(x, SingleDeviceSharding(device))
     if isinstance(x, ShardedArray) or x.is_literal and device.is_host:
         x = core.ArrayImpl(x._buffer, x.aval)
@@ -154,6 +160,21 @@ def _put(x: Any, place: Any) -> Any:
         out = core.alias(out)
         out._committed = True
     return out
+
+
+def _is_global(x: Any) -> bool:
+    return isinstance(x, DeviceArray) and x.home.is_global
+
+
+_assert_equal = lazily.later("minijax.placement.gathering", "assert_equal")
+
+
+def _check_equal_everywhere(x: Any, kind: type) -> None:
+    """Refuse a value that differs between the processes that put it on their devices together."""
+    if not isinstance(x, core.Tracer) and not _is_global(x):
+        _assert_equal(core.as_value(x)._buffer,
+                      f"{kind} passed to device_put is not the same on each process. Make sure "
+                      f"you are passing the same value of {kind} on each process.")
 
 
 def device_get(x: Any) -> Any:
@@ -171,7 +192,7 @@ def block_until_ready(x: Any) -> Any:
         if isinstance(leaf, core.ArrayImpl) and core.is_donated(leaf):
             raise errors.JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on "
                                          "deleted or donated buffer")
-        if isinstance(leaf, DeviceArray):
+        if isinstance(leaf, DeviceArray) and not leaf.home.is_global:
             leaf.there().device.wait()
     return x
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import operator
 import os
 import re
 import sys
@@ -42,6 +43,7 @@ class Device:
     process_index: ClassVar[int] = 0
     is_host: ClassVar[bool] = True  # its memory is that of this process
     interprets: ClassVar[bool] = False  # it runs programs without a compiler
+    is_global: ClassVar[bool] = False  # it is all processes of the program
 
     @classmethod
     def count(cls) -> int:
@@ -56,7 +58,7 @@ class Device:
     @classmethod
     def numbered(cls, number: int) -> Device:
         """The device with a number: always the same object."""
-        return _known.setdefault((cls, number), cls(number))
+        return known_by_number.setdefault((cls, number), cls(number))
 
     @property
     def local_hardware_id(self) -> int:
@@ -96,7 +98,7 @@ class NumpyDevice(CpuDevice):
     interprets = True
 
 
-_known: dict[tuple[type, int], Device] = {}
+known_by_number: dict[tuple[type, int], Device] = {}
 processors: dict[Device, Any] = {}
 PLATFORMS = {"cpu": "CpuDevice", "numpy": "NumpyDevice", "cuda": "CudaDevice", "gpu": "CudaDevice",
              "emulator": "EmulatedDevice"}  # the classes' names: those of GPUs load when used
@@ -132,14 +134,6 @@ def kind_in_use() -> type[Device]:
     return kind_named(name)
 
 
-def default_device() -> Device:
-    """The device of new arrays, and of programs whose arguments are on the host."""
-    device = config.default_device.value
-    if isinstance(device, Device):
-        return device
-    return (kind_named(device) if device in PLATFORMS else kind_in_use()).numbered(0)
-
-
 def device_of(args: Sequence[Any]) -> Device:
     """The device that runs a program of these arguments: theirs; those on the host are copied.
 
@@ -151,10 +145,11 @@ def device_of(args: Sequence[Any]) -> Device:
     device = None
     for x in args:
         if isinstance(x, DeviceArray):
-            if device is not None and x.device is not device and x.device != device:
+            if device is not None and x.home is not device and x.home != device:
                 raise _incompatible(args)
-            device = x.device
-    return device or (default_device() if Primitive.eager_dispatch else CPU)
+            device = x.home
+    hook = Primitive.eager_dispatch
+    return device or (hook.default_device() if hook else CPU)
 
 
 def _incompatible(args: Sequence[Any]) -> ValueError:
@@ -170,13 +165,17 @@ CPU = CpuDevice.numbered(0)
 # ── Arrays on a GPU ──────────────────────────────────────────────────────────────────────────
 
 class DeviceArray(ArrayImpl):
-    """An array in the memory of a GPU; it is copied to the host when its elements are read."""
+    """An array in the memory of a GPU; it is copied to the host when its elements are read.
 
-    __slots__ = ("device", "memory")
+    `home` is the device that runs programs on it, which to users may have another name.
+    """
+
+    __slots__ = ("home", "memory")
     _committed = True
+    device = property(operator.attrgetter("home"))
 
     def __init__(self, memory: Any, aval: ShapedArray, device: Device):
-        self.memory, self.aval, self.device, self.is_literal = memory, aval, device, False
+        self.memory, self.aval, self.home, self.is_literal = memory, aval, device, False
 
     def there(self) -> Any:
         """Its memory on the device."""
@@ -201,7 +200,7 @@ class DeviceArray(ArrayImpl):
         super()._delete()
 
     def _alias(self) -> DeviceArray:
-        return DeviceArray(self.there(), self.aval, self.device)
+        return type(self)(self.there(), self.aval, self.home)
 
     def _holder(self) -> Any:
         return self.there()
@@ -219,7 +218,7 @@ def put(x: Any, device: Device) -> Any:
 
 def on_default_device(x: Any) -> Any:
     """A new array on the default device."""
-    return put(x, default_device()) if (
+    return put(x, Primitive.eager_dispatch.default_device()) if (
         Primitive.eager_dispatch and type(x) is ArrayImpl) else x
 
 

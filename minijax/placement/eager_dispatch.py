@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.util import caches
+from minijax.util import caches, lazily
 from minijax import config
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.placement import devices
@@ -28,8 +28,8 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
     """The results of an operation on its arguments' device or mesh; None if that is the host."""
     operation = primitive, tuple([x.aval for x in args]), tuple(params.items())
-    if not isinstance(current.value, Mesh) and ShardedArray not in map(type, args):
-        device = devices.device_of(args)
+    device = devices.device_of(args)
+    if device.is_global or not (isinstance(current.value, Mesh) or ShardedArray in map(type, args)):
         return None if device.is_host else _on_device(operation, device, args)
     try:
         closed = _cached_program(*operation, config.trace_key())
@@ -80,6 +80,30 @@ def _cached_program(primitive: Primitive, avals: tuple[ShapedArray, ...], params
     return _program(primitive, avals, params)
 
 
+def default_device() -> devices.Device:
+    """The device of new arrays, and of programs whose arguments are on the host.
+
+    Where the mesh that was set spans several processes, all of them.
+    """
+    device = config.default_device.value
+    if isinstance(device, devices.Device):
+        return device
+    if device is None and isinstance(current.value, Mesh) and current.value.is_multi_process:
+        return all_processes()
+    return _first(devices.kind_named(device) if device in devices.PLATFORMS else
+                  devices.kind_in_use())
+
+
+# Arrays of several processes, which `resharding` makes through the hook that this module is.
+all_processes, placed, from_block = (lazily.later("minijax.placement.processes", name) for name in (
+    "all_processes", "placed", "from_block"))
+
+
+def _first(kind: type[devices.Device]) -> devices.Device:
+    """The first device of a kind that belongs to this process."""
+    return devices.CPU if kind is devices.CpuDevice else kind.numbered(0)
+
+
 def named(device: Any) -> devices.Device | None:
     """The device named by an argument: a device, a platform, or a value with a device.
 
@@ -87,7 +111,7 @@ def named(device: Any) -> devices.Device | None:
       ValueError: for anything else.
     """
     if isinstance(device, str):
-        device = devices.kind_named(device).numbered(0)
+        device = _first(devices.kind_named(device))
     device = getattr(device, "device", device)
     if device is not None and not isinstance(device, devices.Device):
         raise ValueError(f"a device is one of jax.devices(), not {device!r}")

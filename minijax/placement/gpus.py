@@ -22,7 +22,7 @@ class GpuDevice(Device):
     platform = "gpu"
     is_host = False
     array_type = DeviceArray
-    elsewhere = "type({x}) is not Array or {x}.device is not device"
+    elsewhere = "type({x}) is not Array or {x}.home is not device"
     passed = "{x}.there()"
 
     @property
@@ -42,7 +42,7 @@ class GpuDevice(Device):
         raise NotImplementedError
 
     def operand(self, x: ArrayImpl) -> Any:
-        if type(x) is DeviceArray and (x.device is self or x.device == self):
+        if type(x) is DeviceArray and (x.home is self or x.home == self):
             return x.there()
         return _memory().of(self.processor, x._buffer)
 

@@ -7,21 +7,30 @@ devices*.  In JAX: `jax/_src/pjit.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from minijax import tree_util
+import numpy as np
+
+from minijax import config, core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.placement.meshes import PartitionSpec
-from minijax.placement.named_sharding import Format, ShardedArray, Sharding
+from minijax.placement.eager_dispatch import all_processes
+from minijax.placement.meshes import Mesh, PartitionSpec, current
+from minijax.placement.named_sharding import Format, Sharding, is_sharded
 from minijax.placement.resharding import canonicalize_sharding, no_mesh_error, shard_tree
 from minijax.transforms.arguments import UNSPECIFIED
+from minijax.util.tracebacks import standing_for
 
 
-class JitShardings(NamedTuple):
+class JitShardings:
     """The shardings of the arguments and of the results of a function, each a tree."""
 
-    arguments: Any
-    results: Any
+    def __init__(self, arguments: Any, results: Any):
+        self.arguments, self.results = arguments, results
+        self._annotated: Any = None  # the jitted function, which itself shards its results
+        self._known: dict[tree_util.PyTreeDef, list] = {}  # the shardings of the last arguments
+
+    def __reduce__(self) -> tuple:
+        return JitShardings, (self.arguments, self.results)
 
     @classmethod
     def checked(cls, in_shardings: Any, out_shardings: Any) -> JitShardings:
@@ -41,9 +50,48 @@ class JitShardings(NamedTuple):
         if self.arguments is not UNSPECIFIED:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            args = shard_args(args, static(len(args)), self.arguments, names)
+            args = self._placed(args, static, names)
+        jitted = getattr(fun, "__self__", None)
+        if (self.results is not UNSPECIFIED and core.current_trace.get() is core.base_trace
+                and hasattr(jitted, "with_function") and self._spans_processes()):
+            return self._call_on_processes(jitted, args, kwargs)
         out = fun(args, kwargs)
         return out if self.results is UNSPECIFIED else shard_results(out, self.results)
+
+    def _placed(self, args: tuple, static: Callable[[int], set[int]],
+                names: Callable[[], Sequence[str | None]]) -> tuple:
+        """The arguments with their shardings: as they are, if they are as in an earlier call."""
+        leaves, tree = tree_util.tree_flatten(args)
+        shardings = [x.sharding if is_sharded(x) else None for x in leaves]
+        if (known := self._known.get(tree)) and all(
+                x is not None and x is y for x, y in zip(shardings, known, strict=True)):
+            return args
+        args = shard_args(args, static(len(args)), self.arguments, names)
+        if not isinstance(current.value, Mesh):  # which a spec may refer to
+            self._known[tree] = [getattr(x, "sharding", None) for x in tree_util.tree_leaves(args)]
+        return args
+
+    def _spans_processes(self) -> bool:
+        """Whether results are sharded over several processes."""
+        return any(_spans_processes(canonicalize_sharding(x, ValueError()))
+                   for x in tree_util.tree_leaves(self.results))
+
+    def _call_on_processes(self, jitted: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of all processes together: the program itself has the shardings of its results."""
+        if self._annotated is None:
+            @standing_for(jitted._fun)
+            def annotated(*args: Any, **kwargs: Any) -> Any:
+                out = jitted._fun(*args, **kwargs)
+                leaves, tree = tree_util.tree_flatten(out)
+                for x, sharding in zip(leaves, self.of_leaves("result", tree), strict=True):
+                    if isinstance(sharding, Sharding):
+                        sharding.shard_shape(np.shape(x))  # refuses one that cuts it unevenly
+                return shard_results(out, self.results)
+            self._annotated = jitted.with_function(annotated)
+        if any(map(is_sharded, tree_util.tree_leaves((args, kwargs)))):
+            return self._annotated(*args, **kwargs)
+        with config.default_device(all_processes()):
+            return self._annotated(*args, **kwargs)
 
     def of_leaves(self, which: str, tree: tree_util.PyTreeDef) -> list:
         """The sharding of each leaf of a tree, of the "given" arguments or of the "result"."""
@@ -51,6 +99,11 @@ class JitShardings(NamedTuple):
         error = no_mesh_error("jit", f"{which} shardings")
         return [canonicalize_sharding(sharding, error(sharding))
                 for sharding in tree_util.flatten_axes(which, tree, shardings)]
+
+
+def _spans_processes(sharding: Any) -> bool:
+    return (isinstance(sharding, Sharding) and isinstance(sharding.mesh, Mesh)
+            and not sharding.is_fully_addressable)
 
 
 def check_shardings(which: str, shardings: Any) -> Any:
@@ -91,7 +144,17 @@ def shard_args(args: tuple, static: set[int], shardings: Any,
     flat_shardings = tree_util.flatten_axes("pjit in_shardings", tree, shardings)
     for x, spec in zip(leaves, flat_shardings, strict=True):
         sharding = canonicalize_sharding(spec, no_mesh(spec))
-        if isinstance(x, ShardedArray) and sharding is not None and not (
+        if _spans_processes(sharding) and not (
+                isinstance(x, core.Array) or sharding.is_fully_replicated):
+            raise ValueError(
+                "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, "
+                "either specify a replicated sharding explicitly or use "
+                "`jax.make_array_from_process_local_data(...)` to convert your host local numpy "
+                "inputs to a jax.Array which you can pass to jit. If the numpy input is the same "
+                "on each process, then you can use `jax.make_array_from_callback(...) to create a "
+                "`jax.Array` which you can pass to jit. Got arg type: "
+                f"{core.get_aval(x).str_short()}")
+        if is_sharded(x) and sharding is not None and not (
                 x.sharding.is_equivalent_to(sharding, x.ndim)):
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg. Got "

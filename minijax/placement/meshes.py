@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax import config
-from minijax.placement.devices import kind_in_use
+from minijax.placement.devices import CPU, kind_in_use
 from minijax.transforms.arguments import Sentinel
 
 
@@ -261,16 +261,26 @@ class Mesh(_Grid):
         self._set_axes(self.devices.shape, names, axis_types)
 
     device_ids = property(lambda self: np.vectorize(lambda d: d.id, otypes=[int])(self.devices))
-    is_multi_process = False
+    is_multi_process = property(lambda self: len({d.process_index for d in self.devices.flat}) > 1)
     is_scalar = property(lambda self: self.devices.ndim == 0)
 
     @property
     def local_mesh(self) -> Mesh:
-        return Mesh(self.devices, self.axis_names)
+        """The part of the mesh whose devices belong to this process."""
+        is_here = np.vectorize(self._is_here, otypes=[bool])(self.devices)
+        if self.devices.size and not is_here.any():
+            raise ValueError("When you call `mesh.local_mesh`, the mesh must have devices of this "
+                             f"process, but it has {list(self.devices.flat)}.")
+        places = np.ix_(*(np.unique(place) for place in np.nonzero(is_here)))
+        return Mesh(self.devices[places], self.axis_names)
 
     @property
     def local_devices(self) -> list:
-        return list(self.devices.flat)
+        return [device for device in self.devices.flat if self._is_here(device)]
+
+    @staticmethod
+    def _is_here(device: Any) -> bool:
+        return device.process_index == CPU.process_index
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

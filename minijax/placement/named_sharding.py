@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core
 from minijax.core import ArrayImpl
-from minijax.placement.devices import Device
+from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 
 
@@ -44,9 +44,18 @@ class Sharding:
         return tuple(self.mesh.devices.flat)
 
     device_set = property(lambda self: set(self._device_assignment))
-    addressable_devices = device_set
+    addressable_devices = property(lambda self: set(self._addressable_device_assignment))
     num_devices = property(lambda self: len(self._device_assignment))
-    is_fully_addressable = True
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        return tuple(device for device in self._device_assignment
+                     if device.process_index == CPU.process_index)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all its devices belong to this process."""
+        return len(self._addressable_device_assignment) == self.num_devices
 
     def _cuts(self, ndim: int) -> list[int]:
         """The number of shards along each axis."""
@@ -90,7 +99,10 @@ class Sharding:
                               for axis in range(ndim))
                 for device, coordinates in zip(self._device_assignment, grid, strict=True)}
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, Index]:
+        """The part of an array on each device of this process, as an index."""
+        return {device: index for device, index in self.devices_indices_map(global_shape).items()
+                if device.process_index == CPU.process_index}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether the other sharding puts the same parts of arrays on the same devices."""
@@ -306,6 +318,12 @@ class ShardedType(core.ShapedArray):
         return f"{core.dtype_name(self.dtype)}[{','.join(sizes)}]"
 
 
+def type_with_sharding(aval: core.ShapedArray, sharding: Any) -> core.ShapedArray:
+    """A type with the sharding along explicit axes, if there are such axes."""
+    explicit = explicit_sharding(sharding, aval.ndim)
+    return aval if explicit is None else ShardedType(aval, explicit)
+
+
 class ShardedArray(ArrayImpl):
     """An array with a sharding over simulated devices."""
 
@@ -322,8 +340,7 @@ class ShardedArray(ArrayImpl):
     @property
     def told_type(self) -> core.ShapedArray:
         """Its type, with its sharding along explicit axes."""
-        where = explicit_sharding(self.sharding, self.ndim)
-        return self.aval if where is None else ShardedType(self.aval, where)
+        return type_with_sharding(self.aval, self.sharding)
 
     @property
     def device(self) -> Any:
@@ -333,3 +350,8 @@ class ShardedArray(ArrayImpl):
 
 
 ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
+
+
+def is_sharded(x: Any) -> bool:
+    """Whether a value is an array with a sharding, of this process or of several."""
+    return isinstance(x, ShardedArray) or isinstance(x, DeviceArray) and x.home.is_global

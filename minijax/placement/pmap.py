@@ -11,12 +11,18 @@ import numpy as np
 
 from minijax.transforms import api
 from minijax.placement import device_put
-from minijax.util import source_info
-from minijax import tree_util
+from minijax.util import lazily, source_info
+from minijax import core, tree_util
+from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
+from minijax.placement.meshes import Mesh, P
 from minijax.transforms.arguments import as_tuple, check_callable
-from minijax.transforms.jit import jit
+from minijax.transforms.jit import JitFunction, jit
 from minijax.util.tracebacks import wraps
+
+
+from_local, to_local = (lazily.later("minijax.placement.gathering", name)
+                        for name in ("from_local", "to_local"))
 
 
 # JAX: each row runs on its device, and the result is sharded over them. Here all devices are
@@ -80,7 +86,49 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
         _check_devices(fun, size, all_devices(backend) if devices is None else devices)
-    return jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
+    jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
+    if device_put.process_count(backend) == 1:
+        return jitted
+    mesh = Mesh(all_devices(backend) if devices is None else devices, (axis_name,))
+    return JitFunction(mapped_fun, jitted._static, jitted._donated, inline=False,
+                       shardings=Rows(mesh, in_axes, out_axes))
+
+
+class Rows:
+    """How `jit` calls a mapped function in several processes: each passes and gets its own rows.
+
+    Args:
+      mesh: the devices.
+      in_axes: the axis of the rows in each argument.
+      out_axes: that in each result.
+    """
+
+    def __init__(self, mesh: Mesh, in_axes: Any, out_axes: Any):
+        self.mesh, self.in_axes, self.out_axes = mesh, in_axes, out_axes
+
+    def call(self, fun: Callable, args: tuple, kwargs: dict, names: Any,
+             static: Callable[[int], set[int]] = lambda count: set()) -> Any:
+        """Call a function of the rows of all processes with those of this one."""
+        if any(isinstance(x, core.Tracer) for x in tree_util.tree_leaves((args, kwargs))):
+            raise NotImplementedError("pmap inside of another transformation runs in one process "
+                                      "only: for several there is jax.shard_map.")
+        is_static = [i in static(len(args)) for i in range(len(args))]
+        dynamic, rest = partition_list(args, is_static)
+        axes = tuple(self.in_axes) if isinstance(self.in_axes, list) else self.in_axes
+        if isinstance(axes, tuple) and len(axes) == len(args):
+            axes = tuple(partition_list(axes, is_static)[0])
+        rows = self.converted(from_local, tuple(dynamic), "pmap in_axes", axes)
+        out = fun(tuple(merge_lists((list(rows), rest), is_static)),
+                  self.converted(from_local, kwargs, "pmap in_axes", 0))
+        return self.converted(to_local, out, "pmap out_axes", self.out_axes)
+
+    def converted(self, convert: Callable, tree: Any, what: str, axes: Any) -> Any:
+        """A tree of arrays from or to parts of all processes."""
+        leaves, treedef = tree_util.tree_flatten(tree)
+        return treedef.unflatten([
+            convert(x, self.mesh, P() if axis is None else P(*[None] * (axis % max(np.ndim(x), 1)),
+                                                             *self.mesh.axis_names))
+            for x, axis in zip(leaves, tree_util.flatten_axes(what, treedef, axes), strict=True)])
 
 
 def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device]) -> None:

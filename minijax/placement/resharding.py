@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
-from minijax.util import source_info
+from minijax.util import lazily, source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
@@ -28,6 +28,8 @@ from minijax.primitives import ad_util
 
 def place(x: ArrayImpl, sharding: Sharding) -> Any:
     """The array with another sharding."""
+    if not sharding.is_fully_addressable or isinstance(x, DeviceArray) and x.home.is_global:
+        return Primitive.eager_dispatch.placed(x, sharding)
     if sharding.num_devices == 1:
         [device] = sharding._device_assignment
         if not device.is_host or isinstance(x, DeviceArray):
@@ -57,6 +59,7 @@ sharding_constraint_p: Primitive = ShardingPrimitive(
     batch=lambda axis, args, dims, *, sharding: ([sharding_constraint_p.bind(
         *args, sharding=sharding if dims[0] is None else sharding.with_axis(dims[0]))], dims),
     program=lambda x, *, sharding: x,
+    sharding=lazily.later("minijax.placement.partition", "constrained"),
     handles_keys=True,
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
                               {"sharding": NamedSharding(make_mesh((1,), ("x",)),
@@ -230,12 +233,20 @@ class Shard:
 
 def shards(x: ArrayImpl) -> list[Shard]:
     """The shards of an array, device by device."""
+    parts = x.sharding.devices_indices_map(x.shape)
+    numbers = replica_numbers(parts)
+    return [Shard(device, index, numbers[device], _part(x, device, index))
+            for device, index in parts.items()]
+
+
+def replica_numbers(parts: dict[Device, Index]) -> dict[Device, int]:
+    """For each device how many devices before it have the same part of an array."""
     counts: collections.Counter[str] = collections.Counter()
-    shards = []
-    for device, index in x.sharding.devices_indices_map(x.shape).items():
-        shards.append(Shard(device, index, counts[str(index)], _part(x, device, index)))
+    numbers = {}
+    for device, index in parts.items():
+        numbers[device] = counts[str(index)]
         counts[str(index)] += 1
-    return shards
+    return numbers
 
 
 def _part(x: ArrayImpl, device: Device, index: Index) -> ArrayImpl:
@@ -263,19 +274,26 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     >>> make_array_from_callback((3,), sharding, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
-    parts = {str(index): index for index in sharding.devices_indices_map(tuple(shape)).values()}
+    here = sharding.addressable_devices_indices_map(tuple(shape)).values()
+    parts = {str(index): index for index in here}
     return _assembled(tuple(shape), sharding, [
         (index, data_callback(index)) for index in parts.values()], dtype)
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
                                          *, dtype: Any = None) -> Array:
-    """An array of the shards on each device, in the order of the sharding's devices.
+    """An array of the shards on each device of this process, in the order of the devices.
 
     Raises:
       ValueError: when their number is not that of devices, or they have other shapes.
     """
-    indices = list(sharding.devices_indices_map(tuple(shape)).values())
+    indices = list(sharding.addressable_devices_indices_map(tuple(shape)).values())
+    if dtype is None and not arrays:
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the "
+                         "`dtype` argument to `jax.make_array_from_single_device_arrays`.")
+    for x in arrays:
+        if not isinstance(x, Array):
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")
@@ -284,25 +302,78 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None
                                        ) -> Any:
-    """Arrays from the data of this process, which is all, as there is one process."""
-    def assembled(data: Any, shape: Any) -> Array:
-        shape = np.shape(data) if shape is None else tuple(shape)
-        return make_array_from_callback(shape, sharding, lambda index: np.asarray(data)[index])
+    """Arrays from the data of each process.
+
+    Args:
+      sharding: their sharding, or a spec over the current mesh; a tree prefix of `local_data`.
+      local_data: a tree of arrays. Along each axis an array has the size of the whole, or that of
+        the part of this process.
+      global_shape: the shape of the whole, or a tree of them; what the parts of all processes make,
+        if None.
+
+    Raises:
+      ValueError: for an array of another size.
+
+    >>> from minijax import NamedSharding, P, make_mesh
+    >>> sharding = NamedSharding(make_mesh((1,), ("x",)), P("x"))
+    >>> make_array_from_process_local_data(sharding, np.arange(2))
+    Array([0, 1], dtype=int32)
+    """
+    leaves, tree = tree_util.tree_flatten(local_data)
+    shardings = tree_util.flatten_axes("make_array_from_process_local_data", tree, sharding)
     is_one = global_shape is None or isinstance(next(iter(global_shape), 0), int)
-    if is_one:
-        return tree_util.tree_map(lambda data: assembled(data, global_shape), local_data)
-    return tree_util.tree_map(assembled, local_data, global_shape)
+    shapes = [global_shape] * len(leaves) if is_one else tree.flatten_up_to(global_shape)
+    no_mesh = no_mesh_error("make_array_from_process_local_data", "sharding")
+    return tree.unflatten([
+        _from_local_data(canonicalize_sharding(where, no_mesh(where)), np.asarray(data), shape)
+        for data, where, shape in zip(leaves, shardings, shapes, strict=True)])
+
+
+def _from_local_data(sharding: Any, data: np.ndarray, shape: Any) -> Array:
+    cuts = sharding._cuts(data.ndim)
+    here = [sorted({index[axis].start or 0 for index in
+                    sharding.addressable_devices_indices_map(tuple(cuts)).values()})
+            for axis in range(data.ndim)]  # along each axis the numbers of this process's parts
+    if shape is None:
+        shape = [size * cut // len(parts)
+                 for size, cut, parts in zip(data.shape, cuts, here, strict=True)]
+    shape = tuple(shape)
+    for axis, (size, whole) in enumerate(zip(data.shape, shape, strict=True)):
+        part = whole * len(here[axis]) // cuts[axis]
+        if size not in (whole, part):
+            raise ValueError(
+                "Invalid host data, each dimension should match either global or process shape. In "
+                f"dimension {axis}, the process data has {size} elements. Process addresses {part} "
+                f"elements and global_shape={shape}.")
+
+    def local(place: slice, axis: int) -> slice:
+        if data.shape[axis] == shape[axis]:
+            return place
+        size = shape[axis] // cuts[axis]
+        number = here[axis].index((place.start or 0) // size)
+        return slice(number * size, (number + 1) * size)
+    return make_array_from_callback(shape, sharding, lambda index: data[
+        tuple(local(place, axis) for axis, place in enumerate(index))])
 
 
 def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtype: Any) -> Array:
+    if dtype is None and not parts:
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the "
+                         "`dtype` argument to `jax.make_array_from_callback`.")
     dtype = dtypes.canonicalize_dtype(dtype or core.get_aval(parts[0][1]).dtype)
-    whole, block = np.empty(shape, dtype), sharding.shard_shape(shape)
-    for index, part in parts:
+    aval, block = core.ShapedArray(shape, dtype), sharding.shard_shape(shape)
+    for _, part in parts:
         if np.shape(part) != block:
-            raise ValueError(f"the shard at {index} of an array of shape {shape} has shape "
-                             f"{np.shape(part)}, but {sharding} requires {block}")
+            raise ValueError(
+                f"Expected shard shape {block} doesn't match the single device array shape "
+                f"{np.shape(part)}. Shape of Array is {aval.str_short()} with sharding {sharding}")
+    if not sharding.is_fully_addressable:
+        mine = [np.array(core.as_value(part)._buffer, dtype) for _, part in parts]
+        return Primitive.eager_dispatch.from_block(mine[0] if mine else None, aval, sharding)
+    whole = np.empty(shape, dtype)
+    for index, part in parts:
         whole[index] = np.asarray(part)
-    return place(ArrayImpl(whole, core.ShapedArray(shape, dtype)), sharding)
+    return place(ArrayImpl(whole, aval), sharding)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

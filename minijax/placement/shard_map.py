@@ -18,7 +18,7 @@ from minijax.core import Array, Params, Primitive, tracing
 from minijax.transforms.arguments import Sentinel, flattened
 from minijax.placement.meshes import P, PartitionSpec, current
 from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import NamedSharding, ShardedArray
+from minijax.placement.named_sharding import NamedSharding, is_sharded
 from minijax.core.vmap import BatchTrace, BatchTracer, Dim, vmap_flat, without_axis
 from minijax.primitives.ad_util import batch_to
 from minijax.primitives.axes import inverse
@@ -98,7 +98,7 @@ class _Call:
         self.flat, leaves = flattened(f, args, "shard_map")
         self.name = source_info.function_name(f)
         self.values = [tracing.check_arg(x) for x in leaves]
-        inferred = [x.sharding.spec if isinstance(x, ShardedArray) else P() for x in leaves]
+        inferred = [x.sharding.spec if is_sharded(x) else P() for x in leaves]
         if in_specs is not Infer:
             _check_specs("in_specs", in_specs, self.sizes)
             in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs

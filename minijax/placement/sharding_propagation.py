@@ -76,9 +76,17 @@ def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Shar
         s.spec.names(x.aval.ndim) if s is not None else [()] * x.aval.ndim
         for s, x in zip(shardings, eqn.invars, strict=True)]
     rule = eqn.primitive.sharding
-    return [first.update(spec=_spec(rule(*operands, **eqn.params) if rule else
-                                    _same_axes(eqn, operands, out.aval.shape), first))
-            for out in eqn.outvars]
+    aligned = rule and rule(
+        [x.aval for x in eqn.invars], [x.aval for x in eqn.outvars], **eqn.params)
+    if not hasattr(aligned, "results"):
+        return [first.update(spec=spec_of(_same_axes(eqn, operands, out.aval.shape), first))
+                for out in eqn.outvars]
+    of_label: dict[Any, Names] = {}
+    for labels, names in zip(aligned.operands, operands, strict=True):
+        of_label.update((label, some) for label, some in zip(labels, names, strict=True)
+                        if some and label not in of_label)
+    return [first.update(spec=spec_of([of_label.get(x, ()) for x in labels], first))
+            for labels in aligned.results]
 
 
 def _with_full_spec(sharding: Sharding, ndim: int) -> Sharding:
@@ -95,7 +103,7 @@ def _row(sharding: Sharding | None) -> Sharding | None:
     return sharding
 
 
-def _spec(axis_names: Sequence[Names], like: NamedSharding) -> P:
+def spec_of(axis_names: Sequence[Names], like: NamedSharding) -> P:
     """The spec of these names; a mesh axis partitions only the first array axis that has it."""
     used: set = set()
     parts: list[Any] = []

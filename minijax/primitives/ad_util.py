@@ -18,7 +18,7 @@ from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, batch_dim_wi
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, broadcast_shapes,
                                       check_reducible, computed_in, extremum_identity, in_numpy,
-                                      in_pairs, pointwise, widened)
+                                      in_pairs, layout, pointwise, widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -216,7 +216,7 @@ def batch_in_front(name: str = "") -> Any:
 
 def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
                   transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
-                  sharding: Callable[..., Sequence] | None = None, examples: Examples
+                  sharding: Callable[..., Any], examples: Examples
                   ) -> Primitive:
     """A primitive that rearranges the elements of one array.
 
@@ -279,7 +279,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     return Primitive(name, impl=meaning, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
                      batch=batch_along("axes", removed=True), element=element,
                      may_produce_nan=op in ("add", "mul"),
-                     sharding=lambda names, axes: without(names, axes),
+                     sharding=layout("reduction", op=op),
                      complex_parts=each_part if op == "add" else in_pairs(name),
                      examples=reducible(accepts, axes_of))
 
@@ -314,7 +314,7 @@ transpose_p = rearrangement(
     batch=lambda axis, args, dims, permutation: (
         [transpose_p.bind(*args, permutation=(*dims, *batched_axes(permutation, *dims)))], [0]),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
-    sharding=lambda names, permutation: [names[d] for d in permutation],
+    sharding=layout("transpose"),
     examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
                    (grid(0, 3, dtype=np.int32), (1, 0))))
 
@@ -383,8 +383,7 @@ broadcast_in_dim_p = rearrangement(
         [broadcast_at(move_axis(args[0], dims[0], 0), (0, *batched_axes(broadcast_dimensions, 0)),
                       (axis.size, *shape))], [0]),
     source=_broadcast_element,
-    sharding=lambda names, shape, broadcast_dimensions: [
-        dict(zip(broadcast_dimensions, names, strict=True)).get(d, ()) for d in range(len(shape))],
+    sharding=layout("broadcast_in_dim"),
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
         (grid(2, 1), (2, 4, 3), (0, 2)), (grid(), (2, 2), ()),
@@ -411,6 +410,7 @@ reshape_p = rearrangement(
         [reshape_p.bind(move_axis(args[0], dims[0], 0), new_sizes=(axis.size, *new_sizes),
                         dimensions=None)], [0]),
     source=lambda s, index, x, new_sizes, dimensions: x.flat(s.ravel(index, new_sizes)),
+    sharding=layout("reshape"),
     examples=table(
         "new_sizes dimensions", (grid(2, 6), (3, 4), None), (grid(4), (2, 1, 2), None),
         (grid(1, 1), (), None), (grid(0, 3, dtype=np.int32), (5, 0), None)))

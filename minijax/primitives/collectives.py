@@ -406,7 +406,8 @@ def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: 
     if axis.name != axis_name:
         return [ppermute_p.bind(x, axis_name=axis_name, perm=perm)], [dim]
     sources = _sources(perm, axis.size)
-    rows = index_take(batch_to(x, dim, 0, axis.size), (np.maximum(sources, 0),), (0,))
+    senders = np.where(sources < 0, np.arange(axis.size), sources)  # or else its own
+    rows = index_take(batch_to(x, dim, 0, axis.size), (senders,), (0,))
     if (sources < 0).any():
         received = broadcast_in_dim(sources >= 0, rows.shape, (0,))
         rows = comparison.select_n(received, zeros(core.typeof(rows)), rows)

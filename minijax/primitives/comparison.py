@@ -21,7 +21,8 @@ from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, elementwise, of_one_shape, per_argument, unary
 from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
-                                      by_formula, check_dtypes, check_same_dtypes, pointwise)
+                                      by_formula, check_dtypes, check_same_dtypes, layout,
+                                      pointwise)
 
 Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
@@ -198,7 +199,7 @@ select_n_p = Primitive(
     abstract_eval=_select_type,
     jvp=linear(but=[0]),
     transpose=_select_transpose,
-    batch=_batch_of_one_shape(0),
+    batch=_batch_of_one_shape(0), sharding=layout("elementwise"),
     element=pointwise(_chosen), complex_parts=each_part,
     examples=_select_examples)
 
@@ -277,7 +278,7 @@ clamp_p = Primitive(
         lambda t, z, low, x, high: _tangent_where(t, x, bitwise_and(gt(x, low), lt(x, high))),
         lambda t, z, low, x, high: _tangent_where(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
-    batch=_batch_of_one_shape(0, 2),
+    batch=_batch_of_one_shape(0, 2), sharding=layout("elementwise"),
     element=pointwise(_clamped),
     complex_parts=of_one_shape(lambda c, low, z, high: c.min(c.max(z, low), high)),
     examples=_clamp_examples)

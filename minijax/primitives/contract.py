@@ -20,7 +20,8 @@ from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
 from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.slots import Reduction, all_weak, computed_in, in_pairs, real_dtype
+from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs, layout,
+                                      real_dtype)
 from minijax.primitives.summation import LONG
 
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
@@ -179,13 +180,6 @@ def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensi
     return [dot_general_p.bind(*args, dimension_numbers=numbers, **params)], [out_dim]
 
 
-def _dot_sharding(x: Sequence, y: Sequence, *, dimension_numbers: Dimensions, **_: Any) -> list:
-    """Batch axes keep their names on the left, free axes their own."""
-    left, right, names = axis_names(dimension_numbers, len(x), len(y))
-    of_names = dict(zip((*right, *left), (*y, *x), strict=True))
-    return [of_names[name] for name in names]
-
-
 # ── The primitive and its functions ──────────────────────────────────────────────────────────
 
 def _dot_examples() -> list[Example]:
@@ -227,7 +221,7 @@ dot_general_p = Primitive(
     transpose=ad_util.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    sharding=_dot_sharding, may_produce_nan=True, complex_parts=in_pairs("dot_general"),
+    sharding=layout("dot_general"), may_produce_nan=True, complex_parts=in_pairs("dot_general"),
     library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(
         "dot_general", abstract_eval=_dot_type, element=_dot_element).bind),
     examples=_dot_examples)

@@ -239,7 +239,7 @@ bitcast_convert_type_p = Primitive(
     abstract_eval=_bitcast_type,
     jvp=constant_in_all,
     transpose=slots.NOT_DIFFERENTIABLE,
-    batch=ad_util.batch_in_front(),
+    batch=ad_util.batch_in_front(), sharding=slots.layout("bitcast"),
     element=_bitcast_element,
     examples=_bitcast_examples)
 
@@ -285,6 +285,7 @@ optimization_barrier_p = Primitive(
     transpose=lambda cotangents, *args: optimization_barrier_p.bind(
         *map(ad_util.instantiate, cotangents)),
     batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
+    sharding=slots.layout("each_alone"),
     program=lambda *xs: list(xs),
     examples=examples.table("", *((e.args[0], np.arange(3, dtype=np.int32))
                                   for e in examples.points((-2., 2.))()[:1])))

@@ -374,13 +374,6 @@ def _conv_examples() -> list[Example]:
                                                        dilation=(2,))]
 
 
-def _conv_sharding(x: Sequence, w: Sequence, *, dimension_numbers: ConvDimensionNumbers, **_: Any
-                   ) -> list:
-    """Batch and feature axes keep their names; spatial axes are not partitioned."""
-    lhs, rhs, out = dimension_numbers
-    return [{out[0]: x[lhs[0]], out[1]: w[rhs[0]]}.get(d, ()) for d in range(len(x))]
-
-
 conv_general_dilated_p = Primitive(
     "conv_general_dilated",
     impl=_conv_impl,
@@ -390,7 +383,7 @@ conv_general_dilated_p = Primitive(
         lambda t, out, x, w, **params: conv_general_dilated_p.bind(x, t, **params)),
     jet=families.general_leibniz_rule,
     transpose=ad_util.transposed(_lhs_cotangent, _rhs_cotangent),
-    batch=_conv_batch, sharding=_conv_sharding, may_produce_nan=True,
+    batch=_conv_batch, sharding=slots.layout("convolution"), may_produce_nan=True,
     complex_loop=slots.LEFT_TO_NUMPY,
     library=functools.partial(families.kernel("convolution"), pad=pad_p.bind,
                               sizes_of=sizes_of, as_sums=Primitive(

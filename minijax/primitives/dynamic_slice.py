@@ -23,7 +23,7 @@ from minijax.primitives.examples import grid, table
 from minijax.primitives.gather_scatter import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.joining import concatenate
-from minijax.primitives.slots import all_weak, check_same_dtypes, nest
+from minijax.primitives.slots import all_weak, check_same_dtypes, layout, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 
@@ -160,7 +160,7 @@ dynamic_slice_p = Primitive(
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
-    batch=_batch_dynamic_slice, complex_parts=each_part,
+    batch=_batch_dynamic_slice, sharding=layout("dynamic_slice"), complex_parts=each_part,
     element=lambda s, index, x, *starts, slice_sizes: x(
         _emit_inside(s, starts, x.shape, slice_sizes)(index)),
     examples=table(
@@ -268,7 +268,7 @@ dynamic_update_slice_p = Primitive(
             ct, zeros(update.aval.update(dtype=ct.dtype)), *starts),
         lambda ct, x, update, *starts: dynamic_slice_p.bind(
             ct, *starts, slice_sizes=update.aval.shape)),
-    batch=_batch_update, complex_parts=each_part,
+    batch=_batch_update, sharding=layout("dynamic_update_slice"), complex_parts=each_part,
     loop=_update_loop,
     can_fuse_operands=True,
     in_place=lambda k, /, **params: (0,),

@@ -22,7 +22,7 @@ from minijax.primitives.complex_pairs import Pair, as_pair, map_parts
 from minijax.primitives.shape import rev
 from minijax.primitives.joining import concatenate
 from minijax.primitives.slicing import part
-from minijax.primitives.slots import real_dtype
+from minijax.primitives.slots import layout, real_dtype
 from minijax.primitives.smooth_lengths import LONGEST, LONGEST_COLUMNS, is_smooth
 
 
@@ -140,17 +140,17 @@ def _numbers(shape: Iterable[int], start: int = -2) -> np.ndarray:
 
 fourier_p = _of_parts(  # along an axis
     "fourier", lambda x, y, *, axis: [x, y], impl=_impl_of_parts,
-    batch=ad_util.batch_in_front("axis"),
+    batch=ad_util.batch_in_front("axis"), sharding=layout("along", name="axis"),
     examples=lambda: [
         Example((_numbers(shape), _numbers(shape, -1)), {"axis": axis})
         for *shape, axis in ((6, 0), (3, 5, 1), (2, 37, 1), (0, 3, 1), (2, 1, 1), (6, 3, 0),
                              (2, 4, 5, 3, 1))])
 of_real_p = _of_parts(  # the first half of the transform of the last axis, of an even length
     "of_real", _half, impl=lambda x: _parts(np.fft.rfft(x), x.dtype),
-    batch=ad_util.batch_in_front(),
+    batch=ad_util.batch_in_front(), sharding=layout("stacked", rank=1),
     examples=lambda: [Example((_numbers(shape),)) for shape in ((2,), (2, 12), (3, 8))])
 to_real_p = _of_parts(  # the inverse, times the length
-    "to_real", _double, batch=ad_util.batch_in_front(),
+    "to_real", _double, batch=ad_util.batch_in_front(), sharding=layout("stacked", rank=1),
     impl=lambda x, y: [(np.fft.irfft(x + 1j * y) * (2 * x.shape[-1] - 2)).astype(x.dtype)],
     examples=lambda: [Example((_numbers(shape), _numbers(shape, -1)))
                       for shape in ((2,), (2, 7), (3, 5))])
@@ -225,7 +225,7 @@ fft_p = Primitive(
     abstract_eval=_type,
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(_transposed),
-    batch=ad_util.batch_in_front(),
+    batch=ad_util.batch_in_front(), sharding=layout("transform"),
     program=_in_parts, may_produce_nan=True,
     examples=_examples)
 

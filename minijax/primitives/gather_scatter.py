@@ -146,7 +146,7 @@ gather_p = Primitive(
     abstract_eval=_gather_type,
     jvp=families.per_argument(_gather_tangent, None),
     transpose=transposed(_transpose_gather),
-    batch=_batch_gather,
+    batch=_batch_gather, sharding=slots.layout("gather"),
     element=_gather_element, complex_parts=_gather_parts,
     examples=_gather_examples)
 
@@ -294,7 +294,7 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         abstract_eval=abstract_eval,
         jvp=jvp or linear(0, 2),
         transpose=transpose,
-        batch=_batch_scatter,
+        batch=_batch_scatter, sharding=slots.layout("scatter", op=op),
         loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
                           op.replace("sub", "")),
         can_fuse_operands=True, may_produce_nan=True,

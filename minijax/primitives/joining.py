@@ -76,7 +76,7 @@ concatenate_p = Primitive(
     abstract_eval=_concatenate_type,
     jvp=ad_util.linear(),
     transpose=_transpose_concatenate,
-    batch=ad_util.batch_in_front("dimension"),
+    batch=ad_util.batch_in_front("dimension"), sharding=slots.layout("along", name="dimension"),
     element=_concatenate_element, complex_parts=ad_util.each_part,
     examples=table(
         "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
@@ -127,7 +127,7 @@ stack_p = Primitive(
     abstract_eval=_stack_type,
     jvp=ad_util.linear(),
     transpose=_transpose_stack,
-    batch=ad_util.batch_in_front("axis"),
+    batch=ad_util.batch_in_front("axis"), sharding=slots.layout("stack"),
     element=lambda s, index, *xs, axis: _element_of_piece(
         s, index[axis], range(1, len(xs) + 1), lambda i: xs[i](without(index, (axis,)))),
     complex_parts=ad_util.each_part,
@@ -176,7 +176,7 @@ tile_p = ad_util.rearrangement(
     impl=lambda x, reps: np.tile(x, reps),
     shape=_tile_shape,
     transpose=_untile,
-    batch=_batch_tile,
+    batch=_batch_tile, sharding=slots.layout("tile"),
     source=lambda s, index, x, reps: x(tuple(
         i if times == 1 else s.rem(i, n)
         for i, n, times in zip(index, x.shape, reps, strict=True))),
@@ -200,7 +200,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
 
 # ── split, unstack ───────────────────────────────────────────────────────────────────────────
 
-def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **slots: Any
+def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **rules: Any
                ) -> Primitive:
     """A primitive whose results are the pieces of its operand; compiled, each is a slice.
 
@@ -208,10 +208,11 @@ def _splitting(name: str, *, shapes: Any, join: Any, removed: bool = False, **sl
       shapes: ``(shape, **params)`` to the shapes of the pieces.
       join: ``(pieces, axis)`` to the whole.
       removed: whether the pieces lack the axis.
-      slots: as in `Primitive`; the `program` computes each piece by operations of its own.
+      rules: as in `Primitive`; the `program` computes each piece by operations of its own.
     """
     return Primitive(
-        name, multiple_results=True, **slots,
+        name, multiple_results=True, **rules,
+        sharding=slots.layout("along", name="axis", removed=removed),
         abstract_eval=lambda x, **params: [x.update(shape=shape)
                                            for shape in shapes(x.shape, **params)],
         jvp=ad_util.linear(0),

@@ -21,6 +21,7 @@ from minijax.primitives.threefry import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.joining import concatenate, split
 from minijax.primitives.slicing import index_in_dim, slice_in_dim
+from minijax.primitives.slots import layout
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits
@@ -172,7 +173,7 @@ random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    batch=batch_in_front(),
+    batch=batch_in_front(), sharding=layout("stacked", rank=1),
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
@@ -225,7 +226,7 @@ random_fold_in_p = key_operation(
     "random_fold_in",
     program=lambda keys, data: paired(*threefry2x32(*key_words(keys), *number_words(data))),
     type_of=lambda keys, data: keys,
-    batch=batch_in_front(),
+    batch=batch_in_front(), sharding=layout("elementwise"),
     examples=table("", *((_example_keys(*data.shape), data) for data in (
         np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
         np.array([255], np.uint8)))))

@@ -23,7 +23,7 @@ from minijax.primitives.linalg import (adjoint, check_matrix, examples_of_matric
                                        matrix_transpose, nonsingular, symmetric)
 from minijax.primitives.lu import solve
 from minijax.primitives.rounding import abs
-from minijax.primitives.slots import LEFT_TO_NUMPY
+from minijax.primitives.slots import LEFT_TO_NUMPY, layout
 from minijax.primitives.eigh_svd import as_row, diagonal_of, inverse_gaps, qr_p
 
 Types = list[tuple[tuple[int, ...], Any]]
@@ -71,7 +71,8 @@ def on_host(name: str, compute: Callable[..., Sequence[np.ndarray]], types: Call
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
         loop=lambda b, outs, operands, **params: b.host_call(
             functools.partial(impl, **params), operands, outs),
-        complex_loop=LEFT_TO_NUMPY, may_produce_nan=True, examples=examples)
+        complex_loop=LEFT_TO_NUMPY, may_produce_nan=True, examples=examples,
+        sharding=layout("stacked"))
 
 
 def _lapack(routine: str, x: np.ndarray, **options: Any) -> Sequence[np.ndarray]:

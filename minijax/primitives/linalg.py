@@ -22,7 +22,7 @@ from minijax.primitives.examples import Examples, table
 from minijax.primitives.families import kernel
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, LEFT_TO_NUMPY, check_dtypes, check_same_dtypes,
-                                      is_narrow, nest)
+                                      is_narrow, layout, nest)
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +108,8 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        library=library, complex_loop=complex_loop, may_produce_nan=True, examples=examples)
+        library=library, complex_loop=complex_loop, may_produce_nan=True, examples=examples,
+        sharding=layout("stacked"))
 
 
 def factored(tangent_rule: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
@@ -298,7 +299,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
         return [x], [p.bind(primals[0], add_cotangents(b_dot, change), **params)]
 
     p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations,
-                  may_produce_nan=True, **slots)
+                  sharding=layout("stacked"), may_produce_nan=True, **slots)
     return p
 
 

@@ -165,7 +165,7 @@ lu_pivots_to_permutation_p = Primitive(
     abstract_eval=_permutation_type,
     jvp=families.constant_in_all,
     transpose=cannot("integers have no derivative."),
-    batch=ad_util.batch_in_front(),
+    batch=ad_util.batch_in_front(), sharding=slots.layout("stacked", rank=1),
     loop=permutation_loop,
     examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
                    (np.array([1, 3], INT32), 4), (np.array([[0, 1], [1, 1]], INT32), 2)))

@@ -25,8 +25,8 @@ from minijax.primitives.families import by_program, constant_in_all, kernel, per
 from minijax.primitives.joining import concatenate_p
 from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, INEXACT, NOT_LINEAR, NUMBER, check_reducible,
-                                      computed_in, extremum_identity, in_numpy, in_pairs, nest,
-                                      widened)
+                                      computed_in, extremum_identity, in_numpy, in_pairs, layout,
+                                      nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -188,6 +188,7 @@ def _along_an_axis(name: str, accepts: tuple, **slots: Any) -> Primitive:
 
     return Primitive(
         name, abstract_eval=abstract_eval, batch=batch_along("axis"), may_produce_nan=True,
+        sharding=layout("along", name="axis"),
         examples=reducible(accepts, lambda rank: [{"axis": d, "reverse": r} for d in {0, rank - 1}
                                    for r in (False, True)]), **slots)
 

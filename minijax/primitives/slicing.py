@@ -18,6 +18,7 @@ from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes, r
                                      with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
+from minijax.primitives.slots import layout
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
@@ -89,7 +90,7 @@ slice_p = ad_util.rearrangement(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
-    batch=_batch_slice,
+    batch=_batch_slice, sharding=layout("slice"),
     source=_slice_element,
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
@@ -232,7 +233,7 @@ pad_p = Primitive(
     jvp=ad_util.linear(),
     transpose=ad_util.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
                                  _pad_value_cotangent),
-    batch=_batch_pad, may_produce_nan=True,  # its padding may be one
+    batch=_batch_pad, sharding=layout("pad"), may_produce_nan=True,  # its padding may be one
     element=_pad_element, complex_parts=ad_util.each_part,
     examples=table("padding_config", *((x, x.dtype.type(7), config) for x, config in [
         (grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),

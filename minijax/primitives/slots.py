@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.dtypes import computed_in, is_narrow
-from minijax.util.lazily import importing
+from minijax.util.lazily import importing, later
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -116,6 +116,11 @@ def elementary(name: str) -> Formula:
     does not repay compilation.
     """
     return lambda s, *scalars: getattr(s, name)(*scalars)
+
+
+def layout(function: str, **known: Any) -> Callable[..., Any]:
+    """The rule of that name in `layouts`, for the slot `sharding`."""
+    return later("minijax.primitives.layouts", function, **known)
 
 
 def in_pairs(name: str) -> Callable[..., Any]:

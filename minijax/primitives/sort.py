@@ -20,7 +20,7 @@ from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NOT_DIFFERENTIABLE, ORDERED, check_dtypes,
-                                      falling_bits, in_numpy, numpy_scalars)
+                                      falling_bits, in_numpy, layout, numpy_scalars)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -75,7 +75,7 @@ sort_p = Primitive(
     abstract_eval=_sort_type,
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=ad_util.batch_in_front("dimension"),
+    batch=ad_util.batch_in_front("dimension"), sharding=layout("along", name="dimension"),
     loop=families.kernel("sort"),
     can_fuse_operands=True,
     examples=table(
@@ -123,7 +123,7 @@ top_k_p = Primitive(
         for dtype in (x.dtype, np.dtype(np.int32))],
     jvp=_selection_jvp("axis"),
     transpose=cannot("the order depends on the values."),
-    batch=ad_util.batch_along("axis"),
+    batch=ad_util.batch_along("axis"), sharding=layout("along", name="axis"),
     loop=families.kernel("top_k"), complex_loop=LEFT_TO_NUMPY,
     examples=table(
         "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
@@ -235,7 +235,7 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
         jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
         batch=ad_util.batch_along("axes", removed=True),
-        sharding=lambda names, axes, index_dtype: without(names, axes),
+        sharding=layout("along", name="axes", removed=True),
         program=program,
         examples=reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))

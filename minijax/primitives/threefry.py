@@ -72,7 +72,7 @@ def block_cipher(name: str, formula: Callable[..., list], count: int, outputs: i
         abstract_eval=abstract_eval,
         jvp=families.constant_in_all,
         transpose=cannot("its words are integers, which have no cotangents."),
-        batch=ad_util.batch_in_front(),
+        batch=ad_util.batch_in_front(), sharding=slots.layout("elementwise"),
         element=lambda s, index, *words: encrypted(s, *(word(index) for word in words)),
         examples=_arrays(np.uint32, [(0,)] * count, [(2**32 - 1,) * 3] * count, [()] * count,
                          range(count), *examples),

@@ -19,7 +19,8 @@ from minijax.primitives.families import by_program
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
 from minijax.primitives.slots import (LEFT_TO_NUMPY, NUMBER, ORDERED, Reduction, all_weak,
-                                      check_dtypes, computed_in, extremum_identity, numpy_scalars)
+                                      check_dtypes, computed_in, extremum_identity, layout,
+                                      numpy_scalars)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
@@ -122,6 +123,7 @@ windows_p = ad_util.rearrangement(
     transpose=lambda ct, x, **params: overlap_p.bind(ct, shape=x.shape, **params),
     batch=_batch_windows,
     source=_windows_element,
+    sharding=layout("windowed"),
     examples=_WINDOWS)
 
 
@@ -186,6 +188,7 @@ overlap_p = Primitive(
     jvp=ad_util.linear(0),
     transpose=ad_util.transposed(lambda ct, x, shape, **params: windows_p.bind(ct, **params)),
     batch=_batch_overlap, may_produce_nan=True, complex_loop=LEFT_TO_NUMPY,
+    sharding=layout("overlapped"),
     element=_overlap_element,
     examples=_overlap_examples)
 
@@ -294,7 +297,8 @@ def _pooling(name: str, op: str, reduce: Any, identity: Callable[[Any], Any], *,
         (grid(3), (2,), (1,), ((0, 1),), (1,), (1,)), (grid(2), (3,), (1,), ((0, 0),), (1,), (1,)))
     return Primitive(name, impl=impl, abstract_eval=_pooled_type(name, accepts), jvp=jvp,
                      transpose=transpose, batch=_batch_pooled, element=element, examples=examples,
-                     may_produce_nan=op == "add", complex_loop=LEFT_TO_NUMPY)
+                     sharding=layout("windowed"), may_produce_nan=op == "add",
+                     complex_loop=LEFT_TO_NUMPY)
 
 
 def _window_sum_cotangent(ct: Array, x: Any, *, window_dimensions: Shape, window_strides: Shape,

@@ -19,7 +19,7 @@ from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
 from minijax.primitives import ad_util, slicing
 from minijax.sharp_bits.findings import (Finding, Step, current_steps, in_step, is_collecting,
                                          quoted, report, sharp_bits)
-from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, is_bad,
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered, is_bad,
                                         is_new_in_the_backward_pass, origin, without_bad)
 from minijax.util.source_info import SourceInfo
 
@@ -109,6 +109,7 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
          ) -> None:
     """Report bad numbers among the outputs of an operation."""
     for kind in _kinds_in(outs):
+        args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
             _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))

@@ -27,13 +27,18 @@ FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed 
 
 # ── Which numbers are bad ────────────────────────────────────────────────────────────────────
 
+def gathered(x: Any) -> Any:
+    """An array of several processes whole, in each of them; other values are unchanged."""
+    return x._gathered() if hasattr(type(x), "_gathered") else x
+
+
 def bad_places(x: Any, kind: str) -> np.ndarray:
     """The bad elements of a value, or of a tracer's value, as booleans of its shape.
 
     >>> bad_places(core.as_value(np.float32([1, np.nan])), "nan")
     array([False,  True])
     """
-    numbers = x._buffer if isinstance(x, ArrayImpl) else x
+    numbers = gathered(x)._buffer if isinstance(x, ArrayImpl) else x
     if isinstance(numbers, np.ndarray | np.generic) and dtypes.issubdtype(x.dtype, np.inexact):
         return KINDS[kind][1](numbers)
     if hasattr(x, "batch_dim"):

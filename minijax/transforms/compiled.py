@@ -197,19 +197,19 @@ def call_of_program(name: str, split: Callable[..., PartialEvalResult],
       split: selects the residuals of its backward pass.
       computes_again: whether the transposed half recomputes known values.
     """
-    return CallPrimitive(name, **running("jaxpr"),
+    return CallPrimitive(name, **running("jaxpr", "called" if computes_again else "inlined"),
                          **running_one_of("jaxpr", computes_again=computes_again),
                          split=split, examples=_examples)
 
 
-def running(field: str) -> dict[str, Any]:
+def running(field: str, layout: str = "inlined") -> dict[str, Any]:
     """The `impl`, type and lowering of an operation that runs the program in a parameter."""
     return {
         "impl": lambda *buffers, **params: interpret(params[field], *buffers),
         "abstract_eval": lambda *_, **params: params[field].out_avals,
         "loop": lambda b, outs, operands, **params: b.jaxpr(params[field], operands, into=outs),
-        "multiple_results": True,
-        "handles_keys": True}
+        "sharding": lazily.later("minijax.control_flow.layouts", layout, field=field),
+        "multiple_results": True, "handles_keys": True}
 
 
 def _examples() -> list[core.Example]:

@@ -89,7 +89,7 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
 def sharded(leaves: Sequence[Any]) -> tuple[int, ...]:
     """Which of some leaves are arrays with a sharding, as on another CPU device than the first."""
     return tuple(i for i, x in enumerate(leaves) if isinstance(x, ArrayImpl)
-                 and type(x) is not ArrayImpl and type(x) is not DeviceArray)
+                 and type(x) is not ArrayImpl and not isinstance(x, DeviceArray))
 
 
 def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device, kinds: dict[int, type]

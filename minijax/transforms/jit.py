@@ -264,11 +264,11 @@ class JitFunction:
 
     def _remember(self, call: CallArguments, traced: Traced) -> None:
         """Generate a dispatcher for such arguments, unless there is one already."""
-        if (any(self._static) or self._device or self._shardings or traced.captured
-                or traced.donated or core.base_trace.call_checks
-                or may_shard(traced.program) or not is_plain(call.in_tree)):
-            return
         state, device, avals = config.state(), device_of(call.leaves), traced.program.out_avals
+        if (any(self._static) or self._device or self._shardings or traced.captured
+                or traced.donated or core.base_trace.call_checks or not is_plain(call.in_tree)
+                or may_shard(traced.program) and not device.is_global):
+            return
         if not (where := sharded(call.leaves)):
             placed = device.array_type, [None if device.is_host else device] * len(avals)
         elif device.is_host:

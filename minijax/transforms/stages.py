@@ -210,7 +210,7 @@ class Compiled(Stage):
 
     def __init__(self, traced: Traced, lowered: Any, device: Device):
         self._traced, self._lowered, self._device = traced, lowered, device
-        self._run = traced.run(device)
+        traced.run(device)
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""
@@ -255,7 +255,8 @@ class Compiled(Stage):
         program = self._traced.program
         check_donated_once(values, program, self._traced.donated, has_run=False)
         if not core.base_trace.call_checks:
-            outs = compiled.run_on_arrays(self._run, self._device, program, values)
+            device = there if (there := device_of(values)).is_global else self._device
+            outs = compiled.run_on_arrays(self._traced.run(device), device, program, values)
         else:
             outs = compiled.jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         for i in self._traced.donated:

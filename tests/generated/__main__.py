@@ -8,6 +8,7 @@
     --against gpu             launches on the emulated GPU against jit on the CPU
     --against ptx             the PTX of its launches against jit on the CPU
     --against numba           the Numba program of a kernel against its machine code
+    --against ranks           blocks on four pretended ranks against disable_jit
     --jobs 2                  processes
     --state FOLDER            where it is kept what has been run
     --show SEED               print the program of one seed
@@ -184,7 +185,8 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu", "ptx", "numba"],
+    parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu", "ptx", "numba",
+                                              "ranks"],
                         default="eager")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", default="")

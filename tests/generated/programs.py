@@ -456,6 +456,8 @@ def generate(seed: int, against: str = "eager") -> Program:
     d.large &= against not in ("sanitiser", "gpu", "ptx", "numba")
     d.beside_jax = against == "jax"
     d.complex_numbers = seed % 20 == 0
+    if against == "ranks":  # whose axes are cut in two or in four
+        d.sizes = d.choices([2, 4, 4, 8, 3], k=len(d.sizes))
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:
             d.input(kind)

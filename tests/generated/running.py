@@ -1,6 +1,7 @@
 """A generated program run in several ways, and where their results differ."""
 
 import itertools
+import random
 import re
 import signal
 import tomllib
@@ -22,7 +23,7 @@ from minijax.compiler import executable, lowered
 from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
 from minijax.compiler.targets import launches
 
-from tests import sanitiser
+from tests import ranks, sanitiser
 
 from .programs import Line, Program
 
@@ -128,6 +129,34 @@ def as_ptx(program: Program) -> Any:
     return on_a_gpu(program, "ptx")
 
 
+def on_ranks(program: Program) -> Any:
+    """On four pretended ranks, its arguments in layouts made by chance; of some compiled."""
+    chance = random.Random(repr(program.inputs))
+
+    def layout(x: Any) -> tuple:
+        names, cut = chance.sample("ij", 2), []
+        for size in x.shape:
+            own = names[:chance.choice([0, 1, 1, 2])]
+            cut.append(tuple(own) if size and size % 2 ** len(own) == 0 else ())
+            names = names[len(cut[-1]):]
+        return tuple(cut)
+
+    def call() -> list:
+        with minijax.enable_x64(program.x64), redirect_stdout(StringIO()) as printed:
+            args = [[minijax.numpy.asarray(y) for y in some] for some in program.arguments()]
+            closed = minijax.make_jaxpr(program.load(minijax))(*args)
+            flat = minijax.tree.leaves(args)
+            once = chance.random() < .1
+            with nullcontext() if once else minijax.disable_jit():
+                _, leaves = ranks.run(closed, ranks.mesh_of(2, 2), list(map(layout, flat)), flat,
+                                      compiled_once=once)
+            leaves = [core.array_from_buffer(x, aval)
+                      for x, aval in zip(leaves, closed.out_avals, strict=True)]
+        lines = "\n".join(sorted(set(printed.getvalue().splitlines())))
+        return leaves + [np.frombuffer(lines.encode(), np.uint8)] * bool(lines)
+    return outcome(call)
+
+
 LONG_FOR_NUMBA = 1000  # statements: longer programs take Numba minutes
 
 
@@ -163,6 +192,7 @@ WAYS: dict[str, Callable[[Program], Any]] = {
     "gpu": on_a_gpu,
     "ptx": as_ptx,
     "numba": by_numba,
+    "ranks": on_ranks,
 }
 
 
@@ -174,7 +204,7 @@ def against(kind: str) -> tuple[Callable, list[str]]:
         return lambda program: run(program, jax, jit=True), ["eager", "jit"]
     if kind in ("gpu", "ptx", "numba"):
         return WAYS["jit"], [kind]
-    return uncompiled, ["jit", "eager"]
+    return uncompiled, ["ranks"] if kind == "ranks" else ["jit", "eager"]
 
 
 # ── Comparing ────────────────────────────────────────────────────────────────────────────────
@@ -190,6 +220,8 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
     if kind == "jax" and isinstance(wanted, Raised) and (
             wanted.kinds[0] in NO_ORACLE or wanted.text.startswith(ITS_OWN_FAULT)):
         return None
+    if kind == "ranks" and isinstance(wanted, Raised):
+        return None  # whether staging is refused, too, is for the comparison with jit
     for way in ways or usual:
         if ways is None and way == "eager" and kind == "eager" and not worth_eager(program):
             continue

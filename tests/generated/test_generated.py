@@ -12,6 +12,7 @@ import pytest
 
 import minijax
 from minijax.compiler.targets import thread_block
+from minijax.placement import moves
 from minijax.primitives import analytic
 from tests.generated import grammar, planted
 from tests.generated.programs import Input, Line, Program, Rejected, Writer, generate
@@ -39,6 +40,12 @@ def test_the_same_numbers_under_jit(seed):
 def test_the_same_numbers_on_the_emulated_gpu(seed):
     difference = check(generate(seed, "gpu"), "gpu")
     assert difference is None, f"{difference}\n{generate(seed, 'gpu').print()}"
+
+
+@pytest.mark.parametrize("seed", range(COUNT // 6))
+def test_the_same_numbers_on_four_ranks(seed):
+    difference = check(generate(seed, "ranks"), "ranks")
+    assert difference is None, f"{difference}\n{generate(seed, 'ranks').print()}"
 
 
 def test_the_same_seed_gives_the_same_program_and_its_text_runs():
@@ -99,6 +106,12 @@ def test_launches_without_barriers_are_found(monkeypatch):
     found = (check(generate(seed, "gpu"), "gpu") for seed in range(100))
     difference = next(each for each in found if each is not None)
     assert difference.kind == "raises" and "a race for" in difference.text
+
+
+@pytest.mark.of_tests
+def test_a_rank_that_takes_the_block_of_another_is_found(monkeypatch):
+    monkeypatch.setattr(moves.Moves, "rank", lambda self, names: np.int32(0))
+    assert any(check(generate(seed, "ranks"), "ranks") for seed in range(30))
 
 
 @pytest.mark.of_tests

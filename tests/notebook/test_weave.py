@@ -176,9 +176,10 @@ def test_a_link_leads_to_what_a_chapter_does_not_show(tmp_path: Path) -> None:
 
 # Façades of what is explained, and what changes nothing that is.
 UNEXPLAINED = {f"minijax.{name}" for name in (
-    "placement.device_put", "placement.out_sharding", "placement.pmap", "placement.shard_map",
-    "transforms.scopes", "util.absent", "util.callback_errors", "util.command_line",
-    "util.jax_flags", "util.users_calls")}
+    "placement.device_put", "placement.gathering", "placement.mpi", "placement.out_sharding",
+    "placement.pmap", "placement.processes", "placement.shard_map", "transforms.scopes",
+    "util.absent", "util.callback_errors", "util.command_line", "util.jax_flags",
+    "util.users_calls")}
 
 
 def test_the_course_explains_the_whole_core() -> None:

@@ -14,7 +14,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config
-from minijax.placement.devices import DeviceArray, EmulatedDevice, default_device
+from minijax.placement.devices import DeviceArray, EmulatedDevice
+from minijax.placement.eager_dispatch import default_device
 
 NAME = os.environ.get("DEVICE", "emulator")
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -49,6 +49,8 @@ PROGRAMS = {
 # Nothing to compare: why.
 REFUSED = {"check": "it raises, or does nothing: test_launches.py has a program that raises",
            "rng_uniform": "other numbers on each call, which the host draws",
+           **dict.fromkeys(("across_reduce", "across_gather", "across_exchange", "across_permute",
+                            "rank"), "ranks are processes, each on its CPU"),
            **dict.fromkeys(("psum_invariant", "all_gather_invariant", "pvary"),
                            "they are psum, all_gather and nothing, where types say what varies")}
 

@@ -1,0 +1,133 @@
+"""How layouts go through operations with programs inside: calls, branches and loops.
+
+Each program is partitioned for the layouts of its inputs.  Builds on `primitives.layouts`.
+Chapter 11, *Named axes and many devices*.  In JAX: XLA's partitioner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import errors
+from minijax.control_flow.program_rules import split_list
+from minijax.core import Primitive
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.placement import engine
+from minijax.primitives.layouts import OnBlocks, Types
+
+
+def inlined(ins: Types, outs: Types, *, field: str, **params: Any) -> OnBlocks:
+    """Of an operation that only runs the program in a parameter."""
+    return OnBlocks(None, params[field])
+
+
+def called(ins: Types, outs: Types, *, field: str, **_: Any) -> OnBlocks:
+    """Of one that stays, as its program must be kept apart."""
+    def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
+        program, layouts = ranks.program(params[field], layouts_of(blocks))
+        return ranks.bound(p, blocks, layouts, **params | {field: program})
+    return OnBlocks(rule)
+
+
+def branches(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    """The results of all branches have the layout that cuts most."""
+    def rule(ranks: Any, p: Primitive, blocks: list, *, branches: tuple) -> list:
+        operands = layouts_of(blocks[1:])
+        layouts = [max(each, key=lambda layout: parts(ranks, layout)) for each in zip(
+            *(ranks.program(branch, operands)[1] for branch in branches), strict=True)]
+        programs = tuple(ranks.program(branch, operands, layouts)[0] for branch in branches)
+        return ranks.bound(p, blocks, layouts, branches=programs)
+    return OnBlocks(rule)
+
+
+# ── Python ───────────────────────────────────────────────────────────────────────────────────
+
+def debug_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    """Python gets whole arrays, on the first rank."""
+    def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
+        blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
+        first = callback.called_where(lambda: engine.current.get().rank == ranks.grid.ranks[0])
+        return ranks.bound(p, blocks, [], callback=first, **params)
+    return OnBlocks(rule)
+
+
+def pure_callback(ins: Types, outs: Types, **_: Any) -> None:
+    """Each rank calls Python with whole arrays."""
+
+
+def io_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
+        if any(x.is_cut for x in blocks):
+            raise errors.with_cure(
+                NotImplementedError("io_callback of an array that is cut over several devices: "
+                                    "no process has all of it."),
+                "Gather it first, jax.lax.with_sharding_constraint(x, P()): each process then "
+                "calls the function with the whole array.")
+        return ranks.bound(p, blocks, [((),) * x.ndim for x in outs], **params)
+    return OnBlocks(rule)
+
+
+# ── Loops ────────────────────────────────────────────────────────────────────────────────────
+
+def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    """Rows are whole along the axis of the loop."""
+    def rule(ranks: Any, p: Primitive, blocks: list, *, jaxpr: ClosedJaxpr, num_consts: int,
+             num_carry: int, **params: Any) -> list:
+        consts, carry, rows = split_list(blocks, num_consts, num_carry)
+        rows = [ranks.relayout(x, ((), *x.layout[1:]), "a loop runs along its first axis", p.name)
+                for x in rows]
+        body, consts, carry, of_rows = loop_body(ranks, p, jaxpr, consts, carry,
+                                                 [layout[1:] for layout in layouts_of(rows)])
+        return ranks.bound(p, [*consts, *carry, *rows],
+                           [*layouts_of(carry), *(((), *layout) for layout in of_rows)],
+                           jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
+    return OnBlocks(rule)
+
+
+def while_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    def rule(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
+             body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
+        tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)
+        body, consts, carry, _ = loop_body(ranks, p, body_jaxpr, consts, carry, [])
+        test, _ = ranks.program(cond_jaxpr, layouts_of([*tests, *carry]))
+        return ranks.bound(p, [*tests, *consts, *carry], layouts_of(carry), cond_jaxpr=test,
+                           body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
+    return OnBlocks(rule)
+
+
+def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: list, rows: list
+              ) -> tuple[ClosedJaxpr, list, list, list]:
+    """The body over blocks; its constants and first carry; and the layouts of its other results.
+
+    A carried value has the layout that cuts it most, of those of its first value and of what the
+    body returns for it.  A constant has the one layout in which the body uses it, if it is one.
+    """
+    fixed, carried = layouts_of(consts), layouts_of(carry)
+    while True:
+        _, outs = ranks.program(body, [*fixed, *carried, *rows])
+        cut = [new if parts(ranks, new) > parts(ranks, old) else old
+               for old, new in zip(carried, outs, strict=False)]
+        if cut == carried:
+            break
+        carried = cut
+    wanted = [*carried, *[None] * (len(outs) - len(carried))]
+    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *rows], wanted)[:len(fixed)]
+    program, outs = ranks.program(body, [*fixed, *carried, *rows], wanted)
+    consts, carry = ([
+        ranks.relayout(x, layout, "that is its layout in the loop", p.name)
+        for x, layout in zip(blocks, layouts, strict=True)]
+        for blocks, layouts in ((consts, fixed), (carry, carried)))
+    return program, consts, carry, outs[len(carry):]
+
+
+# ── Parts ────────────────────────────────────────────────────────────────────────────────────
+
+def layouts_of(blocks: Sequence) -> list:
+    return [x.layout for x in blocks]
+
+
+def parts(ranks: Any, layout: Sequence) -> int:
+    """How many different blocks a layout makes."""
+    return math.prod(map(ranks.count, layout))

@@ -1,0 +1,129 @@
+"""Values of all processes, as NumPy arrays: gathered, sent, compared.
+
+Builds on `processes`.  In JAX: `jax/experimental/multihost_utils.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, tree_util
+from minijax.placement.meshes import Mesh, P, PartitionSpec
+from minijax.placement.named_sharding import NamedSharding
+from minijax.placement.processes import GlobalArray, from_block, own_engine, resharded
+from minijax.placement.resharding import place, shard_value
+from minijax.util import source_info
+
+
+def _everyone() -> tuple[int, ...]:
+    return tuple(range(own_engine().size))
+
+
+def _where(operation: str) -> str:
+    frame = source_info.user_frame()
+    return f"{operation} at {frame.place}" if frame else operation
+
+
+def _check_same_tree(operation: str, leaves: Sequence[np.ndarray], tree: Any) -> None:
+    """Refuse trees of other structure, shapes or dtypes in other processes.
+
+    Raises:
+      ValueError: names two of them.
+    """
+    engine = own_engine()
+    told = f"{tree} of {', '.join(f'{x.dtype.name}{[*x.shape]}' for x in leaves)}"
+    digest = hashlib.blake2b(told.encode(), digest_size=16).digest()
+    others = engine.agree(digest + told.encode()[:480].ljust(480), _everyone(), _where(operation))
+    for rank, other in enumerate(others):
+        if other[:16] != digest:
+            raise ValueError(f"{operation} needs the same shapes and dtypes in all processes: "
+                             f"process {engine.rank} has {told}, process {rank} has "
+                             f"{other[16:].decode(errors='ignore').strip()}.")
+
+
+def allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The trees of all processes, joined along a new first axis, or if `tiled` along the first."""
+    leaves, tree = tree_util.tree_flatten(in_tree)
+    is_global = [isinstance(x, GlobalArray) for x in leaves]
+    if any(is_global) and not tiled:
+        raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
+    here = [np.asarray(x) for x, cut in zip(leaves, is_global, strict=True) if not cut]
+    if here and own_engine().size > 1:
+        _check_same_tree("process_allgather", here, tree)
+    return tree.unflatten([_whole(x) if cut else _gathered(np.asarray(x), tiled)
+                           for x, cut in zip(leaves, is_global, strict=True)])
+
+
+def _gathered(x: np.ndarray, tiled: bool) -> np.ndarray:
+    if own_engine().size == 1:
+        return x if tiled else x[None]
+    x = x.astype(dtypes.canonicalize_dtype(x.dtype))
+    rows = own_engine().allgather(np.ascontiguousarray(x).reshape(x.shape), _everyone(),
+                                  _where("process_allgather"))
+    return rows.reshape(-1, *x.shape[1:]) if tiled and x.ndim else rows
+
+
+def _whole(x: GlobalArray) -> np.ndarray:
+    """All elements of an array."""
+    sharding = x.sharding.update(spec=P())
+    return np.asarray(resharded(x, sharding))
+
+
+def broadcast(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The tree of the process that is the source, by default the first."""
+    engine = own_engine()
+    leaves, tree = tree_util.tree_flatten(in_tree)
+    arrays = [np.asarray(x) for x in leaves]
+    if engine.size == 1:
+        return tree.unflatten(arrays)
+    _check_same_tree("broadcast_one_to_all", arrays, tree)
+    where = _where("broadcast_one_to_all")
+    flag = np.array([engine.rank == 0 if is_source is None else is_source])
+    sources = engine.allgather(flag, _everyone(), where).reshape(-1)
+    root = int(sources.argmax())
+    return tree.unflatten([
+        engine.broadcast(np.array(x, dtypes.canonicalize_dtype(x.dtype), order="C"), root,
+                         _everyone(), where) for x in arrays])
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Check that all processes have equal trees; nan differs from itself.
+
+    Raises:
+      AssertionError: with the message, if they differ.
+    """
+    def repeated(x: Any) -> np.ndarray:
+        if isinstance(x, GlobalArray):
+            return np.asarray(x.addressable_data(0))
+        return np.concatenate([np.atleast_1d(np.asarray(x))] * own_engine().size)
+    out = allgather(in_tree, tiled=True)
+    same = tree_util.tree_map(lambda x, y: np.all(np.equal(repeated(x), y)), in_tree, out)
+    if not all(tree_util.tree_leaves(same)):
+        raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")
+
+
+# ── Parts of each process ────────────────────────────────────────────────────────────────────
+
+def from_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The array whose part in this process is `x`."""
+    if isinstance(x, GlobalArray):
+        return x
+    x, sharding = core.as_value(x), NamedSharding(mesh, spec)
+    if not mesh.is_multi_process:
+        return shard_value(x, sharding)
+    local = NamedSharding(mesh.local_mesh, spec)
+    shape = [size * whole // here for size, whole, here in zip(
+        x.shape, sharding._cuts(x.ndim), local._cuts(x.ndim), strict=True)]
+    return from_block(x._buffer, x.aval.update(shape=tuple(shape)), sharding)
+
+
+def to_local(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """The part of an array in this process."""
+    if not isinstance(x, GlobalArray):
+        return x
+    data = resharded(x, NamedSharding(mesh, spec)).addressable_data(0)
+    return place(data, NamedSharding(mesh.local_mesh, spec))
