@@ -18,14 +18,17 @@ from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
 from ..loops import (Atomic, Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
                      accesses, defined, used, walk)
 from ..remainder import remainder
-from ..scalars import kind_of
+from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
+from .special_functions import FORMULAS
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
+
 
 def limited_shift(op: str, x: Any, y: Any) -> Any:
     """A shift of 64 bits, by no more than 64."""
@@ -110,12 +113,16 @@ class LaunchText(FunctionText):
 
     def print_let(self, let: Let) -> None:
         """LLVM has no exact remainder of floats for this target, and takes 32 bits of the count of
-        a shift of 64, which is limited first.
+        a shift of 64, which is limited first; an extremum is one instruction.
         """
         dtype = let.target.dtype
         if let.op == "rem" and kind_of(dtype) == "f":
             b = Builder()
             return self.inline(let, b, remainder(b, *let.args))
+        if dtype == FLOAT32 and let.op in FORMULAS:
+            return self.write_formula(let, FORMULAS[let.op])
+        if dtype == FLOAT32 and let.op in ("min", "max"):
+            return super().print_let(replace(let, op=EXTREMUM.format(let.op)))
         if let.op in ("shl", "shr_logical") and dtype.itemsize == 8:
             return self.write_formula(let, lambda x, y: limited_shift(let.op, x, y))
         super().print_let(let)
