@@ -43,6 +43,7 @@ OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
 FLOATS = {"div": 9, "sqrt": 9, "rem": 40, "neg": 0, "abs": 0, "bitcast": 0, "copysign": 1}
+QUOTIENT = 8  # where the divisor stays the same
 INTEGERS = {"div": 12, "rem": 14, "or": 0, "shl": 0.5, "shr_logical": 0.5, "bitcast": 0}
 
 
@@ -185,6 +186,9 @@ class Counts(Counter[str]):
         if op in ("div", "rem") and isinstance(args[1], Constant) and (
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1
+        if op == "div" and is_float and (isinstance(args[1], Constant) or (
+                self.loops and self.loops[-1][0][args[1]] == 0)):
+            count = QUOTIENT
         words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
         kind = "special" if "approx" in op else "float" if is_float else "integer"
         times *= share if kind == "integer" else 1

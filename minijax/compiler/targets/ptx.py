@@ -6,21 +6,23 @@ the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 import functools
 from typing import Any
+
+import numpy as np
 
 from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
-from ..loops import (Atomic, Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
+from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
                      accesses, defined, used, walk)
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
-from .special_functions import FORMULAS
+from .special_functions import FORMULAS, quotient
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -28,6 +30,12 @@ BLOCKS = 2  # at least, on a processor: while one waits, another runs; they shar
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
 EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
+
+
+def is_odd(x: Any) -> bool:
+    """Whether a divisor is a constant that is no power of two, nor an extreme one."""
+    value = abs(x.value) if isinstance(x, Constant) else 0.0
+    return 2.0**-60 < value < 2.0**60 and np.frexp(value)[0] != 0.5
 
 
 def limited_shift(op: str, x: Any, y: Any) -> Any:
@@ -105,6 +113,8 @@ class LaunchesText(ModuleText):
 class LaunchText(FunctionText):
     """Prints one launch."""
 
+    invariant: Collection[Any] = ()  # what the innermost loop does not change
+
     def pointer(self, buffer: Buffer) -> str:
         """Shared memory has an address space of its own: cast to the generic one, LLVM optimises
         less.
@@ -121,6 +131,9 @@ class LaunchText(FunctionText):
             return self.inline(let, b, remainder(b, *let.args))
         if dtype == FLOAT32 and let.op in FORMULAS:
             return self.write_formula(let, FORMULAS[let.op])
+        if dtype == FLOAT32 and let.op == "div" and (
+                let.args[1] in self.invariant or is_odd(let.args[1])):
+            return self.write_formula(let, quotient)
         if dtype == FLOAT32 and let.op in ("min", "max"):
             return super().print_let(replace(let, op=EXTREMUM.format(let.op)))
         if let.op in ("shl", "shr_logical") and dtype.itemsize == 8:
@@ -143,7 +156,9 @@ class LaunchText(FunctionText):
         self.names[let.target] = self.value(result)
 
     def print_for(self, loop: For) -> None:
+        before, self.invariant = self.invariant, frozenset(self.names)
         self.loop(loop, loop.start, loop.stop, [])
+        self.invariant = before
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.emit(BARRIER)

@@ -110,4 +110,18 @@ def erf_inv(x: Any) -> Any:
     return _erf_inv_of_log(x, _log2(fma(-x, x, 1.0)) * -LN2)
 
 
+def quotient(x: Any, y: Any) -> Any:
+    """x / y for a y whose reciprocal serves many x; the nearest float, unless x is below 2**-100.
+
+    Markstein's theorem: the last of these steps rounds right if the one before errs by a unit.
+    """
+    scale = select(abs(y) < 2.0**-100, 2.0**100, y.const(1.0))  # of a small y the reciprocal is inf
+    x, y = x * scale, y * scale
+    inverse = 1.0 / y
+    result = first = x * inverse
+    for _ in range(2):
+        result = fma(fma(-result, y, x), inverse, result)
+    return select(abs(result) > 0.0, result, first)
+
+
 FORMULAS = {f.__name__: f for f in (exp, tanh, logistic, log, log1p, erf, erf_inv)}

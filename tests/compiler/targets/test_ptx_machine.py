@@ -14,9 +14,10 @@ import minijax as jax
 from minijax.compiler import instructions
 from minijax.compiler.loops import OPS, Buffer, Constant, Kernel, Launch, Scalar, Store
 from minijax.compiler.schedule import lower_to_kernel
-from minijax.compiler.scalars import BOOL, INT64
+from minijax.compiler.scalars import BOOL, INT64, NumpyScalars
 from minijax.compiler.targets import launches, ptx, special_functions
 from minijax.compiler.targets.emulator import Refused
+from minijax.primitives.infix import infix
 from tests.compiler.targets.ptx_machine import PtxMachine, run_ptx
 from tests.compiler.targets.test_every_primitive import words
 from tests.compiler.test_elementary import FUNCTIONS, samples, units
@@ -67,6 +68,14 @@ class Written(PtxMachine):
     text = ""
 
     def code(self, text):
+        return self.text
+
+
+class Listing(PtxMachine):
+    """A machine that keeps the text of its program."""
+
+    def code(self, text):
+        self.text = super().code(text)
         return self.text
 
 
@@ -215,6 +224,25 @@ def test_each_conversion_is_its_meaning_at_every_edge(target):
             x = np.concatenate([x, limits, -limits, limits + 0.5]).astype(source)
         rows.append((OPS["convert"], [source], target, [x]))
     check(rows, [OPS["convert"].meaning(arrays[0], target) for _, _, _, arrays in rows])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_quotient_by_what_a_loop_does_not_change_is_the_nearest():
+    x, y = np.random.default_rng(0).integers(0, 1 << 32, (2, 50_000)).astype("u4").view("f4")
+    special = np.float32([0, -0., 1, -1, 6, np.inf, -np.inf, np.nan, 1e-45, 3e-39, 3e38])
+    x, y = (np.concatenate(pair) for pair in zip(
+        (x[np.abs(x) >= 2.**-100][:40_000], y[:40_000]),
+        map(np.ravel, np.meshgrid(special[:8], special)), strict=True))
+    assert_same(infix(special_functions.quotient)(NumpyScalars(), x, y), x / y)
+
+
+def test_a_row_is_divided_without_a_division_for_each_number():
+    x = np.random.default_rng(0).normal(size=(128, 600)).astype(np.float32)
+    source = lower_to_kernel(jax.make_jaxpr(lambda x: x / x.max(1, keepdims=True) / 3)(x), "f",
+                             on_gpu=True)
+    [out] = run_ptx(launches.scheduled(source), [x], machine=(machine := Listing()))
+    assert_same(out, x / x.max(1, keepdims=True) / np.float32(3))
+    assert machine.text.count("div.rn") + machine.text.count("rcp.rn") == 1
 
 
 # ── Each primitive ───────────────────────────────────────────────────────────────────────────
