@@ -37,6 +37,7 @@ from tests.bench.device import large, small
 TABLE = tomllib.loads(Path(__file__).with_name("h200.toml").read_text(encoding="utf-8"))
 MACHINE, MEASURED, CHANGED = TABLE["machine"], TABLE["rows"], TABLE["changed"]
 SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, threads, bytes
+MIN_THREADS = 256  # of a processor, whose loads take all the bandwidth
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
 RUN = 16  # elements that a sort moves together: those of a digit in a tile
 OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
@@ -87,7 +88,7 @@ class Counts(Counter[str]):
         self.threads, self.each = launch.threads * launch.blocks, launch.threads
         self.moved: Counter[tuple[Buffer, type]] = Counter()
         self.shared: set[Buffer] = set()
-        self["waits"] = 1
+        self["waits"], self["threads"] = 1, self.threads
         self.of(launch.body, 1.0)
         for (buffer, _), nbytes in self.moved.items():
             self["bytes"] += round(min(nbytes, buffer.nbytes))
@@ -220,8 +221,9 @@ def counts_of(body: Iterable[Statement]) -> Iterator[Counts]:
 def seconds_of(counts: Mapping[str, int]) -> float:
     """How long a launch takes."""
     rates = MACHINE["instructions"]
-    moving = max(counts["bytes"] / MACHINE["bandwidth"], counts["random"] / MACHINE["sectors"],
-                 counts["atomic"] / MACHINE["atomics"])
+    share = min(counts["threads"] / (PROCESSORS * MIN_THREADS), 1)
+    moving = max(counts["bytes"] / (MACHINE["bandwidth"] * share),
+                 counts["random"] / MACHINE["sectors"], counts["atomic"] / MACHINE["atomics"])
     classes = {kind: counts[kind] / rate for kind, rate in rates.items() if kind != "all"}
     computing = max(sum(counts[kind] for kind in classes) / rates["all"], *classes.values())
     waiting = counts["waits"] * MACHINE["latency"]

@@ -119,7 +119,7 @@ class _Schedule(Writer):
         """A loop as a grid: an iteration for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
         n, private = loop.trip_count, self.private_temps(loop)
-        inner = [collapse_nest(each) for each in loop.body if isinstance(each, For)]
+        inner = [collapse_nest(each) for each in _inner_loops(loop.body)]
         inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
                        and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
@@ -213,6 +213,15 @@ class _Schedule(Writer):
             rest = substituted(second.body, names)
             self.out.append(If(self.let("eq", seen, last), rest))
         return replace(first, body=(*first.body, *body))
+
+
+def _inner_loops(body: Sequence[Statement]) -> Iterator[For]:
+    """The loops of a body, and those inside of a short one."""
+    for each in body:
+        if isinstance(each, For):
+            yield each
+            if each.trip_count is not None and each.trip_count < WARP:
+                yield from _inner_loops(each.body)
 
 
 def recycled(body: Sequence[Statement], private: Iterable[Buffer]) -> dict[Buffer, Buffer]:

@@ -17,8 +17,8 @@ from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
-from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
-                     accesses, defined, used, walk)
+from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar, Shuffle,
+                     Statement, accesses, defined, used, walk)
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function

@@ -82,6 +82,12 @@ def test_a_thread_takes_a_few_turns_and_a_block_a_row():
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
 
 
+def test_a_block_reduces_some_rows_whose_results_are_reduced():
+    wide = np.zeros((4000, 1024), np.float32)
+    [made] = launches.scheduled(kernel(lambda x: x.max(1).sum(), wide)).body
+    assert made.blocks >= 250 and made.threads == launches.THREADS
+
+
 @pytest.mark.parametrize("f, count", [
     (jnp.sum, 1), (jnp.argmax, 2), (lambda x: jnp.tanh(x / jnp.sum(x)).max(), 2)])
 def test_what_one_block_does_at_the_end_is_done_by_the_last_one(f, count):
