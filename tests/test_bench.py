@@ -71,6 +71,7 @@ COUNTS = {
     "softmax of rows": (134.2, 20, 30, 1),
     "sum along rows": (67.1, 2, 8, 1),
     "transpose": (134.2, 5, 12, 1),
+    "transpose (0,2,1)": (134.2, 5, 15, 1),
     "gather": (201.3, 4, 10, 1),
     "sum of all": (67.1, 2, 8, 1),
     "argmax of all": (67.2, 2, 5, 1),

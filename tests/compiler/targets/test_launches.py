@@ -82,6 +82,16 @@ def test_a_thread_takes_a_few_turns_and_a_block_a_row():
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
 
 
+@pytest.mark.parametrize("shape", [(8, 16, 300), (8, 300, 20)])
+def test_a_tile_is_as_long_along_one_axis_as_the_other_is_short(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    [found], made = run(lambda x: x.transpose(0, 2, 1) + 1, x)
+    np.testing.assert_array_equal(found, x.transpose(0, 2, 1) + 1)
+    [launch] = made.body
+    assert any(isinstance(each, Barrier) for each in launch.body)
+    assert launch.blocks * 1024 <= 2 * x.size
+
+
 def test_a_block_reduces_some_rows_whose_results_are_reduced():
     wide = np.zeros((4000, 1024), np.float32)
     [made] = launches.scheduled(kernel(lambda x: x.max(1).sum(), wide)).body
