@@ -75,6 +75,7 @@ COUNTS = {
     "gather": (201.3, 4, 10, 1),
     "sum of all": (67.1, 2, 8, 1),
     "argmax of all": (67.2, 2, 5, 1),
+    "cumulative sum along rows": (134.2, 10, 18, 1),
     "random bits": (67.1, 30, 45, 1),
     "layer norm of rows, gradient": (134.2, 40, 70, 1),
     "sort of rows": (134.2, 300, 550, 1),

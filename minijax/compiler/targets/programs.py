@@ -18,6 +18,8 @@ from ..memory import addresses
 from .calls import meaning
 from .emulator import Emulator, Watch
 
+ALIGNMENT = 16  # bytes
+
 
 class Memory:
     """Device memory, freed with the last reference."""
@@ -38,8 +40,11 @@ class Memory:
 
     @classmethod
     def borrowed(cls, device: Any, address: int, nbytes: int, owner: Any) -> Memory:
-        """Memory of another owner, who keeps it alive; it is read-only."""
-        return cls(device, nbytes, address, owner)
+        """Memory of another owner, who keeps it alive; it is read-only. Launches access several
+        numbers at once: a copy, where it is not aligned.
+        """
+        memory = cls(device, nbytes, address, owner)
+        return memory.copy() if address % ALIGNMENT else memory
 
     def copy(self) -> Memory:
         """A copy on the same device."""

@@ -23,12 +23,14 @@ from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
 from .special_functions import FORMULAS, quotient
+from .programs import ALIGNMENT
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+ADDRESS = f"ptr align {ALIGNMENT} noundef"
 EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
 
 
@@ -83,10 +85,10 @@ class LaunchesText(ModuleText):
         inner = LaunchText(self, list(every))
         arguments: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}
-        signature = [f"{_type_of(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
+        signature = [f"{ADDRESS if isinstance(x, Buffer) else _type_of(x)} {inner.names[x]}"
                      for x in arguments]
         if workspace:
-            signature.append("ptr noundef %workspace")
+            signature.append(f"{ADDRESS} %workspace")
         for x in every:
             kind = f"[{max(x.size, 1)} x {_stored_type(x.dtype)}]"
             if x.role == "shared":

@@ -115,6 +115,24 @@ def test_the_last_block_takes_no_long_launch(monkeypatch):
     assert parts.blocks == 1024 and rest.blocks == 1
 
 
+@pytest.mark.parametrize("n", [1, 70, 1024, 1030, 5000])
+@pytest.mark.parametrize("op", ["cumsum", "cummax", "cumprod"])
+def test_a_scan_takes_whole_turns_and_a_last_one(op, n):
+    x = np.random.default_rng(0).integers(1, 3, (2, n)).astype(np.int32)
+    for reverse in (False, True):
+        f = lambda x, reverse=reverse: getattr(jax.lax, op)(x, axis=1, reverse=reverse)
+        np.testing.assert_array_equal(run(f, x)[0][0], f(x))
+
+
+def test_borrowed_memory_is_aligned():
+    device, x = Emulator(), np.arange(9, dtype=np.float32)
+    owner = Memory.of(device, x)
+    for start in (0, 1, 4):
+        memory = Memory.borrowed(device, owner.address + 4 * start, 16, owner)
+        assert memory.address % 16 == 0 and (memory.owner is None) is (start == 1)
+        np.testing.assert_array_equal(memory.read((4,), np.float32), x[start:start + 4])
+
+
 def test_a_program_runs_again_with_the_same_counters():
     x = np.arange(1 << 17, dtype=np.float32)
     device = Emulator()

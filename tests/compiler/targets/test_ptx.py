@@ -92,6 +92,12 @@ def test_what_is_passed_is_addresses_in_the_order_of_the_kernels():
         [made.inputs[0], made.outputs[0], counter], True, [])
 
 
+def test_a_scan_accesses_sixteen_bytes_at_once():
+    source = kernel(lambda x: jnp.cumsum(x, 1), np.zeros((64, 2048), np.float32))
+    text = ptx.compile(ptx.assembly(launches.scheduled(source)))
+    assert "ld.global.v4" in text and "st.global.v4" in text
+
+
 def test_the_text_is_made_without_a_gpu():
     text = ptx.compile(ptx.assembly(launches.scheduled(kernel(PROGRAMS["a chain"], X))), "sm_90")
     assert ".target sm_90" in text and ".visible .entry launch_0" in text and "fma.rn.f32" in text
