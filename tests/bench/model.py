@@ -25,8 +25,8 @@ from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For
                                     While, bodies)
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import special_functions
-from minijax.compiler.targets.coalescing import TRIPS, _Strides
-from minijax.compiler.targets.launches import scheduled
+from minijax.compiler.targets.coalescing import ALIGNMENT, TRIPS, _Strides
+from minijax.compiler.targets.launches import UNROLLED, scheduled
 from minijax.compiler.targets.thread_block import WARP
 from minijax.compiler.vectors import function
 from minijax.primitives.infix import Number
@@ -141,14 +141,16 @@ class Counts(Counter[str]):
                turns: float) -> None:
         """A load or store of each thread, so often."""
         warps, stride = self.threads / WARP * times, self.strides.places(buffer, at)
-        self["memory"] += round(self.threads * times)
+        size = buffer.dtype.itemsize
+        together = stride if stride == UNROLLED and size * UNROLLED <= ALIGNMENT else 1
+        self["memory"] += round(self.threads * times / together)
         if buffer.role in ("shared", "local"):
             self.shared |= {buffer} if buffer.role == "shared" else set()
             return
         self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
-        size = buffer.dtype.itemsize
         apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
-        sectors = apart if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
+        sectors = apart if stride is None else max(min(
+            WARP * abs(stride) * size / SECTOR, WARP) / together, 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
         if isinstance(statement, Atomic):
             self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..arithmetic import Arithmetic
+from ..index_set_splitting import affine_functions
 from ..loops import (INT64, WRITES, Atomic, Buffer, Constant, Declare, For, If, Let, Load, Read,
                      Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
                      substituted, walk)
@@ -21,6 +22,7 @@ from ..probe import cost_of
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
 # A loop with many iterations of not too many operations waits for memory; a thread takes several.
 MAX_COST, MIN_MEMORY_BOUND = 384, 1 << 18
+ALIGNMENT = 16  # bytes of an address, and of an access at most
 TRIPS = 16  # assumed for a loop of unknown length
 
 
@@ -54,6 +56,23 @@ def is_memory_bound(loop: For) -> bool:
     """Whether a loop has many iterations that wait for loads, with straight code between them."""
     return ((loop.trip_count or 0) >= MIN_MEMORY_BOUND and cost_of(loop.body) <= MAX_COST
             and all(isinstance(each, Let | Load | Store) for each in loop.body))
+
+
+def is_aligned(loop: For, count: int) -> bool:
+    """Whether so many adjacent iterations access 16 aligned bytes or less of each buffer at once,
+    or one element.
+    """
+    affine, strides = affine_functions(loop), _Strides(loop.index, set())
+    strides.of(loop.body, 1)
+
+    def fits(access: Any) -> bool:
+        slope, offset = affine.get(access.index[0], (0, 1)) if len(access.index) == 1 else (0, 1)
+        is_constant = isinstance(access, Load) and all(strides[i] == 0 for i in access.index)
+        return is_constant or (slope == 1 and offset % count == 0
+                               and count * access.buffer.dtype.itemsize <= ALIGNMENT)
+    start = int(loop.start.value) if isinstance(loop.start, Constant) else 1
+    return start % count == 0 and all(
+        fits(each) for each in loop.body if isinstance(each, Load | Store))
 
 
 def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]

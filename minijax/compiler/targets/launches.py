@@ -22,7 +22,8 @@ from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
 from . import cublas
-from .coalescing import MAX_REPEATED, collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
+                         uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
 from .loop_fusion import fused_loops
 from .tiles import tiled
@@ -136,8 +137,10 @@ class _Schedule(Writer):
                 group.run(tuple(self.privatized(body_of_block, self.copies(loop, private), block)))
                 return Launch(block, n, thread, threads, tuple(body))
             copies, step = self.in_local_memory(private), UNROLLED if is_memory_bound(loop) else 1
-            first = self.let("add", self.let("mul", block, step * THREADS), thread)
-            starts = [self.let("add", first, self.let("add", loop.start, k * THREADS))
+            own, apart = (step, 1) if is_aligned(loop, step) else (1, THREADS)
+            first = self.let("add", self.let("mul", block, step * THREADS),
+                             self.let("mul", thread, own))
+            starts = [self.let("add", first, self.let("add", loop.start, k * apart))
                       for k in range(step)]
             loop = replace(loop, body=tuple(self.privatized(loop.body, copies, block)))
             iterations = interleaved(loop.body, loop.index, starts)

@@ -16,9 +16,8 @@ from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, La
                      Statement, While)
 from ..memory import addresses
 from .calls import meaning
+from .coalescing import ALIGNMENT
 from .emulator import Emulator, Watch
-
-ALIGNMENT = 16  # bytes
 
 
 class Memory:

@@ -22,8 +22,8 @@ from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
+from .coalescing import ALIGNMENT
 from .special_functions import FORMULAS, quotient
-from .programs import ALIGNMENT
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
