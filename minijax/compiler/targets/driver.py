@@ -16,6 +16,7 @@ from minijax import errors
 
 from ..loops import Kernel
 from . import cublas, graphs, ptx
+from .coalescing import ALIGNMENT
 
 OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
@@ -86,6 +87,11 @@ def number_of(address: int) -> int:
     return int(done(cuda.cuPointerGetAttribute(kind, address)))
 
 
+def whole(nbytes: int) -> int:
+    """The bytes of some accesses of 16: LLVM loads four numbers where three are asked for."""
+    return max(nbytes + ALIGNMENT - 1 & -ALIGNMENT, ALIGNMENT)
+
+
 class Gpu:
     """One GPU. Calls are asynchronous, except `load`: the driver runs them in order.
 
@@ -152,7 +158,7 @@ class Gpu:
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
-        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
+        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
         if status:
             address = self._allocate_again(nbytes)
         self.held += nbytes
@@ -160,7 +166,7 @@ class Gpu:
 
     def _allocate_again(self, nbytes: int) -> Any:
         self.enter()
-        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
+        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             free, total = done(self.cuda.cuMemGetInfo())
             raise errors.JaxRuntimeError(

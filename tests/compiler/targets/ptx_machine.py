@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
-from minijax.compiler.targets import ptx
+from minijax.compiler.targets import driver, ptx
 from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
@@ -428,7 +428,7 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{ [.]reg [.]b32 tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
+    text = re.sub(r"\{ [.]reg [.]b(?:16|32) tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
                   text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
@@ -475,6 +475,13 @@ class PtxMachine(Emulator):
 
     name = "PTX machine"
     processor = "sm_80"
+
+    def allocate(self, nbytes: int) -> int:
+        """As the driver does: the bytes of whole accesses."""
+        return super().allocate(driver.whole(nbytes))
+
+    def free(self, address: int, nbytes: int) -> None:
+        super().free(address, driver.whole(nbytes))
 
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""
