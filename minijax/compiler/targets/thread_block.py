@@ -23,7 +23,7 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, D
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
                      While, accesses, defined, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
-from .coalescing import collapse_nest
+from .coalescing import collapse_nest, interleaved, is_aligned, is_straight
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
@@ -204,14 +204,24 @@ class ThreadBlock:
 
     def block_stride_loop(self, loop: For, body: Iterable[Statement]) -> None:
         """A block-stride loop: each thread starts at its own number, with the number of threads as
-        stride.
+        stride; or it takes some adjacent iterations, which access 16 bytes at once.
         """
         n, step, iteration_index = loop.trip_count, self.threads, Scalar("turn", INT64)
+        loop, each = replace(loop, body=tuple(body)), ADJACENT[0]
+        if n and n % (each * step) == 0 and is_straight(loop) and is_aligned(loop, each):
+            with self.writer.inside() as inner:
+                number = self.let("add", self.let("mul", iteration_index, step), self.thread)
+                begin = self.let("add", self.let("mul", number, each), loop.start)
+                self.add(*interleaved(loop.body, loop.index, [
+                    self.let("add", begin, k) for k in range(each)]))
+            self.add(For(iteration_index, literal(0), literal(n // (each * step)), tuple(inner),
+                         loop.note))
+            return
 
         def at(first: Operand) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
                 index = self.let("add", first, loop.start)
-                self.add(*substituted(tuple(body), {loop.index: index}))
+                self.add(*substituted(loop.body, {loop.index: index}))
             return tuple(inner)
 
         if n is not None and n <= step:

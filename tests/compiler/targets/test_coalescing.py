@@ -18,17 +18,16 @@ BATCH = np.linspace(-2, 3, 3 * 64 * 96, dtype=np.float32).reshape(3, 64, 96)
 def sectors(f, *args):
     """How many sectors warps touch in the memory of the GPU, for each that they had to.
 
-    Accesses to one buffer by statements in a row are one.
+    Accesses to one buffer by several statements are one, until a statement runs again.
     """
     touched = needed = 0
-    rows = {}  # of each block
+    rows = {}  # of each block and buffer
 
     def watch(statement, block, threads, places):
-        row, buffer = rows.setdefault(block, {}), statement.buffer
-        if row and (statement in row or {(each.buffer, type(each)) for each in row} != {
-                (buffer, type(statement))}):
+        row = rows.setdefault((block, statement.buffer, type(statement)), {})
+        if statement in row:
             count(row)
-        if buffer.role != "shared":
+        if statement.buffer.role != "shared":
             row[statement] = threads, places
 
     def count(row):
