@@ -14,8 +14,8 @@ from typing import Any
 
 from ..arithmetic import Arithmetic
 from ..index_set_splitting import affine_functions
-from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, For, If, Let, Load, Read,
-                     Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
+from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, For, If, Let, Load,
+                     Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
                      substituted, walk)
 from ..probe import cost_of
 

@@ -428,8 +428,8 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{ [.]reg [.]b(?:16|32) tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
-                  text)
+    text = re.sub(r"\{ [.]reg [.]b(?:16|32) tmp; (mov[^;]*;)\s*\}",
+                  lambda m: m[1].replace("tmp", "_"), text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
     for line in map(str.strip, text.splitlines()):
