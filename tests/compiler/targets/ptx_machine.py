@@ -217,6 +217,12 @@ def converted(m: re.Match, x: Any) -> Any:
     return np.where(np.isnan(x), np.array(nan, target), result)
 
 
+def packed(m: re.Match, high: Any, low: Any) -> Any:
+    """Two floats in a short format, in one word."""
+    short = [x.astype(dtype_of(m["to"])).view("u2").astype("u4") for x in (high, low)]
+    return short[0] << np.uint32(16) | short[1]
+
+
 def units(count: int) -> Callable[..., Any]:
     """The error of so many units in the last place."""
     return lambda y, *_: count * np.spacing(np.abs(y))
@@ -310,6 +316,7 @@ row("cvt(?:[.](?P<rounding>rn))?(?P<ftz>x)?(?P<sat>x)?[.](?P<to>bf16)[.](?P<of>f
     converted, 80)
 row("cvt(?P<rounding>x)?(?P<ftz>x)?(?P<sat>x)?[.](?P<to>f32)[.](?P<of>bf16)", "{to} {of}",
     converted, 90)
+row("cvt[.]rn[.](?P<to>f16|bf16)x2[.]f32", "b32 f32 f32", packed, 80)
 for _name, _error, _function, _processor in (
         ("ex2", units(2), np.exp2, 50), ("lg2", of_logarithm, np.log2, 50),
         ("rcp", units(1), lambda x: 1 / x, 50), ("sqrt", relative(23), np.sqrt, 50),

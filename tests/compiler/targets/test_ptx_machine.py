@@ -127,6 +127,8 @@ SAID = {
     "a field": ("mov.b32 %r2, 240; bfe.s32 %r3, %r2, 4, 4;", "%r3", "i4", -1),
     "bytes are chosen": ("mov.b32 %r2, 305419896; prmt.b32 %r3, %r2, 0, 0x123U;",
                          "%r3", "u4", 0x78563412),
+    "two in a word": ("mov.b32 %r2, 0f40000000; mov.b32 %r3, 0fBF800000; "
+                      "cvt.rn.f16x2.f32 %r4, %r2, %r3;", "%r4", "u4", 0x4000BC00),
     "one rounding": ("mov.b32 %r2, 0f3F800001; fma.rn.f32 %r3, %r2, %r2, 0fBF800002;",
                      "%r3", "f4", 2.**-46),
     "leading zeros": ("mov.b64 %rd4, 1; clz.b64 %r3, %rd4;", "%r3", "u4", 63),
