@@ -34,7 +34,7 @@ ADDRESS = f"ptr align {ALIGNMENT} noundef"
 EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
 
 
-def is_odd(x: Any) -> bool:
+def has_inexact_reciprocal(x: Any) -> bool:
     """Whether a divisor is a constant that is no power of two, nor an extreme one."""
     value = abs(x.value) if isinstance(x, Constant) else 0.0
     return 2.0**-60 < value < 2.0**60 and np.frexp(value)[0] != 0.5
@@ -134,7 +134,7 @@ class LaunchText(FunctionText):
         if dtype == FLOAT32 and let.op in FORMULAS:
             return self.write_formula(let, FORMULAS[let.op])
         if dtype == FLOAT32 and let.op == "div" and (
-                let.args[1] in self.invariant or is_odd(let.args[1])):
+                let.args[1] in self.invariant or has_inexact_reciprocal(let.args[1])):
             return self.write_formula(let, quotient)
         if dtype == FLOAT32 and let.op in ("min", "max"):
             return super().print_let(replace(let, op=EXTREMUM.format(let.op)))
