@@ -162,9 +162,9 @@ def test_the_machine_refuses(body, why):
 
 # ── Each scalar operation ────────────────────────────────────────────────────────────────────
 
-# Floats between a result and the truth (of erf_inv, the usual formula), where the instructions of the
-# special function unit err as much as the manual allows. On a GPU as it is, JAX's documentation has 2
-# units for its exp, of the same instruction, 5.5 for tanh, 4 for logistic and 6.5 for erf.
+# Floats between a result and the truth (of erf_inv, the usual formula), where the special function
+# unit errs as much as the manual allows. On a GPU as it is, JAX's documentation has 2 units for its
+# exp, of the same instruction, 5.5 for tanh, 4 for logistic and 6.5 for erf.
 UNITS = {"exp": 4, "tanh": 3, "logistic": 6, "log": 1, "log1p": 1, "erf": 2, "erf_inv": 2}
 
 
