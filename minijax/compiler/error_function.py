@@ -128,7 +128,11 @@ ERF_INV_64 = (
 
 def erf_inv(x: Any) -> Any:
     """The inverse of erf; ±infinity at ±1, nan beyond."""
-    w = -log1p(-x * x)
+    return _erf_inv_of_log(x, -log1p(-x * x))
+
+
+def _erf_inv_of_log(x: Any, w: Any) -> Any:
+    """The inverse of erf from w = -log(1 - x²)."""
     (limit, center, first), *others = ERF_INV_32 if x.dtype == FLOAT32 else ERF_INV_64
     p = polynomial(first, w - center)
     root = sqrt(w)

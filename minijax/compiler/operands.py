@@ -152,8 +152,9 @@ class ProgramBuilder(Builder):
             target.store(index, x(index))
 
     @contextmanager
-    def square(self, rows: Any, columns: Any, side: int) -> Iterator[tuple[Operand, Operand]]:
-        """Loops over the rows and columns of a tile, at most `side` of each. On a GPU the loops
+    def rectangle(self, rows: Any, columns: Any, sides: tuple[int, int]
+                  ) -> Iterator[tuple[Operand, Operand]]:
+        """Loops over the rows and columns of a tile, at most those of `sides`. On a GPU the loops
         have full length, for all threads of a block, and mask what is out of range.
         """
         with ExitStack() as stack:
@@ -161,9 +162,9 @@ class ProgramBuilder(Builder):
             if not self.on_gpu:
                 yield enter(self.loop(rows)), enter(self.loop(columns, vectorize="parallel"))
                 return
-            k = enter(self.loop(side * side, vectorize="parallel"))
-            i, j = map(self.actual, self.unravel(k, (side, side)))
-            if (rows, columns) != (side, side):
+            k = enter(self.loop(math.prod(sides), vectorize="parallel"))
+            i, j = map(self.actual, self.unravel(k, sides))
+            if (rows, columns) != sides:
                 enter(self.when(self.and_(self.lt(i, rows), self.lt(j, columns))))
             yield i, j
 

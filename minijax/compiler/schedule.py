@@ -29,9 +29,8 @@ from .simplify import buffer_of, simplify
 # The width of a strip of columns, whose sums stay in the L1 cache; and the number of strips for
 # threads to share, unless they share blocks of rows.
 STRIP_WIDTH, _STRIPS = 4096, 16
-TILE = 64     # the side of a tile, which stays in the cache,
-PADDED_TILE = 65   # padded so that a column does not map to one cache set
-WARP = 32     # the side on a GPU
+TILE = 64     # the side of a tile, which stays in the cache; its rows are padded by one element, so
+WARP = 32     # that a column does not map to one cache set; and the side on a GPU
 
 Terms = dict[Node, Operand]  # of reductions, in one iteration of their common loops
 Destination = Buffer | Stored | Variable | None  # of an output of a nested program
@@ -41,6 +40,13 @@ def _strip(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, O
     """The start and the length of the k-th strip of n indices; the last may be shorter."""
     first = b.mul(k, side)
     return first, b.min(b.sub(n, first), side) if n % side else side
+
+
+def _sides(m: int, n: int) -> tuple[int, int]:
+    """The sides of a tile on a GPU: longer along one axis if the other is short."""
+    short = min(1 << (min(m, n) - 1).bit_length(), WARP)
+    long = WARP * WARP // short
+    return (short, long) if m < n else (long, short)
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
@@ -316,12 +322,12 @@ class Lowering:
         """
         b, chain, env = self.b, nest.chain, self.env
         first_count, *middle_counts, last_count = (each.trip_count for each in chain)
-        side, padded = (WARP, WARP + 1) if b.on_gpu else (TILE, PADDED_TILE)
-        tile_grid = [-(-first_count // side), *middle_counts, -(-last_count // side)]
+        height, width = _sides(first_count, last_count) if b.on_gpu else (TILE, TILE)
+        tile_grid = [-(-first_count // height), *middle_counts, -(-last_count // width)]
         with b.loop(math.prod(tile_grid), vectorize="apart") as t:
             tile_row, *middle, tile_column = map(b.actual, b.unravel(t, tile_grid))
             (first, rows), (start, columns) = (
-                _strip(b, tile_row, first_count, side), _strip(b, tile_column, last_count, side))
+                _strip(b, tile_row, first_count, height), _strip(b, tile_column, last_count, width))
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
@@ -332,11 +338,11 @@ class Lowering:
 
             tiles = {}
             for v, pattern in transposed_reads(nest.depth, chain[-1]):
-                tile = tiles[v, pattern] = b.temp((side, padded), v.aval.dtype, "tile")
-                with b.square(columns, rows, side) as (j, i):
+                tile = tiles[v, pattern] = b.temp((width, height + 1), v.aval.dtype, "tile")
+                with b.rectangle(columns, rows, (width, height)) as (j, i):
                     b.store(tile, (j, i), env[v](element_index(v, pattern, at(i, j))))
             self.env = env | {v: Computed(b, env[v], env[v].shape, env[v].dtype) for v, _ in tiles}
-            with b.square(rows, columns, side) as (i, j):
+            with b.rectangle(rows, columns, (height, width)) as (i, j):
                 loops = at(i, j)
                 for (v, pattern), tile in tiles.items():
                     key = ("value", self.env[v], element_index(v, pattern, loops))

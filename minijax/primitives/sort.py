@@ -14,7 +14,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, ForPrimitive, Primitive, ShapedArray, Zero, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives import ad_util, comparison, families, gather_scatter, reduce
+from minijax.primitives import (ad_util, algebra, comparison, dynamic_slice, families,
+                                gather_scatter, reduce)
 from minijax.primitives.axes import Axes, Outs, canonical_axis, refuse, replaced, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
@@ -202,6 +203,14 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 
 # ── The index of the extremum ────────────────────────────────────────────────────────────────
 
+LONG_ROW, MAX_BLOCK = 1 << 21, 1 << 13  # elements
+
+
+def _block_size(n: int) -> int:
+    """A divisor of n for its blocks; n itself where there is none."""
+    return next((k for k in range(MAX_BLOCK, MAX_BLOCK // 8, -1) if n % k == 0), n)
+
+
 def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive:
     """A primitive that gives the first index of the extremum, or of nan."""
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
@@ -218,14 +227,25 @@ def _arg_reduction(name: str, extremum_p: Primitive, relation: str) -> Primitive
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
     def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
+        """A single long row is read once: the extrema of its blocks lead to the block."""
+        n, size = x.shape[axes[0]], _block_size(x.shape[axes[0]])
+        if not x.size == n >= LONG_ROW or size == n:
+            return converted(first_index(x, axes), index_dtype)
+        blocks = ad_util.reshaped(x, (n // size, size))
+        block = first_index(extremum_p.bind(blocks, axes=(1,)), (0,))
+        start = algebra.mul(block, np.int32(size))
+        row = dynamic_slice.dynamic_slice_in_dim(ad_util.reshaped(x, (n,)), start, size)
+        index = algebra.add(start, first_index(row, (0,)))
+        return converted(ad_util.reshaped(index, without(x.shape, axes)), index_dtype)
+
+    def first_index(x: Array, axes: Axes) -> Array:
         """Reduce to the extremum, then to its first index."""
         # JAX: counts in 64 bits where an axis needs them.
         indices = broadcasted_iota(np.int32, x.shape, *axes)
         extremum = expand_dims(extremum_p.bind(x, axes=axes), axes)
         attained = comparison.bitwise_or(comparison.eq(x, extremum), comparison.ne(x, x))  # or nan
         last = ad_util.filled(x.shape[axes[0]] - 1, indices)
-        candidates = comparison.select(attained, indices, last)
-        return converted(reduce.reduce_min(candidates, axes), index_dtype)
+        return reduce.reduce_min(comparison.select(attained, indices, last), axes)
 
     return Primitive(
         name,

@@ -19,14 +19,17 @@ import numpy as np
 
 import minijax
 from minijax.compiler.elementary import FORMULAS
+from minijax.compiler.llvm import _Instructions
 from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
                                     Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
                                     While, bodies)
 from minijax.compiler.schedule import lower_to_kernel
-from minijax.compiler.targets.coalescing import TRIPS, _Strides
-from minijax.compiler.targets.launches import scheduled
+from minijax.compiler.targets import special_functions
+from minijax.compiler.targets.coalescing import ALIGNMENT, TRIPS, _Strides
+from minijax.compiler.targets.launches import UNROLLED, scheduled
 from minijax.compiler.targets.thread_block import WARP
 from minijax.compiler.vectors import function
+from minijax.primitives.infix import Number
 from tests.bench._report import chosen, geometric_mean, options
 from tests.bench._row import Row
 from tests.bench.device import large, small
@@ -34,12 +37,14 @@ from tests.bench.device import large, small
 TABLE = tomllib.loads(Path(__file__).with_name("h200.toml").read_text(encoding="utf-8"))
 MACHINE, MEASURED, CHANGED = TABLE["machine"], TABLE["rows"], TABLE["changed"]
 SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, threads, bytes
+MIN_THREADS = 256  # of a processor, whose loads take all the bandwidth
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
 RUN = 16  # elements that a sort moves together: those of a digit in a tile
 OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
 FLOATS = {"div": 9, "sqrt": 9, "rem": 40, "neg": 0, "abs": 0, "bitcast": 0, "copysign": 1}
+QUOTIENT = 8  # where the divisor stays the same
 INTEGERS = {"div": 12, "rem": 14, "or": 0, "shl": 0.5, "shr_logical": 0.5, "bitcast": 0}
 
 
@@ -78,11 +83,12 @@ class Counts(Counter[str]):
         self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
         self.runs: set[Any] = set()  # what comes from shared memory: neighbours are often close
         self.turns: set[Any] = set()  # by which a block knows that it is the last
+        self.loops: list[tuple[_Strides, float]] = []  # around, with their trip counts
         self.blocks = launch.blocks
         self.threads, self.each = launch.threads * launch.blocks, launch.threads
         self.moved: Counter[tuple[Buffer, type]] = Counter()
         self.shared: set[Buffer] = set()
-        self["waits"] = 1
+        self["waits"], self["threads"] = 1, self.threads
         self.of(launch.body, 1.0)
         for (buffer, _), nbytes in self.moved.items():
             self["bytes"] += round(min(nbytes, buffer.nbytes))
@@ -109,9 +115,12 @@ class Counts(Counter[str]):
                     if isinstance(each, Load):
                         self.strides.strides[target] = None if self.strides.places(
                             buffer, at) != 0 else 0
+                        self.varies(target)
                 case Read(target):  # such as the middle of an interval: neighbours are close
                     self.carried.add(target)
+                    self.varies(target)
                 case Shuffle(target):
+                    self.varies(target)
                     self["memory"] += round(self.threads * times)
                 case Barrier():
                     self["integer"] += round(self.threads * times)
@@ -119,8 +128,10 @@ class Counts(Counter[str]):
                     trips = each.trip_count if isinstance(each, For) else None
                     n = TRIPS if trips is None else trips
                     self["integer"] += round(2 * n * times * self.threads)
+                    self.loops.append((_Strides(getattr(each, "index", None), set()), n))
                     for inner in bodies(each):
                         self.of(inner, times * n, max(turns, 1.0) * n)
+                    self.loops.pop()
                 case If(test, then, orelse):
                     share = self.shares.get(test, 0.5 if orelse else 1.0)
                     for inner in (then, orelse):
@@ -130,19 +141,31 @@ class Counts(Counter[str]):
                turns: float) -> None:
         """A load or store of each thread, so often."""
         warps, stride = self.threads / WARP * times, self.strides.places(buffer, at)
-        self["memory"] += round(self.threads * times)
+        size = buffer.dtype.itemsize
+        together = stride if stride == UNROLLED and size * UNROLLED <= ALIGNMENT else 1
+        self["memory"] += round(self.threads * times / together)
         if buffer.role in ("shared", "local"):
             self.shared |= {buffer} if buffer.role == "shared" else set()
             return
         self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
-        size = buffer.dtype.itemsize
         apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
-        sectors = apart if stride is None else max(min(WARP * abs(stride) * size / SECTOR, WARP), 1)
+        sectors = apart if stride is None else max(min(
+            WARP * abs(stride) * size / SECTOR, WARP) / together, 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
         if isinstance(statement, Atomic):
             self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
         elif stride is None and buffer.nbytes > CACHE:
             self["random"] += round(warps * sectors)
+
+    def varies(self, target: Any, stride: int | None = None) -> float:
+        """What an integer changes by from one iteration of the loop around to the next; where that
+        is known, LLVM computes it before the loop: how often it is computed an iteration.
+        """
+        if not self.loops:
+            return 1
+        around, trips = self.loops[-1]
+        around.strides[target] = stride
+        return 1 if stride is None else 1 / trips
 
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
         """An operation of each thread, so often."""
@@ -154,9 +177,10 @@ class Counts(Counter[str]):
             self.shares[target] = 1 / WARP
         if op == "eq" and args[0] in self.turns:
             self.shares[target] = 1 / self.blocks
+        share = self.varies(target, self.loops and self.loops[-1][0].operation(op, args))
         dtype = args[-1].dtype
         if op in FORMULAS:
-            for each in function(op, dtype).body:
+            for each in formula_of(op, dtype):
                 if isinstance(each, Let):
                     self.operation(each.op, each.args, each.target, times)
             return
@@ -165,10 +189,23 @@ class Counts(Counter[str]):
         if op in ("div", "rem") and isinstance(args[1], Constant) and (
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1
+        if op == "div" and is_float and (isinstance(args[1], Constant) or (
+                self.loops and self.loops[-1][0][args[1]] == 0)):
+            count = QUOTIENT
         words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
-        kind = "special" if op == "convert" and is_float != (target.dtype.kind not in "biu") else (
-            "float" if is_float else "integer")
+        kind = "special" if "approx" in op else "float" if is_float else "integer"
+        times *= share if kind == "integer" else 1
         self[kind] += round(count * words * self.threads * times)
+
+
+def formula_of(op: str, dtype: np.dtype) -> Sequence[Statement]:
+    """An elementary function as a GPU computes it."""
+    f = function(op, dtype)
+    if dtype != np.float32 or op not in special_functions.FORMULAS:
+        return f.body
+    b = _Instructions()
+    special_functions.FORMULAS[op](*(Number(b, x) for x in f.parameters))
+    return b.scopes[0].statements
 
 
 def counts_of(body: Iterable[Statement]) -> Iterator[Counts]:
@@ -186,8 +223,9 @@ def counts_of(body: Iterable[Statement]) -> Iterator[Counts]:
 def seconds_of(counts: Mapping[str, int]) -> float:
     """How long a launch takes."""
     rates = MACHINE["instructions"]
-    moving = max(counts["bytes"] / MACHINE["bandwidth"], counts["random"] / MACHINE["sectors"],
-                 counts["atomic"] / MACHINE["atomics"])
+    share = min(counts["threads"] / (PROCESSORS * MIN_THREADS), 1)
+    moving = max(counts["bytes"] / (MACHINE["bandwidth"] * share),
+                 counts["random"] / MACHINE["sectors"], counts["atomic"] / MACHINE["atomics"])
     classes = {kind: counts[kind] / rate for kind, rate in rates.items() if kind != "all"}
     computing = max(sum(counts[kind] for kind in classes) / rates["all"], *classes.values())
     waiting = counts["waits"] * MACHINE["latency"]
@@ -209,9 +247,8 @@ class Predicted:
     def of(cls, name: str, kernel: Kernel) -> "Predicted":
         every = list(counts_of(kernel.body))
         calls = [each for each in kernel.body if isinstance(each, Call)]
-        products = sum(2 * _multiplications(each) for each in calls) / MACHINE["products"]
         launches = len(every) + len(calls)
-        device = sum(map(seconds_of, every)) + products
+        device = sum(map(seconds_of, every)) + sum(map(seconds_of_product, calls))
         call, launch = MACHINE["host"]
         total: Counter[str] = Counter()
         for each in every:
@@ -236,9 +273,12 @@ class Predicted:
                 f"{self.ratio:8.2f}{self.launches:10}{self.counts['bytes'] / 1e6:9.1f}")
 
 
-def _multiplications(call: Call) -> float:
-    """Those of a product, whose batch and sizes come last."""
-    return math.prod(float(x.value) for x in call.args[-4:] if isinstance(x, Constant))
+def seconds_of_product(call: Call) -> float:
+    """How long cuBLAS takes for a product, whose batch and sizes come last."""
+    batch, m, n, k = (float(x.value) for x in call.args[-4:] if isinstance(x, Constant))
+    rate = MACHINE["products"]["tf32" in call.external]
+    nbytes = 4 * batch * (m * k + k * n + m * n)
+    return max(2 * batch * m * n * k / rate, nbytes / MACHINE["bandwidth"])
 
 
 HEAD = (f"{'microseconds':30}{'GPU alone':>10}{'predicted':>10}{'measured':>10}{'error':>8}"

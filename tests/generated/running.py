@@ -21,7 +21,7 @@ import minijax
 from minijax import config, core
 from minijax.compiler import executable, lowered
 from minijax.compiler.loops import Assign, Call, For, Kernel, Statement, walk
-from minijax.compiler.targets import launches
+from minijax.compiler.targets import coalescing, launches
 
 from tests import ranks, sanitiser
 
@@ -112,14 +112,16 @@ def uncompiled(program: Program, **options: Any) -> Any:
 
 
 def on_a_gpu(program: Program, platform: str = "emulator") -> Any:
-    """On an emulated one, where in every other program nearly all loops are launches."""
-    usual = launches.WIDE
-    launches.WIDE = 64 if len(program.lines) % 2 else usual
+    """On an emulated one, where in every other program nearly all loops are launches, and a thread
+    takes some iterations.
+    """
+    usual = launches.WIDE, coalescing.MIN_MEMORY_BOUND
+    launches.WIDE, coalescing.MIN_MEMORY_BOUND = (64, 64) if len(program.lines) % 2 else usual
     try:
         with minijax.default_device(minijax.devices(platform)[0]):
             return run(program, jit=True)
     finally:
-        launches.WIDE = usual
+        launches.WIDE, coalescing.MIN_MEMORY_BOUND = usual
 
 
 def as_ptx(program: Program) -> Any:

@@ -129,6 +129,15 @@ def test_the_first_extremum_is_found_compiled_or_not(name, x, agrees_closely):
         np.testing.assert_array_equal(minijax.jit(f)(x), f(x))
 
 
+@pytest.mark.parametrize("n", [1 << 21, 3 << 20, (1 << 21) + 17])
+def test_the_first_extremum_of_one_long_row_is_found(n):
+    find = minijax.jit(lambda x: (lax.argmax(x, 0, np.int32), lax.argmin(-x[None], 1, np.int32)[0]))
+    for places, value in [([], 1), ([n - 1], 1), ([9000, 8191], 1), ([1 << 20, 5], np.nan)]:
+        x = np.zeros(n, np.float32)
+        x[places] = value
+        assert find(x) == (min(places, default=0),) * 2
+
+
 @pytest.mark.parametrize("call", [
     lambda lax: lax.argmax(X, 3, int), lambda lax: lax.argmax(X, -1, int),
     lambda lax: lax.argmax(X[:, :0], 1, int), lambda lax: lax.argmax(X, 1, float),

@@ -13,14 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from ..arithmetic import Arithmetic
-from ..loops import (INT64, WRITES, Atomic, Buffer, Constant, Declare, For, If, Let, Load, Read,
-                     Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
+from ..index_set_splitting import affine_functions
+from ..loops import (INT64, WRITES, Assign, Atomic, Buffer, Constant, Declare, For, If, Let, Load,
+                     Read, Scalar, Shuffle, Statement, Store, While, accesses, bodies, defined,
                      substituted, walk)
 from ..probe import cost_of
 
 MAX_REPEATED = 24  # simple operations that each iteration of a collapsed nest may repeat
 # A loop with many iterations of not too many operations waits for memory; a thread takes several.
 MAX_COST, MIN_MEMORY_BOUND = 384, 1 << 18
+ALIGNMENT = 16  # bytes of an address, and of an access at most
 TRIPS = 16  # assumed for a loop of unknown length
 
 
@@ -56,15 +58,42 @@ def is_memory_bound(loop: For) -> bool:
             and all(isinstance(each, Let | Load | Store) for each in loop.body))
 
 
+def is_straight(loop: For) -> bool:
+    """Whether each iteration is straight code."""
+    return all(isinstance(each, Let | Load | Store | Read | Assign) for each in loop.body)
+
+
+def is_aligned(loop: For, count: int) -> bool:
+    """Whether so many adjacent iterations access 16 aligned bytes or less of each buffer at once,
+    or one element.
+    """
+    affine, strides = affine_functions(loop), _Strides(loop.index, set())
+    strides.of(loop.body, 1)
+
+    def fits(access: Any) -> bool:
+        *outer, last = access.index
+        slope, offset = affine.get(last, (0, 1))
+        row = access.buffer.shape[-1] if outer else count
+        is_constant = isinstance(access, Load) and all(strides[i] == 0 for i in access.index)
+        return is_constant or (slope == 1 and offset % count == row % count == 0
+                               and all(strides[i] == 0 for i in outer)
+                               and count * access.buffer.dtype.itemsize <= ALIGNMENT)
+    start = int(loop.start.value) if isinstance(loop.start, Constant) else 1
+    return start % count == 0 and all(
+        fits(each) for each in loop.body if isinstance(each, Load | Store))
+
+
 def interleaved(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]
                 ) -> tuple[Statement, ...]:
     """Iterations of a loop, interleaved statement by statement: all loads are issued before the
-    first store.
+    first store. Variables are assigned by one after the other.
     """
     copies = []
     for k, place in enumerate(places):
         new = {x: Scalar(x.name, x.dtype) for x in map(defined, body) if k and x is not None}
         copies.append(substituted(body, new | {index: place}))
+    if any(isinstance(each, Assign) for each in body):
+        return tuple(each for copy in copies for each in copy)
     return tuple(each for some in zip(*copies, strict=True) for each in some)
 
 

@@ -17,6 +17,7 @@ from minijax import config, errors
 
 from ..loops import Kernel
 from . import cublas, graphs, ptx
+from .coalescing import ALIGNMENT
 
 OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
@@ -96,6 +97,11 @@ def ptx_of(kernel: Kernel, processor: str) -> list[str]:
     return [ptx.compile_cached(ptx.assembly(kernel), processor)]
 
 
+def whole(nbytes: int) -> int:
+    """The bytes of some accesses of 16: LLVM loads four numbers where three are asked for."""
+    return max(nbytes + ALIGNMENT - 1 & -ALIGNMENT, ALIGNMENT)
+
+
 class Gpu:
     """One GPU. Calls are asynchronous, except `load`: the driver runs them in order.
 
@@ -162,7 +168,7 @@ class Gpu:
         Raises:
           JaxRuntimeError: RESOURCE_EXHAUSTED, with the bytes requested and the bytes in use.
         """
-        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
+        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
         if status:
             address = self._allocate_again(nbytes)
         self.held += nbytes
@@ -170,7 +176,7 @@ class Gpu:
 
     def _allocate_again(self, nbytes: int) -> Any:
         self.enter()
-        status, address = self.cuda.cuMemAllocAsync(nbytes or 1, self.stream)
+        status, address = self.cuda.cuMemAllocAsync(whole(nbytes), self.stream)
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             free, total = done(self.cuda.cuMemGetInfo())
             raise errors.JaxRuntimeError(

@@ -22,7 +22,8 @@ from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
 from . import cublas
-from .coalescing import MAX_REPEATED, collapse_nest, interleaved, is_memory_bound, uncoalesced
+from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
+                         uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
 from .loop_fusion import fused_loops
 from .tiles import tiled
@@ -119,7 +120,7 @@ class _Schedule(Writer):
         """A loop as a grid: an iteration for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
         n, private = loop.trip_count, self.private_temps(loop)
-        inner = [collapse_nest(each) for each in loop.body if isinstance(each, For)]
+        inner = [collapse_nest(each) for each in _inner_loops(loop.body)]
         inner_loops = [each for each in inner if (each.trip_count or 0) >= WARP
                        and (each.vectorize in REDUCTIONS or self.is_independent(each))]
         with self.inside() as body:
@@ -136,8 +137,10 @@ class _Schedule(Writer):
                 group.run(tuple(self.privatized(body_of_block, self.copies(loop, private), block)))
                 return Launch(block, n, thread, threads, tuple(body))
             copies, step = self.in_local_memory(private), UNROLLED if is_memory_bound(loop) else 1
-            first = self.let("add", self.let("mul", block, step * THREADS), thread)
-            starts = [self.let("add", first, self.let("add", loop.start, k * THREADS))
+            own, apart = (step, 1) if is_aligned(loop, step) else (1, THREADS)
+            first = self.let("add", self.let("mul", block, step * THREADS),
+                             self.let("mul", thread, own))
+            starts = [self.let("add", first, self.let("add", loop.start, k * apart))
                       for k in range(step)]
             loop = replace(loop, body=tuple(self.privatized(loop.body, copies, block)))
             iterations = interleaved(loop.body, loop.index, starts)
@@ -213,6 +216,15 @@ class _Schedule(Writer):
             rest = substituted(second.body, names)
             self.out.append(If(self.let("eq", seen, last), rest))
         return replace(first, body=(*first.body, *body))
+
+
+def _inner_loops(body: Sequence[Statement]) -> Iterator[For]:
+    """The loops of a body, and those inside of a short one."""
+    for each in body:
+        if isinstance(each, For):
+            yield each
+            if each.trip_count is not None and each.trip_count < WARP:
+                yield from _inner_loops(each.body)
 
 
 def recycled(body: Sequence[Statement], private: Iterable[Buffer]) -> dict[Buffer, Buffer]:

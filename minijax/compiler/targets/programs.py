@@ -16,6 +16,7 @@ from ..loops import (Address, Buffer, Call, Check, Constant, For, If, Kernel, La
                      Statement, While)
 from ..memory import addresses
 from .calls import meaning
+from .coalescing import ALIGNMENT
 from .emulator import Emulator, Watch
 
 
@@ -38,8 +39,11 @@ class Memory:
 
     @classmethod
     def borrowed(cls, device: Any, address: int, nbytes: int, owner: Any) -> Memory:
-        """Memory of another owner, who keeps it alive; it is read-only."""
-        return cls(device, nbytes, address, owner)
+        """Memory of another owner, who keeps it alive; it is read-only. Launches access several
+        numbers at once: a copy, where it is not aligned.
+        """
+        memory = cls(device, nbytes, address, owner)
+        return memory.copy() if address % ALIGNMENT else memory
 
     def copy(self) -> Memory:
         """A copy on the same device."""

@@ -6,26 +6,39 @@ the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 import functools
 from typing import Any
+
+import numpy as np
 
 from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
-from ..loops import (Atomic, Barrier, Buffer, For, Kernel, Launch, Let, Scalar, Shuffle, Statement,
-                     accesses, defined, used, walk)
+from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar, Shuffle,
+                     Statement, accesses, defined, used, walk)
 from ..remainder import remainder
-from ..scalars import kind_of
+from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
+from .coalescing import ALIGNMENT
+from .special_functions import FORMULAS, quotient
 from .thread_block import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+ADDRESS = f"ptr align {ALIGNMENT} noundef"
+EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
+
+
+def has_inexact_reciprocal(x: Any) -> bool:
+    """Whether a divisor is a constant that is no power of two, nor an extreme one."""
+    value = abs(x.value) if isinstance(x, Constant) else 0.0
+    return 2.0**-60 < value < 2.0**60 and np.frexp(value)[0] != 0.5
+
 
 def limited_shift(op: str, x: Any, y: Any) -> Any:
     """A shift of 64 bits, by no more than 64."""
@@ -72,10 +85,10 @@ class LaunchesText(ModuleText):
         inner = LaunchText(self, list(every))
         arguments: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%argument.{k}" for k, x in enumerate(arguments)}
-        signature = [f"{_type_of(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
+        signature = [f"{ADDRESS if isinstance(x, Buffer) else _type_of(x)} {inner.names[x]}"
                      for x in arguments]
         if workspace:
-            signature.append("ptr noundef %workspace")
+            signature.append(f"{ADDRESS} %workspace")
         for x in every:
             kind = f"[{max(x.size, 1)} x {_stored_type(x.dtype)}]"
             if x.role == "shared":
@@ -102,6 +115,8 @@ class LaunchesText(ModuleText):
 class LaunchText(FunctionText):
     """Prints one launch."""
 
+    invariant: Collection[Any] = ()  # what the innermost loop does not change
+
     def pointer(self, buffer: Buffer) -> str:
         """Shared memory has an address space of its own: cast to the generic one, LLVM optimises
         less.
@@ -110,12 +125,19 @@ class LaunchText(FunctionText):
 
     def print_let(self, let: Let) -> None:
         """LLVM has no exact remainder of floats for this target, and takes 32 bits of the count of
-        a shift of 64, which is limited first.
+        a shift of 64, which is limited first; an extremum is one instruction.
         """
         dtype = let.target.dtype
         if let.op == "rem" and kind_of(dtype) == "f":
             b = Builder()
             return self.inline(let, b, remainder(b, *let.args))
+        if dtype == FLOAT32 and let.op in FORMULAS:
+            return self.write_formula(let, FORMULAS[let.op])
+        if dtype == FLOAT32 and let.op == "div" and (
+                let.args[1] in self.invariant or has_inexact_reciprocal(let.args[1])):
+            return self.write_formula(let, quotient)
+        if dtype == FLOAT32 and let.op in ("min", "max"):
+            return super().print_let(replace(let, op=EXTREMUM.format(let.op)))
         if let.op in ("shl", "shr_logical") and dtype.itemsize == 8:
             return self.write_formula(let, lambda x, y: limited_shift(let.op, x, y))
         super().print_let(let)
@@ -136,7 +158,9 @@ class LaunchText(FunctionText):
         self.names[let.target] = self.value(result)
 
     def print_for(self, loop: For) -> None:
+        before, self.invariant = self.invariant, frozenset(self.names)
         self.loop(loop, loop.start, loop.stop, [])
+        self.invariant = before
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.emit(BARRIER)

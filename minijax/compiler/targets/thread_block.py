@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Constant, D
                      Kernel, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable,
                      While, accesses, defined, private_temps, substituted, walk, with_bodies)
 from ..scalars import BOOL
-from .coalescing import collapse_nest
+from .coalescing import collapse_nest, interleaved, is_aligned, is_straight
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
-CHUNKS = 4          # of a scan, whose loads are in flight together
+ADJACENT = 4, 2, 1  # choices for the iterations of a scan that a thread takes
 LOCAL = 1 << 10     # bytes of a thread's private temps
 REDUCTIONS = ("reduce", "running")  # loops that reduce or scan
 ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
@@ -203,14 +204,24 @@ class ThreadBlock:
 
     def block_stride_loop(self, loop: For, body: Iterable[Statement]) -> None:
         """A block-stride loop: each thread starts at its own number, with the number of threads as
-        stride.
+        stride; or it takes some adjacent iterations, which access 16 bytes at once.
         """
         n, step, iteration_index = loop.trip_count, self.threads, Scalar("turn", INT64)
+        loop, each = replace(loop, body=tuple(body)), ADJACENT[0]
+        if n and n % (each * step) == 0 and is_straight(loop) and is_aligned(loop, each):
+            with self.writer.inside() as inner:
+                number = self.let("add", self.let("mul", iteration_index, step), self.thread)
+                begin = self.let("add", self.let("mul", number, each), loop.start)
+                self.add(*interleaved(loop.body, loop.index, [
+                    self.let("add", begin, k) for k in range(each)]))
+            self.add(For(iteration_index, literal(0), literal(n // (each * step)), tuple(inner),
+                         loop.note))
+            return
 
         def at(first: Operand) -> tuple[Statement, ...]:
             with self.writer.inside() as inner:
                 index = self.let("add", first, loop.start)
-                self.add(*substituted(tuple(body), {loop.index: index}))
+                self.add(*substituted(loop.body, {loop.index: index}))
             return tuple(inner)
 
         if n is not None and n <= step:
@@ -267,70 +278,66 @@ class ThreadBlock:
             self.add(Assign(v, self.let(op, before, total)))
 
     def scan_loop(self, loop: For, operations: dict[Variable, str]) -> None:
-        """A scan: the block scans some chunks of iterations, then the next ones."""
-        last = max(k for k, each in enumerate(loop.body) if isinstance(each, Assign))
+        """A scan: in each turn a thread takes some adjacent iterations. Turns that all threads are
+        in range of come first.
+        """
+        n, threads, let = loop.trip_count or 1, self.threads, self.let
+        each = next(k for k in ADJACENT if n % k == 0 and (k - 1) * threads < n)
+        whole = (loop.trip_count or 0) // (each * threads)
+        stop = let("div", let("sub", loop.stop, loop.start), each)
+        turns = let("div", let("add", stop, threads - 1), threads)
+        for first, last, is_whole in ((0, literal(whole), True), (whole, turns, False)):
+            if isinstance(last, Constant) and int(last.value) == first:
+                continue
+            turn = Scalar("turn", INT64)
+            with self.writer.inside() as inner:
+                number = let("add", let("mul", turn, threads), self.thread)
+                in_range = None if is_whole else let("lt", number, stop)
+                place = number if is_whole else let("min", number, let("sub", stop, 1))
+                begin = let("add", let("mul", place, each), loop.start)
+                self.scan_turn(loop, [let("add", begin, k) for k in range(each)], in_range)
+                self.barrier()
+            self.add(For(turn, literal(first), last, tuple(inner), loop.note))
+
+    def scan_turn(self, loop: For, indices: Sequence[Any], in_range: Operand | None) -> None:
+        """A turn: each thread scans its own iterations, then all threads scan their totals."""
+        let, last = self.let, max(k for k, x in enumerate(loop.body) if isinstance(x, Assign))
         combiners: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
             each.target is other.value for other in loop.body if isinstance(other, Assign))]
         reads = _reads(loop.body[:last])
-        first = [each for each in loop.body[:last] if each not in combiners
-                 and not isinstance(each, Read | Assign)]
-        turn, step = Scalar("turn", INT64), self.chunks(loop) * self.threads
-        with self.writer.inside() as inner:
-            begin = self.let("add", self.let("mul", turn, step), self.thread)
-            chunks = [self.scan_chunk(loop, first, self.let("add", begin, k))
-                      for k in range(0, step, self.threads)]
-            results: list[dict[Any, Any]] = [{} for _ in chunks]
-            for combiner in combiners:
-                v, x = sorted(combiner.args, key=lambda x: x not in reads)
-                identity = literal(identity_element(combiner.op, x.dtype), x.dtype)
-                so_far: Any = Scalar("before", x.dtype)
-                self.add(Read(so_far, reads[v]))
-                scans = self.block_scans(combiner.op, [
-                    self.let("select", in_range, names.get(x, x), identity)
-                    for in_range, _, names in chunks])
-                for names, (total, block_total) in zip(results, scans, strict=True):
-                    names[combiner.target] = self.let(combiner.op, so_far, total)
-                    so_far = self.let(combiner.op, so_far, block_total)
-                self.add(Assign(reads[v], so_far))
-            for (in_range, index, names), new in zip(chunks, results, strict=True):
-                self.add(If(in_range, substituted(
-                    loop.body[last + 1:], names | new | {loop.index: index})))
-            self.barrier()
-        stop = self.let("add", self.let("sub", loop.stop, loop.start), step - 1)
-        self.add(For(turn, literal(0), self.let("div", stop, step), tuple(inner), loop.note))
+        first = tuple(each for each in loop.body[:last] if each not in combiners
+                      and not isinstance(each, Read | Assign))
+        parts: list[dict[Any, Any]] = []
+        for index in indices:
+            parts.append({x: (Variable if isinstance(x, Variable) else Scalar)(x.name, x.dtype)
+                          for x in map(defined, walk(first)) if x} | {loop.index: index})
+            self.add(*substituted(first, parts[-1]))
+        for combiner in combiners:
+            v, x = sorted(combiner.args, key=lambda x: x not in reads)
+            identity = literal(identity_element(combiner.op, x.dtype), x.dtype)
+            sums = [*accumulate((names.get(x, x) for names in parts), partial(let, combiner.op))]
+            total = let("select", in_range, sums[-1], identity) if in_range else sums[-1]
+            exclusive, total = self.block_scan(combiner.op, total, identity)
+            so_far: Any = Scalar("before", x.dtype)
+            self.add(Read(so_far, reads[v]))
+            before = let(combiner.op, so_far, exclusive)
+            for names, each in zip(parts, sums, strict=True):
+                names[combiner.target] = let(combiner.op, before, each)
+            self.add(Assign(reads[v], let(combiner.op, so_far, total)))
+        rest = tuple(x for names in parts for x in substituted(loop.body[last + 1:], names))
+        self.add(*[If(in_range, rest)] if in_range else rest)
 
-    def chunks(self, loop: For) -> int:
-        """How many chunks of a scan have their loads in flight together."""
-        return max(min(CHUNKS, -(-(loop.trip_count or 1) // self.threads)), 1)
-
-    def scan_chunk(self, loop: For, first: Sequence[Any], iteration: Operand) -> tuple:
-        """What comes before the scan of a chunk: whether an iteration is in range, its index, and
-        the names of what it has computed.
-        """
-        index = self.let("add", iteration, loop.start)
-        in_range = self.let("lt", index, loop.stop)
-        names: dict[Any, Any] = {
-            x: (Variable if isinstance(x, Variable) else Scalar)(x.name, x.dtype)
-            for x in map(defined, walk(first)) if x}
-        place = {loop.index: self.let("min", index, self.let("sub", loop.stop, 1))}
-        self.add(*substituted(tuple(first), names | place))
-        return in_range, index, names
-
-    def block_scans(self, op: str, xs: Sequence[Any]) -> list[tuple[Operand, Operand]]:
-        """Of each value an inclusive scan over the threads of a block; and the total."""
-        let, totals, scans = self.let, [], []
-        for x in xs:
-            total = x
-            for bit in range(5):
-                other = self.shuffle(total, 1 << bit)
-                is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
-                x = let("select", is_behind, let(op, other, x), x)
-                total = let(op, total, other)
-            totals.append(total)
-            scans.append(x)
-        warp = let("div", self.thread, WARP)
-        return [self.behind_warps(op, warp, x, warps)
-                for x, warps in zip(scans, self.warp_values(totals), strict=True)]
+    def block_scan(self, op: str, x: Any, identity: Operand) -> tuple[Operand, Operand]:
+        """An exclusive scan over the threads of a block; and the total."""
+        let, total, exclusive = self.let, x, identity
+        for bit in range(5):
+            other = self.shuffle(total, 1 << bit)
+            is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
+            exclusive = let("select", is_behind, let(op, other, exclusive) if bit else other,
+                            exclusive)
+            total = let(op, total, other)
+        return self.behind_warps(op, let("div", self.thread, WARP), exclusive,
+                                 self.warp_values(total))
 
     def behind_warps(self, op: str, warp: Operand, x: Any, warps: list) -> tuple[Any, Any]:
         """The scan of a warp behind the totals of those before it; and the total of all."""
@@ -371,24 +378,21 @@ class ThreadBlock:
 
     def block_reduce(self, op: str, x: Operand) -> Operand:
         """Combine the results of the warps, in a fixed order."""
-        return reduce_pairwise(partial(self.let, op), self.warp_values([x])[0])
+        return reduce_pairwise(partial(self.let, op), self.warp_values(x))
 
-    def warp_values(self, xs: Sequence[Any]) -> list[list[Any]]:
-        """Of each value those of the first thread of each warp, through shared memory."""
-        warps, dtype = self.threads // WARP, xs[0].dtype
+    def warp_values(self, x: Any) -> list[Any]:
+        """The values of the first thread of each warp, through shared memory."""
+        warps = self.threads // WARP
         if warps == 1:
-            return [[x] for x in xs]
-        rows = self.writer.temp((len(xs) * warps,), dtype, "warps", "shared")
+            return [x]
+        row = self.writer.temp((warps,), x.dtype, "warps", "shared")
         warp = self.let("div", self.thread, WARP)
         is_first = self.let("eq", self.let("rem", self.thread, WARP), 0)
-        places = [self.let("add", warp, k * warps) for k in range(len(xs))]
-        self.add(If(is_first, tuple(Store(rows, (at,), x)
-                                    for at, x in zip(places, xs, strict=True))))
+        self.add(If(is_first, (Store(row, (warp,), x),)))
         self.barrier()
-        self.loaded.add(rows)
-        values = [[Scalar("warp", dtype) for _ in range(warps)] for _ in xs]
-        self.add(*(Load(value, rows, (literal(k),))
-                   for k, value in enumerate(value for each in values for value in each)))
+        self.loaded.add(row)
+        values = [Scalar("warp", x.dtype) for _ in range(warps)]
+        self.add(*(Load(value, row, (literal(k),)) for k, value in enumerate(values)))
         return values
 
 

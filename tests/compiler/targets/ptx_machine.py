@@ -242,14 +242,35 @@ def converted(m: re.Match, x: Any) -> Any:
     return np.where(np.isnan(x), np.array(nan, target), result)
 
 
-def approximate(ulps: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with as many units of error as the manual allows, this way or that."""
+def packed(m: re.Match, high: Any, low: Any) -> Any:
+    """Two floats in a short format, in one word."""
+    short = [x.astype(dtype_of(m["to"])).view("u2").astype("u4") for x in (high, low)]
+    return short[0] << np.uint32(16) | short[1]
+
+
+def units(count: int) -> Callable[..., Any]:
+    """The error of so many units in the last place."""
+    return lambda y, *_: count * np.spacing(np.abs(y))
+
+
+def relative(bits: float) -> Callable[..., Any]:
+    """The error of a share of the result."""
+    return lambda y, *_: np.abs(y) * 2.0**-bits
+
+
+def of_logarithm(y: Any, x: Any) -> Any:
+    """Absolute near 1, relative elsewhere."""
+    return np.where((x > 0.5) & (x < 2), 2.0**-22, relative(22)(y))
+
+
+def approximate(error: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with all the error that the manual allows, this way or that, or none."""
     def meaning(m: re.Match, *operands: Any) -> Any:
         exact = function(*(x.astype(np.float64) for x in operands)).astype(np.float32)
-        bits = exact.view("i4")
-        error = (bits.astype("u4") * np.uint32(2654435761) >> 16).astype("i4") % (2 * ulps + 1)
-        moved = (bits + (error - ulps)).astype("i4").view("f4")
-        usual = np.isfinite(exact) & (np.abs(exact) >= np.finfo("f4").tiny) & np.isfinite(moved)
+        way = (operands[-1].view("u4") * np.uint32(2654435761) >> np.uint32(16)).astype(int) % 3 - 1
+        moved = (exact + way * error(exact, *operands)).astype(np.float32)
+        usual = (np.isfinite(exact) & (np.abs(exact) >= np.finfo("f4").tiny) & np.isfinite(moved)
+                 & (operands[-1] != 0))
         return np.where(usual, moved, exact)
     return meaning
 
@@ -324,14 +345,16 @@ row("cvt(?:[.](?P<rounding>rn))?(?P<ftz>x)?(?P<sat>x)?[.](?P<to>bf16)[.](?P<of>f
     converted, 80)
 row("cvt(?P<rounding>x)?(?P<ftz>x)?(?P<sat>x)?[.](?P<to>f32)[.](?P<of>bf16)", "{to} {of}",
     converted, 90)
-for _name, _ulps, _function, _processor in (
-        ("ex2", 2, np.exp2, 50), ("lg2", 2, np.log2, 50), ("rcp", 1, lambda x: 1 / x, 50),
-        ("sqrt", 1, np.sqrt, 50), ("rsqrt", 2, lambda x: 1 / np.sqrt(x), 50),
-        ("tanh", 1 << 12, np.tanh, 75)):
+row("cvt[.]rn[.](?P<to>f16|bf16)x2[.]f32", "b32 f32 f32", packed, 80)
+for _name, _error, _function, _processor in (
+        ("ex2", units(2), np.exp2, 50), ("lg2", of_logarithm, np.log2, 50),
+        ("rcp", units(1), lambda x: 1 / x, 50), ("sqrt", relative(23), np.sqrt, 50),
+        ("rsqrt", relative(22.9), lambda x: 1 / np.sqrt(x), 50),
+        ("tanh", relative(11), np.tanh, 75)):
     row(f"{_name}[.]approx(?P<ftz>[.]ftz)?[.](?P<t>f32)", "{t} {t}",
-        approximate(_ulps, _function), _processor, True)
+        approximate(_error, _function), _processor, True)
 row("div[.](?:approx|full)(?P<ftz>[.]ftz)?[.](?P<t>f32)", "{t} {t} {t}",
-    approximate(2, np.divide), arithmetic=True)
+    approximate(units(2), np.divide), arithmetic=True)
 
 
 def flushed(x: Any) -> Any:
@@ -442,7 +465,7 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{\s+[.]reg [.]b32 (%?te?mp);\s+(mov[^;]*;)\s*\}",
+    text = re.sub(r"\{\s+[.]reg [.]b(?:16|32) (%?te?mp);\s+(mov[^;]*;)\s*\}",
                   lambda m: m[2].replace(m[1], "_"), text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
@@ -489,6 +512,13 @@ class PtxMachine(Emulator):
 
     name = "PTX machine"
     processor = "sm_80"
+
+    def allocate(self, nbytes: int) -> int:
+        """As the driver does: the bytes of whole accesses."""
+        return super().allocate(driver.whole(nbytes))
+
+    def free(self, address: int, nbytes: int) -> None:
+        super().free(address, driver.whole(nbytes))
 
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""

@@ -16,20 +16,33 @@ BATCH = np.linspace(-2, 3, 3 * 64 * 96, dtype=np.float32).reshape(3, 64, 96)
 
 
 def sectors(f, *args):
-    """How many sectors warps touch in the memory of the GPU, for each that they had to."""
+    """How many sectors warps touch in the memory of the GPU, for each that they had to.
+
+    Accesses to one buffer by several statements are one, until a statement runs again.
+    """
     touched = needed = 0
+    rows = {}  # of each block and buffer
 
     def watch(statement, block, threads, places):
+        row = rows.setdefault((block, statement.buffer, type(statement)), {})
+        if statement in row:
+            count(row)
+        if statement.buffer.role != "shared":
+            row[statement] = threads, places
+
+    def count(row):
         nonlocal touched, needed
-        if statement.buffer.role == "shared":
-            return
-        size = statement.buffer.dtype.itemsize
+        size = next(iter(row)).buffer.dtype.itemsize
+        threads, places = map(np.concatenate, zip(*row.values(), strict=True))
         for warp in np.unique(threads // WARP):
             own = places[threads // WARP == warp]
             touched += len(np.unique(own * size // SECTOR))
             needed += -(-len(np.unique(own)) * size // SECTOR)
+        row.clear()
     made = launches.scheduled(kernel(f, *args))
     found = emulate(made, [np.asarray(x) for x in args], watch=watch)
+    for row in filter(None, rows.values()):
+        count(row)
     return touched / needed, found
 
 

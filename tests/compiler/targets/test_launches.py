@@ -82,6 +82,22 @@ def test_a_thread_takes_a_few_turns_and_a_block_a_row():
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
 
 
+@pytest.mark.parametrize("shape", [(8, 16, 300), (8, 300, 20)])
+def test_a_tile_is_as_long_along_one_axis_as_the_other_is_short(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    [found], made = run(lambda x: x.transpose(0, 2, 1) + 1, x)
+    np.testing.assert_array_equal(found, x.transpose(0, 2, 1) + 1)
+    [launch] = made.body
+    assert any(isinstance(each, Barrier) for each in launch.body)
+    assert launch.blocks * 1024 <= 2 * x.size
+
+
+def test_a_block_reduces_some_rows_whose_results_are_reduced():
+    wide = np.zeros((4000, 1024), np.float32)
+    [made] = launches.scheduled(kernel(lambda x: x.max(1).sum(), wide)).body
+    assert made.blocks >= 250 and made.threads == launches.THREADS
+
+
 @pytest.mark.parametrize("f, count", [
     (jnp.sum, 1), (jnp.argmax, 2), (lambda x: jnp.tanh(x / jnp.sum(x)).max(), 2)])
 def test_what_one_block_does_at_the_end_is_done_by_the_last_one(f, count):
@@ -97,6 +113,24 @@ def test_the_last_block_takes_no_long_launch(monkeypatch):
     monkeypatch.setattr(launches, "MAX_JOINED", 10)
     parts, rest = launches.scheduled(kernel(jnp.sum, np.zeros(1 << 20, np.float32))).body
     assert parts.blocks == 1024 and rest.blocks == 1
+
+
+@pytest.mark.parametrize("n", [1, 70, 1024, 1030, 5000])
+@pytest.mark.parametrize("op", ["cumsum", "cummax", "cumprod"])
+def test_a_scan_takes_whole_turns_and_a_last_one(op, n):
+    x = np.random.default_rng(0).integers(1, 3, (2, n)).astype(np.int32)
+    for reverse in (False, True):
+        f = lambda x, reverse=reverse: getattr(jax.lax, op)(x, axis=1, reverse=reverse)
+        np.testing.assert_array_equal(run(f, x)[0][0], f(x))
+
+
+def test_borrowed_memory_is_aligned():
+    device, x = Emulator(), np.arange(9, dtype=np.float32)
+    owner = Memory.of(device, x)
+    for start in (0, 1, 4):
+        memory = Memory.borrowed(device, owner.address + 4 * start, 16, owner)
+        assert memory.address % 16 == 0 and (memory.owner is None) is (start == 1)
+        np.testing.assert_array_equal(memory.read((4,), np.float32), x[start:start + 4])
 
 
 def test_a_program_runs_again_with_the_same_counters():

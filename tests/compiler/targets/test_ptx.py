@@ -92,6 +92,18 @@ def test_what_is_passed_is_addresses_in_the_order_of_the_kernels():
         [made.inputs[0], made.outputs[0], counter], True, [])
 
 
+@pytest.mark.parametrize("f, loads, stores", [
+    (lambda x: jnp.cumsum(x, 1), 4, 4), (lambda x: x * 2 + 1, 4, 4),
+    (lambda x: x.ravel()[1:] * 2, 1, 1), (lambda x: x.ravel()[4:] * 2, 4, 4),
+    (lambda x: x.astype(jnp.float16), 4, 2), (lambda x: x.ravel()[::2] + 1, 1, 1)])
+def test_adjacent_numbers_are_accessed_at_once(f, loads, stores):
+    source = kernel(f, np.zeros((512, 2048), np.float32))
+    text = ptx.compile(ptx.assembly(launches.scheduled(source)))
+    for word, count in (("ld", loads), ("st", stores)):
+        widths = {int(x or 1) for x in re.findall(rf"{word}[.]global(?:[.]nc)?(?:[.]v(\d))?", text)}
+        assert max(widths) == count
+
+
 def test_the_text_is_made_without_a_gpu():
     text = ptx.compile(ptx.assembly(launches.scheduled(kernel(PROGRAMS["a chain"], X))), "sm_90")
     assert ".target sm_90" in text and ".visible .entry launch_0" in text and "fma.rn.f32" in text
