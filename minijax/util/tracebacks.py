@@ -223,11 +223,17 @@ def exported(name: str, value: Any) -> Any:
     """The public form of a `value` of a module: for a function, a boundary.
 
     Inside the package functions are called where they are written, and no boundary is crossed.
-    Those of a module `arguments` work for the functions that users call, and are none of these.
     """
-    is_function = inspect.isfunction(value) and not is_boundary(value) and (
+    return _boundary_of(value) if is_exported(value) else value
+
+
+def is_exported(value: Any) -> bool:
+    """Whether the public form of a value is a boundary around it.
+
+    Functions of a module `arguments` work for those that users call, and are none of these.
+    """
+    return inspect.isfunction(value) and not is_boundary(value) and (
         not value.__module__.endswith(".arguments"))
-    return _boundary_of(value) if is_function else value
 
 
 def export_all(namespace: dict[str, Any], export: Callable[[str, Any], Any] = exported) -> None:

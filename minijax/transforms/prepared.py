@@ -1,0 +1,104 @@
+"""Prepared calls: for arrays of types that it has seen, a public function repeats its NumPy calls.
+
+What a function of arrays does outside of all transformations follows from their types and from its
+other arguments.  The second such call is recorded, later calls run the record.  Builds on `core`.
+Chapter 26, *Threads, caches and dispatch*.  In JAX: most functions are jitted.
+"""
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core
+from minijax.core import ArrayImpl
+from minijax.util import caches, lazily, tracebacks
+
+MOST = 4096  # keys
+
+# For each function, state of the flags, and arguments: a program, and a copy of the context it runs
+# in; or nothing, where there can be none; or False after the first call.
+_programs: dict[tuple, Any] = {}
+caches.cleared_by(_programs.clear)
+
+# What the key of a call has for an argument of each type: the type of an array, other values.
+PARTS: dict[type, Callable[[Any], Any]] = {
+    ArrayImpl: operator.attrgetter("aval", "is_literal"),
+    float: lambda x: (float, x, math.copysign(1.0, x)),  # 0.0 == -0.0, but they differ
+    type(None): lambda x: None, type(...): lambda x: ..., str: lambda x: x,
+    slice: lambda x: (slice, part(x.start), part(x.stop), part(x.step)),
+    **{kind: lambda x: (type(x), x)
+       for kind in (bool, int, type, *(type(np.dtype(code)) for code in "?bBhHiIlLefdFD"))},
+    **{kind: lambda xs: (type(xs), *map(part, xs)) for kind in (list, tuple)}}
+
+
+def part(x: Any) -> Any:
+    """The part of a key for an argument.
+
+    Raises:
+      KeyError: for an argument of another type, such as a function; its calls are not prepared.
+    """
+    return PARTS[type(x)](x)
+
+
+def prepared(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose calls on arrays of the same types become quick."""
+    @tracebacks.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if core.current_trace.get() is not core.base_trace:
+            return fun(*args, **kwargs)
+        try:
+            key = (fun, config.state(), *[PARTS[type(x)](x) for x in args])
+            if kwargs:
+                key += tuple([(name, part(x)) for name, x in kwargs.items()])
+            program = _programs.get(key)
+        except (KeyError, TypeError):
+            return fun(*args, **kwargs)
+        if program is None or program is False:
+            program = _programs[key] = _next(program, fun, args, kwargs)
+        if program:
+            context, run = program
+            try:
+                return context().run(run, *args, **kwargs)
+            except Exception:  # the function itself says what is wrong
+                pass
+        return fun(*args, **kwargs)
+    return call
+
+
+def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What is kept of a function after its first call, and after the second."""
+    if program is None:
+        if len(_programs) >= MOST:
+            _programs.clear()
+        return False
+    if not config.prepared_calls.value or core.Primitive.eager_dispatch or (
+            core.base_trace.checks or core.base_trace.call_checks):
+        return ()
+    with lazily.importing:
+        from minijax.transforms.recording import recorded
+    run = recorded(fun, args, kwargs)
+    if run is None:
+        return ()
+    context = config.apart()
+    context.run(np.seterr, all="ignore")
+    return context.copy, run
+
+
+def boundary(fun: Callable[..., Any], like: Callable[..., Any] | None = None) -> Any:
+    """The function, prepared, as a boundary of the API."""
+    return tracebacks.api_boundary(prepared(fun), like=like or fun, is_whole=True)
+
+
+_boundary_of = functools.cache(boundary)  # two names of one function stay one function
+
+
+def exported(name: str, value: Any) -> Any:
+    """The public form of a `value` of a module for arrays: `tracebacks.exported`, prepared."""
+    return _boundary_of(value) if tracebacks.is_exported(value) else value
+
+
+export_all = functools.partial(tracebacks.export_all, export=exported)
