@@ -63,7 +63,7 @@ class ArrayImpl(Array):
     _committed = False  # whether its device was chosen explicitly
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
-        buffer.setflags(write=False)
+        buffer.setflags(False)
         self._buffer = buffer
         self.aval = aval
         self.is_literal = is_literal

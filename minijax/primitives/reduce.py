@@ -62,7 +62,7 @@ def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
 
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
-    impl=lambda x, axes: np.prod(x, axes, dtype=x.dtype),
+    impl=lambda x, axes: np.multiply.reduce(x, axes, dtype=x.dtype),
     jvp=per_argument(_prod_tangent))
 
 
@@ -87,6 +87,8 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
+    if x.dtype.kind != "c":
+        return extremum(op, lambda ufunc, x: ufunc.reduce(x, axes), x)
     start = extremum_identity(op, x.dtype)
     return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core
-from minijax.core import ArrayImpl
+from minijax.config import state
+from minijax.core import ArrayImpl, base_trace
 from minijax.util import caches, lazily, tracebacks
 
 MOST = 4096  # keys
+
+current_trace = core.current_trace.get
 
 # For each function, state of the flags, and arguments: a program, and a copy of the context it runs
 # in; or nothing, where there can be none; or False after the first call.
@@ -48,12 +51,18 @@ def prepared(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose calls on arrays of the same types become quick."""
     @tracebacks.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if core.current_trace.get() is not core.base_trace:
+        if current_trace() is not base_trace:
             return fun(*args, **kwargs)
         try:
-            key = (fun, config.state(), *[PARTS[type(x)](x) for x in args])
-            if kwargs:
-                key += tuple([(name, part(x)) for name, x in kwargs.items()])
+            if kwargs or not 0 < len(args) < 3:
+                key = (fun, state(), *map(part, args),
+                       *[(name, part(x)) for name, x in kwargs.items()])
+            elif len(args) == 2:  # written out: an operator must be fast
+                x, y = args
+                key = (fun, state(), PARTS[type(x)](x), PARTS[type(y)](y))
+            else:
+                x, = args
+                key = (fun, state(), PARTS[type(x)](x))
             program = _programs.get(key)
         except (KeyError, TypeError):
             return fun(*args, **kwargs)

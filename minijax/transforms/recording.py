@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.transforms.compiled import CallPrimitive, executable, may_shard
 from minijax.transforms.dispatch import is_plain
 from minijax.util import caches, context
 
@@ -101,6 +102,10 @@ def _value(x: Any) -> Any:
     return x.value if type(x) is StandIn else x
 
 
+def _has_stand_in(x: Any) -> bool:
+    return any(map(_has_stand_in, x)) if type(x) in (list, tuple) else type(x) is StandIn
+
+
 def _is_same(out: Any, x: Any, is_copy: bool) -> bool:
     """Whether a result is the operand again, as it lies in memory."""
     if type(x) is not StandIn or type(out) is not type(x.value) or not isinstance(out, np.ndarray):
@@ -159,7 +164,7 @@ class Recorder(core.EvalTrace):
         if type(x) is StandIn:
             operands.append(x.name)
             return f"{{{x.name}}}"
-        if type(x) in (list, tuple):
+        if type(x) in (list, tuple) and any(map(_has_stand_in, x)):
             parts = "".join(f"{self.text(each, operands)}, " for each in x)
             return f"[{parts}]" if type(x) is list else f"({parts})"
         return self.constant(x)
@@ -261,6 +266,9 @@ class Recorder(core.EvalTrace):
 def _evaluation(primitive: Primitive, avals: Sequence[ShapedArray], params: Params
                 ) -> Callable[..., list]:
     """The evaluation of a primitive as a function of buffers."""
+    if isinstance(primitive, CallPrimitive) and not may_shard(params["jaxpr"]):
+        return executable(params["jaxpr"], params["name"])
+
     def evaluate(*buffers: Any) -> list:
         return [x._buffer for x in primitive.evaluate(list(map(ArrayImpl, buffers, avals)), params)]
     return evaluate
