@@ -231,19 +231,6 @@ def carried(work: Callable[[], T]) -> Callable[[], T]:
     return functools.partial(context.with_values, {_overrides: _overrides.get()}, work)
 
 
-def apart() -> contextvars.Context:
-    """Return a context that has this thread's flags, and no other variable.
-
-    >>> with enable_x64(True):
-    ...     context_apart = apart()
-    >>> context_apart.run(lambda: enable_x64.value)
-    True
-    """
-    new = contextvars.Context()
-    new.run(_overrides.set, _overrides.get())
-    return new
-
-
 def trace_key() -> tuple[Any, ...]:
     """Return the values of all flags that change what tracing gives: part of the jit key.
 
@@ -406,9 +393,6 @@ log_compiles = switch("log_compiles", doc=(
     "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
 profiling = switch("profiling", doc=(
     "Record each operation in the profile of `jax.profiler`; `start_trace` sets it."))
-prepared_calls = define("prepared_calls", boolean, True, doc=(
-    "Record what a public function does with arrays of the same types, for later calls; off, every "
-    "call promotes, checks and evaluates its primitives."))
 no_tracing = switch("no_tracing", "Refuse to trace a function that was not traced before.")
 
 

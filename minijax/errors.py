@@ -768,8 +768,7 @@ def is_internal(filename: str) -> bool:
 
 
 # What is raised in place of a warning where none may be given.
-in_place_of_warnings: ContextVar[type[BaseException] | None] = ContextVar(
-    "minijax_in_place_of_warnings", default=None)
+instead_of_warning: ContextVar[Any] = ContextVar("minijax_instead_of_warning", default=None)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -781,7 +780,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     >>> str(given[0].message)
     'mind the step'
     """
-    if (instead := in_place_of_warnings.get()) is not None:
+    if (instead := instead_of_warning.get()) is not None:
         raise instead
     frame: FrameType | None = sys._getframe(1)
     level = 2  # where `warn` was called; then further out, as far as the user's line

@@ -21,7 +21,7 @@ from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_pl
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
 from minijax.transforms.prepared import prepared
-from minijax.util.tracebacks import export_all
+from minijax.util.exports import export_all
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP

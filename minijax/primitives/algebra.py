@@ -193,7 +193,7 @@ def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
         ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
         return np.asarray(run(ufunc, *(x.astype(object) for x in arrays)), arrays[0].dtype)
     out = run(np.maximum if op == "max" else np.minimum, *arrays)
-    if out.dtype.kind != "f" or np.count_nonzero(out) == out.size:
+    if out.dtype.kind in "biu" or np.count_nonzero(out) == out.size:
         return out
     preferred = np.positive if op == "max" else np.negative
     has_preferred = run(np.logical_or, *((x == 0) & ~np.signbit(preferred(x)) for x in arrays))

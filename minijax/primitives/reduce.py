@@ -223,7 +223,8 @@ def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool =
     Each round doubles the number of elements that a partial result combines.
     """
     # JAX: does half of the work, on the even indices.
-    n, reach = x[0].shape[axis], 1
+    n: int = x[0].shape[axis]
+    reach = 1
     while reach < n:
         early, late, rest = (
             tuple(part(a, *ends, axis) for a in x)

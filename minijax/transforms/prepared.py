@@ -5,6 +5,7 @@ other arguments.  The second such call is recorded, later calls run the record. 
 Chapter 26, *Threads, caches and dispatch*.  In JAX: most functions are jitted.
 """
 
+import contextvars
 import functools
 import math
 import operator
@@ -13,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core
-from minijax.config import state
+from minijax import core
+from minijax.config import boolean, define, state
 from minijax.core import ArrayImpl, base_trace
-from minijax.util import caches, lazily, tracebacks
+from minijax.util import caches, exports, lazily, tracebacks
 
+prepared_calls = define("prepared_calls", boolean, True, doc=(
+    "Record what a public function does with arrays of the same types, for later calls; off, every "
+    "call promotes, checks and evaluates its primitives."))
 MOST = 4096  # keys
 
 current_trace = core.current_trace.get
@@ -27,14 +31,14 @@ current_trace = core.current_trace.get
 _programs: dict[tuple, Any] = {}
 caches.cleared_by(_programs.clear)
 
+_DTYPES: list[type] = [type(np.dtype(code)) for code in "?bBhHiIlLefdFD"]
 # What the key of a call has for an argument of each type: the type of an array, other values.
 PARTS: dict[type, Callable[[Any], Any]] = {
     ArrayImpl: operator.attrgetter("aval", "is_literal"),
     float: lambda x: (float, x, math.copysign(1.0, x)),  # 0.0 == -0.0, but they differ
     type(None): lambda x: None, type(...): lambda x: ..., str: lambda x: x,
     slice: lambda x: (slice, part(x.start), part(x.stop), part(x.step)),
-    **{kind: lambda x: (type(x), x)
-       for kind in (bool, int, type, *(type(np.dtype(code)) for code in "?bBhHiIlLefdFD"))},
+    **{kind: lambda x: (type(x), x) for kind in (bool, int, type, *_DTYPES)},
     **{kind: lambda xs: (type(xs), *map(part, xs)) for kind in (list, tuple)}}
 
 
@@ -82,9 +86,9 @@ def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, 
     """What is kept of a function after its first call, and after the second."""
     if program is None:
         if len(_programs) >= MOST:
-            _programs.clear()
+            _make_room()
         return False
-    if not config.prepared_calls.value or core.Primitive.eager_dispatch or (
+    if not prepared_calls.value or core.Primitive.eager_dispatch or (
             core.base_trace.checks or core.base_trace.call_checks):
         return ()
     with lazily.importing:
@@ -92,9 +96,17 @@ def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, 
     run = recorded(fun, args, kwargs)
     if run is None:
         return ()
-    context = config.apart()
+    context = contextvars.Context()
     context.run(np.seterr, all="ignore")
     return context.copy, run
+
+
+def _make_room() -> None:
+    """Forget the calls that came once, or, where these are few, all."""
+    for key in [key for key, program in [*_programs.items()] if program is False]:
+        _programs.pop(key, None)
+    if len(_programs) > MOST // 2:
+        _programs.clear()
 
 
 def boundary(fun: Callable[..., Any], like: Callable[..., Any] | None = None) -> Any:
@@ -102,12 +114,6 @@ def boundary(fun: Callable[..., Any], like: Callable[..., Any] | None = None) ->
     return tracebacks.api_boundary(prepared(fun), like=like or fun, is_whole=True)
 
 
-_boundary_of = functools.cache(boundary)  # two names of one function stay one function
-
-
-def exported(name: str, value: Any) -> Any:
-    """The public form of a `value` of a module for arrays: `tracebacks.exported`, prepared."""
-    return _boundary_of(value) if tracebacks.is_exported(value) else value
-
-
-export_all = functools.partial(tracebacks.export_all, export=exported)
+# The public forms of what modules for arrays define.
+exported = functools.partial(exports.exported, boundary_of=functools.cache(boundary))
+export_all = functools.partial(exports.export_all, export=exported)

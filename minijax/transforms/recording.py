@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import core, errors, tree_util
+from minijax import config, core, errors, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.transforms.compiled import CallPrimitive, executable, may_shard
 from minijax.transforms.dispatch import is_plain
@@ -29,10 +29,10 @@ _OF_TYPES = (np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj)
 _OF_TYPE = ("shape", "dtype", "ndim", "size", "itemsize", "nbytes")
 # Functions and methods of NumPy that only read, and shapes of whose results follow from shapes.
 _RECORDED = frozenset(
-    "all any argmax argmin argsort astype broadcast_to clip concatenate conj conjugate copy cumprod "
-    "cumsum einsum expand_dims flip imag max mean min moveaxis prod ravel real repeat reshape roll "
-    "sort squeeze stack std sum swapaxes take take_along_axis tensordot tile transpose var "
-    "view where".split())
+    "all any argmax argmin argsort astype broadcast_to clip concatenate conj conjugate copy "
+    "cumprod cumsum einsum expand_dims flip imag max mean min moveaxis prod ravel real repeat "
+    "reshape roll sort squeeze stack std sum swapaxes take take_along_axis tensordot tile "
+    "transpose var view where".split())
 _COPIES = (np.ndarray.copy, np.ndarray.astype, np.copy)
 
 
@@ -73,7 +73,7 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
         method = getattr(np.ndarray, name)  # or AttributeError, as of an array
         if name in ("real", "imag", "T"):
             return self.recorder.call(operator.attrgetter(name), (self,), {})
-        if name not in _RECORDED:
+        if name not in _RECORDED or name == "sort":  # in place
             raise Unrecordable
         return lambda *args, **kwargs: self.recorder.call(method, (self, *args), kwargs)
 
@@ -142,7 +142,8 @@ class Recorder(core.EvalTrace):
     def argument(self, x: Any, place: str) -> Any:
         """An argument of the function, with stand-ins for the buffers of its arrays."""
         if type(x) is ArrayImpl:
-            array = ArrayImpl(self.stand_in(x._buffer), x.aval, x.is_literal)  # type: ignore
+            buffer: Any = self.stand_in(x._buffer)
+            array = ArrayImpl(buffer, x.aval, x.is_literal)
             self.arguments.append((array, place))
             return array
         if type(x) in (list, tuple):
@@ -209,13 +210,13 @@ class Recorder(core.EvalTrace):
         """
         if type(primitive).evaluate is not Primitive.evaluate or not primitive.handles_keys and any(
                 map(core.has_key_dtype, avals)):
-            return self.call(_evaluation(primitive, avals, params), buffers, {})
+            return self.call(_carried(_evaluation(primitive, avals, params)), buffers, {})
         impl, count = primitive.rule("impl"), len(self.steps)
         try:
             return impl(*buffers, **params)
         except (Unrecordable, Exception):
             del self.steps[count:]
-            return self.call(functools.partial(impl, **params), buffers, {})
+            return self.call(_carried(functools.partial(impl, **params)), buffers, {})
 
     def _contiguous(self, buffer: Any, aval: ShapedArray) -> Any:
         """A result of a primitive as the next one takes it, which is how it lies in an array."""
@@ -247,20 +248,26 @@ class Recorder(core.EvalTrace):
                               + "\n    ".join(lines), "program", self.constants)
 
     def _array(self, x: Any, operands: list[str]) -> str:
-        """The text of an array of the result."""
+        """The text of an array of the result; a view of another buffer is copied."""
         for array, place in self.arguments:
             if array is x:
                 return place
         if type(x) is not ArrayImpl or vars(x):
             raise Unrecordable
         buffer: Any = x._buffer
-        is_shared = not x.is_literal
+        is_part = not x.is_literal  # of the program, if it is a constant
         if type(buffer) is StandIn:
             value = buffer.value
-            is_shared = value.base is not None and value.base.nbytes > value.nbytes or any(
-                np.may_share_memory(value, _value(array._buffer)) for array, _ in self.arguments)
-        return (f"Array({self.text(buffer, operands)}{'.copy()' * is_shared}, "
+            others = [array._buffer for array, _ in self.arguments if array._buffer is not buffer]
+            is_part = value.base is not None and value.base.nbytes > value.nbytes or any(
+                np.may_share_memory(value, _value(each)) for each in others)
+        return (f"Array({self.text(buffer, operands)}{'.copy()' * is_part}, "
                 f"{self.constant(x.aval)}{', True' * x.is_literal})")
+
+
+def _carried(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that sees the flags which this thread has set by `with`: a program sees none."""
+    return run if config.state().around is None else config.carried(run)
 
 
 def _evaluation(primitive: Primitive, avals: Sequence[ShapedArray], params: Params
@@ -303,7 +310,7 @@ def recorded(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
     with np.errstate(all="ignore"):
         try:
             out = context.with_values(
-                {core.current_trace: recorder, errors.in_place_of_warnings: Unrecordable}, fun,
+                {core.current_trace: recorder, errors.instead_of_warning: Unrecordable}, fun,
                 *(recorder.argument(x, f"p{i}") for i, x in enumerate(args)),
                 **{name: recorder.argument(x, name) for name, x in kwargs.items()})
             return recorder.program(out, args, kwargs)
