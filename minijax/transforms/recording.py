@@ -156,7 +156,8 @@ class Recorder(core.EvalTrace):
             if x.nbytes > LARGEST:
                 raise Unrecordable
             x = x.copy() if x.flags.writeable else x
-        name = f"k{len(self.constants)}"
+        word = getattr(x, "__name__", "")
+        name = f"{word if word.isidentifier() else 'c'}{len(self.constants)}"
         self.constants[name] = x
         return name
 
@@ -244,8 +245,10 @@ class Recorder(core.EvalTrace):
                   for array, place in self.arguments]
         lines = _statements([*inputs, *self.steps, Step(text, operands, ())])
         parameters = [*(f"p{i}" for i in range(len(args))), *["/"] * bool(args), *kwargs]
-        return caches.written(f"def program({', '.join(parameters)}):\n    "
-                              + "\n    ".join(lines), "program", self.constants)
+        source = f"def program({', '.join(parameters)}):\n    " + "\n    ".join(lines)
+        program = caches.written(source, "program", self.constants)
+        program.__doc__ = source
+        return program
 
     def _array(self, x: Any, operands: list[str]) -> str:
         """The text of an array of the result; a view of another buffer is copied."""
