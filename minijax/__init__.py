@@ -7,7 +7,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 from typing import TYPE_CHECKING
 
 from minijax import config, core, sharp_bits
-from minijax.util import jax_flags, lazily, operators, tracebacks
+from minijax.util import exports, jax_flags, lazily, operators
 
 if TYPE_CHECKING:
     from minijax import (ad_checkpoint, config, core, custom_batching, custom_derivatives, debug,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from minijax.notebook.widgets.explain import explain
 
 __version__ = "0.1.0"
-__all__ = lazily.attach(globals(), tracebacks.exported)
+__all__ = lazily.attach(globals(), exports.exported)
 
 # ── Hooks: what inner rings call and outer rings define, loaded at its first use ──────────────
 
@@ -79,4 +79,4 @@ core.Primitive.eager_dispatch = config.Hook(
 lazily.attach(vars(core))
 lazily.attach(vars(config), table={"config_with_absl": "minijax.util.command_line",
                                    "parse_flags_with_absl": "minijax.util.command_line"})
-del TYPE_CHECKING, jax_flags, lazily, operators, sharp_bits, tracebacks
+del TYPE_CHECKING, exports, jax_flags, lazily, operators, sharp_bits

@@ -9,7 +9,7 @@ from minijax.custom.debug_callback import (DebugEffect, OrderedDebugEffect,
                                            debug_print as print)
 from minijax.placement.out_sharding import (inspect_array_sharding, visualize_array_sharding,
                                             visualize_sharding)
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.util.exports import export_all as _export_all
 
 __all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback",
            "inspect_array_sharding", "log", "print", "visualize_array_sharding",

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -766,6 +767,10 @@ def is_internal(filename: str) -> bool:
     return known
 
 
+# What is raised in place of a warning where none may be given.
+instead_of_warning: ContextVar[Any] = ContextVar("minijax_instead_of_warning", default=None)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's program, not at a line of the package.
 
@@ -775,6 +780,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     >>> str(given[0].message)
     'mind the step'
     """
+    if (instead := instead_of_warning.get()) is not None:
+        raise instead
     frame: FrameType | None = sys._getframe(1)
     level = 2  # where `warn` was called; then further out, as far as the user's line
     while frame is not None and is_internal(frame.f_code.co_filename):

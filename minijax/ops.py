@@ -15,7 +15,7 @@ from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode
 from minijax.primitives.slots import extremum_identity
 from minijax.placement.out_sharding import exported as _exported
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.util.exports import export_all as _export_all
 
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────

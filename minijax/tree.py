@@ -14,7 +14,7 @@ from .tree_util import (
     tree_reduce as reduce, tree_reduce_associative as reduce_associative,
     tree_structure as structure, tree_transpose as transpose, tree_unflatten as unflatten,
 )
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.util.exports import export_all as _export_all
 
 __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path",
            "map", "map_with_path", "reduce", "reduce_associative", "static", "structure",

@@ -98,13 +98,14 @@ def _shifted_right(kind: str, x: Any, y: Any) -> Any:
 
 def _convert(x: Any, dtype: np.dtype) -> Any:
     """Float to int saturates with nan → 0; to bool is x != 0; int to int keeps the low bits."""
-    x = np.asarray(x)
+    x = x if isinstance(x, np.ndarray) else np.asarray(x)
     if dtype == BOOL:
         return np.not_equal(x, 0)
     if not (issubdtype(x.dtype, np.floating) and issubdtype(dtype, np.integer)):
         return x.astype(computed_in(x.dtype), copy=False).astype(dtype)[()]
     limits = iinfo(dtype)
-    x = np.nan_to_num(np.maximum(x.astype(np.float64), float(limits.min)))
+    x = np.maximum(x.astype(np.float64), float(limits.min))
+    x = np.where(x == x, x, 0.)
     # float(limits.max) may round up to limits.max + 1, so the comparison decides, not a clip.
     return np.where(x >= float(limits.max), dtype.type(limits.max), x.astype(dtype))[()]
 

@@ -22,10 +22,7 @@ class Typed:
     __slots__ = ()
     aval: ShapedArray
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
+    shape = property(operator.attrgetter("aval.shape"))
     dtype = property(operator.attrgetter("aval.dtype"))
     weak_type = property(operator.attrgetter("aval.weak_type"))
     ndim = property(operator.attrgetter("aval.ndim"))
@@ -63,7 +60,7 @@ class ArrayImpl(Array):
     _committed = False  # whether its device was chosen explicitly
 
     def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
-        buffer.setflags(write=False)
+        buffer.setflags(False)  # type: ignore[call-arg]  # quicker by position
         self._buffer = buffer
         self.aval = aval
         self.is_literal = is_literal

@@ -222,6 +222,8 @@ class Primitive:
     # The interface of JAX's tutorials on new primitives; each method fills a slot.
 
     def def_impl(self, impl: Callable) -> Callable:
+        if self.impl:  # programs may have been made of it
+            caches.clear_all()
         # copies, since the function may change its result later
         self.impl = lambda *args, **params: [
             np.array(as_value(out)._buffer)

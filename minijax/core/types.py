@@ -65,13 +65,8 @@ class ShapedArray:
     def __reduce__(self) -> tuple:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same type with some of its parts replaced."""

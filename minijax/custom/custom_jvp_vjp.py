@@ -20,6 +20,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
                           Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
+from minijax.transforms.prepared import PARTS, prepared
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
 from minijax.core.jvp import is_symbolic_zero
@@ -272,6 +273,7 @@ class CustomFunction:
         self.fun, named = fun, arguments.as_tuple(nondiff_argnames, str)
         places = [i for i, p in enumerate(inspect.signature(fun).parameters.values())
                   if p.name in named and p.kind is not p.KEYWORD_ONLY] if named else []
+        self.is_prepared = is_internal(fun)
         self.nondiff_argnums = (*nondiff_argnums, *(i for i in places if i not in nondiff_argnums))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -296,6 +298,7 @@ class CustomFunction:
         raise NotImplementedError
 
     @tracebacks.api_boundary
+    @prepared
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = all_positional(self.fun, args, kwargs, type(self).__name__)
         places = sorted(range(len(args))[i] for i in self.nondiff_argnums)
@@ -312,6 +315,13 @@ class CustomFunction:
             raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
                                  f"using def{kind[-3:]}.")
         return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
+
+
+def _part_of_key(f: CustomFunction) -> CustomFunction:
+    """The part of a function in the key of its call; a user's may do more than compute."""
+    if not f.is_prepared:
+        raise KeyError
+    return f
 
 
 def _example_of(f: CustomFunction) -> list[core.Example]:
@@ -406,6 +416,9 @@ class custom_jvp(CustomFunction):
             rule.__name__ = source_info.function_name(user_rule)
             of_tracers.defjvp(rule, self.symbolic_zeros)
         return of_tracers(tracers, *diff_args)
+
+
+PARTS[custom_jvp] = _part_of_key
 
 
 def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and_tangents: Any

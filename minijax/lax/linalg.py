@@ -12,7 +12,7 @@ from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, tr
 from minijax.primitives.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
 from minijax.primitives.eigh_svd import (eigh, eigh_p, EighImplementation, qr_p, svd, svd_p,
                                          SvdAlgorithm)
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 
 _export_all(globals())

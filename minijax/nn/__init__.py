@@ -7,7 +7,7 @@ In JAX: `jax/nn/__init__.py`.
 from typing import TYPE_CHECKING
 
 from minijax.util import lazily
-from minijax.util.tracebacks import exported
+from minijax.transforms.prepared import exported
 
 if TYPE_CHECKING:
     from minijax.nn import initializers

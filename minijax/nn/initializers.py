@@ -14,7 +14,7 @@ from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
 from minijax.placement.out_sharding import exported as _exported
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.util.exports import export_all as _export_all
 
 AxisNumbers = int | Sequence[int]
 

@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 from minijax import core
+from minijax.transforms.prepared import prepared_calls
 from minijax.util import jaxpr_text
 from minijax.core import Primitive
 from minijax.core.jaxpr import JaxprEqn
@@ -78,7 +79,7 @@ class Watcher:
         def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
             return self.bind(ordinary, primitive, args, params)
 
-        with mock.patch.object(Primitive, "bind", bind):
+        with mock.patch.object(Primitive, "bind", bind), prepared_calls(False):
             return fun(*[core.as_value(x) if isinstance(x, float) else x for x in args], **kwargs)
 
     def bind(self, ordinary: Callable, primitive: Primitive, args: Sequence[Any],

@@ -18,7 +18,7 @@ from minijax.core import Array
 from minijax.numpy import creation, joining, shaping, unary
 from minijax.numpy.arguments import ArrayLike, as_array, public
 from minijax.primitives.fft import FftType
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 Shape = Sequence[int] | None
 Sizes = tuple[int, ...] | None

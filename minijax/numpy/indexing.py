@@ -20,7 +20,8 @@ from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_pl
                                       shared_dtype, signed_indices)
 from minijax.numpy.vectorization import vectorize
 from minijax.primitives.gather_scatter import gather_params
-from minijax.util.tracebacks import export_all
+from minijax.transforms.prepared import prepared
+from minijax.util.exports import export_all
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -201,6 +202,14 @@ def _warn_if_unsafe(y: Array, x: Array) -> None:
         "releases this will result in an error.", FutureWarning)
 
 
+_taken = prepared(rewriting_take)
+
+
+@prepared
+def _updated(scatter: str, x: Any, index: Any, values: Any, **options: Any) -> Array:
+    return scatter_update(x, index, values, getattr(lax, scatter), **options)
+
+
 # ── The interface: x.at[idx] ─────────────────────────────────────────────────────────────────
 
 class _IndexUpdateHelper:
@@ -240,11 +249,11 @@ class _IndexUpdateRef:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
     def _update(self, values: Any, scatter: Callable[..., Array], options: dict) -> Array:
-        return scatter_update(self.array, self.index, values, scatter, **options)
+        return _updated(scatter.__name__, self.array, self.index, values, **options)
 
     def get(self, **options: Any) -> Array:
         """`x[idx]`, with a choice of the value outside of `x`."""
-        return rewriting_take(self.array, self.index, **options)
+        return _taken(self.array, self.index, **options)
 
     def set(self, values: Any, **options: Any) -> Array:
         """`x[idx] = values`"""

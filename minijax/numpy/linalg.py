@@ -19,7 +19,7 @@ from minijax.numpy.factorisations import (EigResult, EighResult, QRResult, SVDRe
                                           svdvals, vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 from minijax.placement.out_sharding import exported as _exported
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.util.exports import export_all as _export_all
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -21,6 +21,7 @@ from minijax.numpy import (arithmetic, contractions, creation, diagonals, displa
                            interchange, joining, logic, putting, reductions, searching, shaping,
                            sorting, unary)
 from minijax.primitives.slots import real_dtype
+from minijax.transforms.prepared import boundary, prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
 
 
@@ -139,7 +140,7 @@ def _refused_of_tracers(error: type[Exception], words: str, name: str) -> Any:
 
 def _property(get: Callable[[Any], Any]) -> property:
     """A property computed by a function of the array, with the summary of its docstring."""
-    return property(get, doc=str(get.__doc__).partition("\n")[0])
+    return property(prepared(get), doc=str(get.__doc__).partition("\n")[0])
 
 
 class _Methods:
@@ -421,7 +422,7 @@ def _attributes() -> dict[str, Any]:
 
 
 for _name, _value in _attributes().items():
-    setattr(Array, _name, api_boundary(_value) if inspect.isfunction(_value) else _value)
+    setattr(Array, _name, boundary(_value) if inspect.isfunction(_value) else _value)
 for _error, _words, _names in _OF_CONCRETE_ARRAYS:
     for _name in _names.split():
         setattr(Tracer, _name, _refused_of_tracers(_error, _words, _name))

@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array
 from minijax.numpy.creation import asarray
+from minijax.transforms.prepared import PARTS
 
 _IMPORTED = {*globals()}
 
@@ -40,6 +41,9 @@ class ScalarType(type):
 
     def __repr__(cls) -> str:
         return f"<class 'jax.numpy.{cls.__name__}'>"  # as JAX's warnings print it
+
+
+PARTS[ScalarType] = PARTS[type]
 
 
 def _scalar_type(scalar: type) -> ScalarType:

@@ -26,6 +26,7 @@ from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arr
 from minijax.numpy.searching import take
 from minijax.numpy.shaping import moveaxis
 from minijax.numpy.vectorization import vectorize
+from minijax.transforms.prepared import prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
 from minijax.primitives.axes import refuse
 
@@ -321,7 +322,7 @@ def _ufunc(function: Callable[..., Any], identity: Any = None, **ways: Any) -> u
     """A function of this package, which checks its arguments itself, as a ufunc."""
     out = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
                 call=function, **ways)
-    out._call, out.__module__ = function, "minijax.numpy"
+    out._call, out.__module__ = prepared(function), "minijax.numpy"
     return out
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax import core
 from minijax.core import Array
+from minijax.transforms import prepared
 from minijax.util import lazily, tracebacks
 
 _reshard = lazily.later("minijax.placement.resharding", "reshard")
@@ -34,7 +35,7 @@ def exported(module: str) -> Callable[[str, Any], Any]:
     def export(name: str, value: Any) -> Any:
         takes = inspect.isfunction(value) and not tracebacks.is_boundary(value) and (
             name in names or "out_sharding" in inspect.signature(value).parameters)
-        return _with_out_sharding(value) if takes else tracebacks.exported(name, value)
+        return _with_out_sharding(value) if takes else prepared.exported(name, value)
     return export
 
 
@@ -44,7 +45,7 @@ def _with_out_sharding(fun: Callable) -> Callable:
     def resharded(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         out = fun(*args, **kwargs)
         return out if out_sharding is None else _reshard(out, out_sharding)
-    wrapper: Any = tracebacks.api_boundary(resharded, like=fun, is_whole=True)
+    wrapper: Any = prepared.boundary(resharded, like=fun)
     signature = inspect.signature(fun)
     if "out_sharding" not in signature.parameters:
         new = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None)

@@ -355,7 +355,8 @@ def broadcast_along(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) ->
     aligned = [1] * len(shape)
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
         aligned[d] = n
-    return np.broadcast_to(x.reshape(aligned), shape)
+    x = x.reshape(aligned)
+    return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dimensions: Axes

@@ -193,7 +193,7 @@ def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
         ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
         return np.asarray(run(ufunc, *(x.astype(object) for x in arrays)), arrays[0].dtype)
     out = run(np.maximum if op == "max" else np.minimum, *arrays)
-    if not dtypes.issubdtype(out.dtype, np.floating) or not np.any(out == 0):
+    if out.dtype.kind in "biu" or np.count_nonzero(out) == out.size:
         return out
     preferred = np.positive if op == "max" else np.negative
     has_preferred = run(np.logical_or, *((x == 0) & ~np.signbit(preferred(x)) for x in arrays))
@@ -213,7 +213,11 @@ def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primi
     def impl(x: Any, y: Any) -> Any:
         if is_complex(x):
             return np.where(_beyond(op, x, y), x, y)
-        return getattr(numpy_scalars(), op)(x, y) if x.dtype.kind == "f" else ufunc(x, y)
+        out = ufunc(x, y)
+        if x.dtype.kind != "f" or np.count_nonzero(out) == out.size:
+            return out
+        of_zeros = x + y if op == "max" else -(-x - y)
+        return np.where((x == 0) & (y == 0), of_zeros, out)
 
     return binary(op, meaning, accepts=ANYTHING, impl=impl,
                   derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),

@@ -212,11 +212,13 @@ def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
 def by_program(program: Callable[..., Any]) -> Callable[..., list]:
     """The meaning of a primitive that is defined by a program of other primitives."""
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
-        out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
+        trace = core.current_trace.get()
+        out: Any = core.run_with(trace if isinstance(trace, core.EvalTrace) else core.base_trace,
+                                 program, *map(_as_array, buffers), **params)
         return [x._buffer for x in (out if isinstance(out, list) else [out])]
     return impl
 
 
 def _as_array(buffer: Any) -> ArrayImpl:
-    view = np.asarray(buffer).view()
+    view = (buffer if isinstance(buffer, np.ndarray) else np.asarray(buffer)).view()
     return ArrayImpl(view, ShapedArray(view.shape, view.dtype))

@@ -62,7 +62,7 @@ def _exclusive_products(x: Array, axis: int, reverse: bool) -> Array:
 
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
-    impl=lambda x, axes: np.prod(x, axes, dtype=x.dtype),
+    impl=lambda x, axes: np.multiply.reduce(x, axes, dtype=x.dtype),
     jvp=per_argument(_prod_tangent))
 
 
@@ -87,6 +87,8 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
+    if x.dtype.kind != "c":
+        return extremum(op, lambda ufunc, x: ufunc.reduce(x, axes), x)
     start = extremum_identity(op, x.dtype)
     return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 
@@ -222,7 +224,8 @@ def prefixes(combine: Callable, x: tuple[Array, ...], axis: int, reverse: bool =
     Each round doubles the number of elements that a partial result combines.
     """
     # JAX: does half of the work, on the even indices.
-    n, reach = x[0].shape[axis], 1
+    n: int = x[0].shape[axis]
+    reach = 1
     while reach < n:
         early, late, rest = (
             tuple(part(a, *ends, axis) for a in x)

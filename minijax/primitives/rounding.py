@@ -35,7 +35,7 @@ def _sign(x: Any) -> Any:
     if is_complex(x):
         size = _size(x)
         return np.where(x == 0, x, in_parts(x.real / size, x.imag / size))
-    return np.where(x == 0, x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
+    return np.copysign(np.sign(x), x) if x.dtype.kind == "f" else np.sign(x)
 
 
 def _sign_of_one(x: Any) -> Any:

@@ -85,6 +85,7 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
         yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
+@functools.cache
 def extremum_identity(op: str, dtype: Any) -> Any:
     """The identity of "max" or "min": for a maximum -inf, or else the least number, or False."""
     if dtype.kind == "b":

@@ -23,7 +23,7 @@ def total(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """
     shape = x.shape
     if x.dtype.kind not in "fc" or math.prod(shape[d] for d in axes) <= CHAIN:
-        return np.sum(x, tuple(axes), dtype=x.dtype)
+        return np.add.reduce(x, tuple(axes), dtype=x.dtype)
     runs = [(math.prod(x.shape[d] for d in run), reduced) for reduced, run in
             itertools.groupby(range(x.ndim), lambda d: d in axes)]
     while any(reduced for _, reduced in runs):  # the longest run of axes first: it leaves least
@@ -45,10 +45,10 @@ def _along(x: np.ndarray) -> np.ndarray:
         rows = max(min(STRETCH // inner, n // CHAIN), 1)
         whole = n // (CHAIN * rows)
         taken = whole * CHAIN * rows
-        sums = x[:, :taken].reshape(outer, whole, CHAIN, rows * inner).sum(2)
+        sums = np.add.reduce(x[:, :taken].reshape(outer, whole, CHAIN, rows * inner), 2)
         x = np.concatenate([sums.reshape(outer, whole * rows, inner), x[:, taken:]], 1)
         n = x.shape[1]
-    return x.sum(1)
+    return np.add.reduce(x, 1)
 
 
 def running(x: np.ndarray, axis: int) -> np.ndarray:

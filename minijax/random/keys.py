@@ -180,7 +180,7 @@ def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
         out = custom(random_unwrap_p.bind(key), *args, *params.values())
         return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)
     args = (key, *args)
-    if core.current_trace.get() is core.base_trace:
+    if isinstance(core.current_trace.get(), core.EvalTrace):
         return _compiled(*args, primitive=primitive, params=tuple(params.items()))
     return primitive.bind(*args, **params)
 

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import as_array, canonical_axes, promote_dtypes_inexact
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 

@@ -6,7 +6,7 @@ Builds on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["trapezoid"]
 

@@ -18,7 +18,7 @@ from minijax.scipy.special_matrices import (block_diag, circulant, companion, co
                                             toeplitz)
 from minijax.scipy.tridiagonal import eigh_tridiagonal
 from minijax.primitives.axes import refuse
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 # `overwrite_a`, `overwrite_b`, `check_finite` and `debug` have no effect: arrays are immutable, and
 # traced values cannot be checked.

@@ -15,7 +15,7 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.transforms.jit import jit
 from minijax.numpy.arguments import ArrayLike
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["map_coordinates"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import lax, numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.transforms.gradients import value_and_grad
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 
 class OptimizeResults(NamedTuple):

@@ -5,7 +5,6 @@ In JAX: `jax/_src/scipy/signal.py`.
 """
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,10 +12,11 @@ import numpy as np
 
 from minijax import lax, numpy as jnp
 from minijax.core import Array
+from minijax.errors import warn
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axes, promote_dtypes_inexact,
                                      promoted, static_int)
 from minijax.primitives.axes import refuse
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve",
            "istft", "stft", "welch"]
@@ -317,8 +317,7 @@ def _window_of(window: Any, nperseg: Any, size: int, dtype: Any) -> tuple[Any, i
     if isinstance(window, str | tuple):
         length = size if length is None else length
         if length > size:
-            warnings.warn(f"nperseg={length} is greater than input_length={size}, using "
-                          f"nperseg={size}", stacklevel=5)
+            warn(f"nperseg={length} is greater than input_length={size}, using nperseg={size}")
         return _window(window, min(length, size), dtype), min(length, size)
     weights = _window(window, 0, dtype)
     refuse((weights.ndim != 1, "window must be 1-D"),
@@ -373,7 +372,7 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, 
         missing = (-(signals[0].shape[-1] - length) % step) % length
         signals = [_pad_time(s, 0, missing) for s in signals]
     if onesided and any(s.dtype.kind == "c" for s in signals):
-        warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
+        warn("Input data is complex, switching to return_onesided=False")
         onesided = False
     real = jnp.finfo(dtype).dtype
     frequencies = (jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq)(size, 1 / fs, dtype=real)

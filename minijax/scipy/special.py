@@ -27,7 +27,7 @@ from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma
 from minijax.scipy.hypergeometric import bessel_jn, hyp1f1, hyp2f1, lpmn_values, sph_harm_y
 from minijax.scipy.integrals import (dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence,
                                      wofz)
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:

@@ -19,7 +19,7 @@ from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.scipy import special
 from minijax.scipy.kernels import gaussian_kde
 from minijax.scipy.ranks import mode, rankdata, sem
-from minijax.util.tracebacks import export_all
+from minijax.transforms.prepared import export_all
 
 __test__: dict[str, Any] = {}  # the examples, for doctest
 

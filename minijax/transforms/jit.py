@@ -258,7 +258,7 @@ class JitFunction:
             if not core.base_trace.call_checks and all(isinstance(x, ArrayImpl) for x in leaves):
                 device = device_of(leaves)  # a shortcut for `bind`
                 return run_on_arrays(traced.run(device), device, program, leaves)
-        elif self._inline:
+        elif self._inline and not isinstance(core.current_trace.get(), core.EvalTrace):
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 

@@ -7,7 +7,6 @@ In JAX: `jax/_src/traceback_util.py`.
 
 import builtins
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -212,28 +211,6 @@ def standing_for(fun: Callable[..., Any]) -> Callable[[F], F]:
     ('abs', -1.0)
     """
     return functools.partial(api_boundary, like=fun)
-
-
-@functools.cache  # two names of one function stay one function
-def _boundary_of(fun: FunctionType) -> Callable[..., Any]:
-    return api_boundary(fun, is_whole=True)
-
-
-def exported(name: str, value: Any) -> Any:
-    """The public form of a `value` of a module: for a function, a boundary.
-
-    Inside the package functions are called where they are written, and no boundary is crossed.
-    Those of a module `arguments` work for the functions that users call, and are none of these.
-    """
-    is_function = inspect.isfunction(value) and not is_boundary(value) and (
-        not value.__module__.endswith(".arguments"))
-    return _boundary_of(value) if is_function else value
-
-
-def export_all(namespace: dict[str, Any], export: Callable[[str, Any], Any] = exported) -> None:
-    """Make boundaries of all functions of a public module, which calls this at its end."""
-    namespace |= {name: export(name, value) for name, value in namespace.items()
-                  if not name.startswith("_")}
 
 
 def is_boundary(fun: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact, promoted
-from minijax.util.tracebacks import export_all as _export_all
+from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["vq"]
 
