@@ -310,7 +310,7 @@ exercise(
                                  "gradient)"), "downhill"),
            (_network_text(update="params = jax.tree.map(lambda p, g: p - 1e-4 * g, params, "
                                  "gradient)"), "far enough"),
-           (_network_text(more=" + np.random.normal()", update=(
+           (_network_text(more=" * np.random.normal()", update=(
                "params = jax.tree.map(lambda p, g: p - 0.4 * g, params, gradient)")),
             "it remembers something")],
     right=[_network_text(hidden='jnp.maximum(jnp.dot(x, params["in"]) + params["at"], 0.0)')],
