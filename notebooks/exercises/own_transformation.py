@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import core
+from minijax import core, lax
 from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown, wanting
 
 CHAPTER = "31_a_transformation_of_your_own"
@@ -67,7 +67,6 @@ exercise("how_many_listed", chapter=CHAPTER, grade=grade_how_many_listed,
 # -- power_rule ------------------------------------------------------------------------------------
 
 def grade_power_rule(power_rule: Callable) -> None:
-    from minijax import lax
     random = np.random.default_rng(31)
     pairs: list[list[float]] = [[1.0, 2.0], [-2.0, -1.0], [-2.0, 1.0], [-1.0, 2.0], [0.0, 1.0]]
     pairs += [sorted(random.uniform(-2, 2, 2).round(1).tolist()) for _ in range(6)]
@@ -406,17 +405,23 @@ def _check_company(taylor: Callable) -> None:
                          inner)
     agree(f"{inner} at x = 2 with v = 1", [*map(float, result)], [2.0, 1.0, 0.0], "the inner "
           "`taylor` takes x for a tracer of its own: compare levels", what="the triple")
+    _check_refusal(taylor)
+
+
+def _check_refusal(taylor: Callable) -> None:
+    """A primitive that is none of the five: an error is wanted, with its name."""
+    asked = "`lax.lgamma` is none of the five, and should be a NotImplementedError with its name"
     try:
-        result = taylor(jnp.tanh)(0.5, 1.0)
+        result = taylor(lax.lgamma)(1.5, 1.0)
     except NotImplementedError as error:
-        expect("tanh" in str(error), f"the error says `{error}`: let it name the primitive")
+        expect("lgamma" in str(error), f"{asked}: yours says `{error}`")
         return
     except (KeyError, TypeError, AttributeError) as error:
-        expect(False, f"tanh has no rule, and yours raises {type(error).__name__}: raise a "
-               "NotImplementedError that names the primitive")
-    expected = _series(jnp.tanh, 0.5, 1.0)
-    expect(near([*map(float, result)], expected, 1e-3), f"tanh has no rule, and yours gives "
-           f"{shown([*map(float, result)])} in place of an error")
+        expect(False, f"{asked}: yours is a {type(error).__name__}")
+    expected = _series(lax.lgamma, 1.5, 1.0)
+    expect(not near([*map(float, result)], expected, 1e-2), f"{asked}. Yours computes it: `jvp` "
+           "of minijax does so, and here you write the trace and its rules yourself")
+    expect(False, f"{asked}: yours gives {shown([*map(float, result)])}, in place of an error")
 
 
 _TAYLOR = """
@@ -483,12 +488,12 @@ exercise(
            (_taylor_text(owns="isinstance(x, TaylorTracer)"), "compare levels"),
            (_taylor_text(np="np"), "rules use `jnp`"),
            (_taylor_text(missing=_PASSES), "in place of an error"),
-           (_taylor_text(missing="pass"), "names the primitive"),
+           (_taylor_text(missing="pass"), "a KeyError"),
            (_taylor_text(out="out"), "three numbers"),
            ("def taylor(f):\n    def moved(x, v):\n        return f(x), jax.grad(f)(x) * v, 0.0\n"
-            "    return moved", "the velocity are right")],
-    right=["def taylor(f):\n    def first(x, v):\n        return jax.jvp(f, (x,), (v,))\n"
-           "    def moved(x, v):\n"
-           "        (y, dy), (_, ddy) = jax.jvp(lambda x: first(x, v), (x,), (v,))\n"
-           "        return y, dy, ddy\n    return moved"],
+            "    return moved", "the velocity are right"),
+           ("def taylor(f):\n    def first(x, v):\n        return jax.jvp(f, (x,), (v,))\n"
+            "    def moved(x, v):\n"
+            "        (y, dy), (_, ddy) = jax.jvp(lambda x: first(x, v), (x,), (v,))\n"
+            "        return y, dy, ddy\n    return moved", "write the trace")],
     hints=["begin with the three classes of intervals, and change what they carry"])
