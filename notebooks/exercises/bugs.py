@@ -117,7 +117,7 @@ def grade_rises(rises: Callable) -> None:
               (np.shape(result) == np.shape(x), "the last element has no next one: the result is "
                "one shorter"),
               (near(result, -expected), "the later one minus the earlier one"),
-              "from each element to the next one", what="the rises")
+              "from each element to the next one", what="the array of rises")
 
 
 _RISES = "def rises(x):\n    return {}"
@@ -150,7 +150,7 @@ def grade_scores_of(scores_of: Callable) -> None:
               (bool(np.isnan(result).any()), "0 / 0 is nan: which column has the deviation 0?"),
               (near(result, 0.0 * expected), "the scores are gone as well, together with the nan: "
                "mend the column, and not the sum"),
-              "the other columns count as before", what="the scores")
+              "the other columns count as before", what="the array of scores")
 
 
 _SCORES = """
@@ -173,7 +173,7 @@ exercise("scores_of", chapter=CHAPTER, grade=grade_scores_of, solution=_scores_t
                  "mend the column"),
                 (_scores_text(safe="safe = deviation + 0.01"), "count as before"),
                 (_scores_text(result="((table - table.mean(axis=0)) / safe).sum(axis=0)"),
-                 "the scores"),
+                 "array of scores"),
                 (_scores_text(safe="safe = jnp.where(deviation > 1, deviation, 1.0)"),
                  "count as before")],
          right=[_scores_text(safe="safe = deviation", result=(

@@ -213,8 +213,11 @@ def _around(inner: Callable, change: Callable) -> Callable:
     return lambda f: lambda low, high: change(*inner(f)(low, high))
 
 
-def _at_middle(f: Callable) -> Callable:
-    return lambda low, high: (f((low + high) / 2), f((low + high) / 2))
+def _at_three_points(f: Callable) -> Callable:
+    def hull(low: float, high: float) -> tuple[Any, Any]:
+        values = [f(low), f((low + high) / 2), f(high)]
+        return min(values), max(values)
+    return hull
 
 
 def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
@@ -229,7 +232,8 @@ def _cases() -> list[tuple[str, Callable, Callable, float, float, bool]]:
          lambda x: jnp.exp(x) - x, -1.0, 1.0, False),
         ("its `neg` exchanges no ends", _transformation(neg="increasing"),
          lambda x: -jnp.exp(x), 0.0, 1.0, True),
-        ("it is f at the middle", _at_middle, lambda x: x + 1.0, 0.0, 1.0, True),
+        ("f is taken at three points only", _at_three_points, lambda x: x * x * x - x, -1.0, 1.0,
+         True),
         ("its ends are rounded", _around(good, lambda a, b: (a + 2e-7, b - 2e-7)),
          lambda x: 0.0 * x + 0.7, 0.5, 1.0, False),
         ("it is too narrow by a tenth at either end", _around(good, lambda a, b: (
@@ -279,6 +283,7 @@ exercise(
     "outside", chapter=CHAPTER, grade=grade_outside, solution=_outside_text(),
     wrong=[(_outside_text(points="(low, high)"), "how many numbers"),
            (_outside_text(points="[(low + high) / 2]"), "how many numbers"),
+           (_outside_text(points="(low, (low + high) / 2, high)"), "how many numbers"),
            (_outside_text(test="not lower <= y <= upper"), "rounding alone"),
            (_outside_text(test="y < lower - 1e-5 or y > upper + 1e-5"), "with nan"),
            (_outside_text(result="True"), "one number"),

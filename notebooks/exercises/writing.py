@@ -25,7 +25,8 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 def grade_causal_weights(causal_weights: Callable) -> None:
     random = np.random.default_rng(2)
     tables = [*(random.normal(size=(n, n)).round(1) for n in (3, 1, 4)),
-              np.array([[1000.0, 3.0], [2.0, 1.0]]), np.array([[-50.0, 0.0], [-60.0, -60.0]])]
+              np.array([[1000.0, 3.0], [2.0, 1.0]]), np.array([[3.0, 1000.0], [2.0, 1.0]]),
+              np.array([[-50.0, 0.0], [-60.0, -60.0]])]
     for fits in tables:
         n = len(fits)
         expected = np.zeros((n, n))
@@ -39,7 +40,8 @@ def grade_causal_weights(causal_weights: Callable) -> None:
               (near(result, np.tril(_softmax(fits))), "the weights of a row add up to 1: what is "
                "left out may not be in the sum either"),
               (near(result, expected.T), "the *rows* add up to 1"),
-              (bool(np.isnan(result).any()), "exp(1000) is infinity: let `jax.nn.softmax` do it"),
+              (bool(np.isnan(result).any()), "exp(1000) is infinity, and the share "
+               "of a fit beside it is 0: hide first, and let `jax.nn.softmax` do the rest"),
               "a place that is hidden behaves as if its fit were minus infinity",
               what="the table of weights")
 
@@ -57,6 +59,8 @@ exercise("causal_weights", chapter=CHAPTER, grade=grade_causal_weights,
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, 0.0))"), "minus infinity"),
                 (_WEIGHTS.format("jnp.exp(fits) * past / (jnp.exp(fits) * past).sum(1, "
                                  "keepdims=True)"), "is infinity"),
+                (_WEIGHTS.format("jnp.tril(jax.nn.softmax(fits)) / jnp.tril(jax.nn.softmax(fits))"
+                                 ".sum(1, keepdims=True)"), "hide first"),
                 (_WEIGHTS.format("jax.nn.softmax(jnp.where(past.T, fits, -jnp.inf))"),
                  "minus infinity")],
          right=[_WEIGHTS.format("jax.nn.softmax(jnp.where(past, fits, -1e9))"),
@@ -142,7 +146,7 @@ def grade_best_few(best_few: Callable) -> None:
                "left should add up to 1"),
               (int(np.count_nonzero(result)) != k, f"{np.count_nonzero(result)} of yours are not "
                f"0, and {k} should be"),
-              "a score that is left out behaves as minus infinity", what="the probabilities")
+              "a score that is left out behaves as minus infinity", what="the row of probabilities")
 
 
 _FEW = "def best_few(scores, k):\n    least = jnp.sort(scores)[-k]\n    return {}"
