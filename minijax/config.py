@@ -445,8 +445,8 @@ cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
     "The level of x86-64 of generated code; None means all features of this processor. It applies "
     "to programs that have not been compiled yet."))
 compiler = choice("compiler", "llvm", "numba", traced=True, doc=(
-    "The compiler for the CPU: 'llvm' takes a tenth of the time; 'numba' compiles the program "
-    "that as_text('numba') shows, which cannot call LAPACK or Python."))
+    "The compiler: 'llvm' takes a tenth of the time; 'numba' compiles the program of as_text("
+    "'numba'), which cannot call LAPACK or Python, or on a GPU that of as_text('numba.cuda')."))
 compilation_cache_dir = define("compilation_cache_dir", optional_text, None, doc=(
     "The directory of compiled kernels; None means the user's cache directory."))
 

@@ -258,7 +258,7 @@ def pytest_runtest_makereport(call):
 
 
 from tests.oracle import (  # noqa: E402, F401
-    agrees_with_64_bits, agrees_with_jax, answers, jax_says, oracle,
+    agrees_with_64_bits, agrees_with_jax, answers, beside_jax, jax_says, oracle,
 )
 
 if os.environ.get("DEVICE") == "ptx":

@@ -39,11 +39,12 @@ PARTS = {
     "derivatives": ["tests/transforms/test_derivatives.py", "tests/test_derivative_stacks.py"],
     "interface": ["tests/transforms/test_api.py"],
     "random": ["tests/random"],
-    "numba": ["tests/compiler/targets/test_numba_cuda.py"],
+    "numba": ["tests/compiler/targets/test_numba_cuda.py",
+              "tests/compiler/targets/test_numba_nvvm.py"],
 }
 NAMES_ITS_DEVICE = {"arrays"}  # in the others new arrays lie there by default
 # Where numbers are compared with those of the CPU, products keep the digits of float32.
-IN_FULL_PRECISION = {"laws", "programs", "derivatives"}
+IN_FULL_PRECISION = {"laws", "programs", "derivatives", "numba"}
 
 # What asks for something that only the CPU has, and why.
 OF_THE_CPU = {

@@ -13,7 +13,7 @@ import pytest
 
 import minijax
 from tests.factorisations import invariants
-from tests.recorded import Answers, Array, Refused
+from tests.recorded import Answers, Array, Refused, assert_whole
 
 SAMPLES = {
     "f": np.float32([[-1.5, 0.0, 2.25], [3.0, -0.5, 100.0]]),
@@ -184,8 +184,14 @@ def answers(request: pytest.FixtureRequest) -> Iterator[Answers]:
 def jax_says(request: pytest.FixtureRequest, answers: Answers) -> Callable[..., Any]:
     """`jax_says(ask)` is `ask()`, or what that was here, in a file of this text."""
     count = itertools.count()
-    return lambda ask: answers.said(
-        answers.key(request.node.name, next(count), answers.path.read_text()), ask)
+    return lambda ask, *how: answers.said(
+        answers.key(request.node.name, next(count), answers.path.read_text()), ask, *how)
+
+
+@pytest.fixture
+def beside_jax(jax_says: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """`beside_jax(f)` is what `f(minijax)` gives, and what `f(jax)` gave in a file of this text."""
+    return lambda f: (f(minijax), jax_says(lambda: f(jax), assert_whole))
 
 
 @pytest.fixture(scope="module")

@@ -194,6 +194,14 @@ def read(x: Any) -> Any:
     return x
 
 
+def assert_whole(x: Any) -> None:
+    """Nothing in a value that was read is known by what it shows alone."""
+    assert not isinstance(x, Shown | Refused) and (type(x) is tuple or not isinstance(x, tuple))
+    if isinstance(x, dict | list | tuple):
+        for part in (x.items() if isinstance(x, dict) else x):
+            assert_whole(part)
+
+
 class Answers:
     """What JAX says to what the tests of a file ask."""
 
@@ -231,13 +239,13 @@ class Answers:
             compare(read(text))
             self.new[key] = text
 
-    def said(self, key: str, ask: Callable[[], Any]) -> Any:
-        """What is kept, or else what JAX says."""
+    def said(self, key: str, ask: Callable[[], Any], is_enough: Callable = repr) -> Any:
+        """What is kept, or else what JAX says: that is kept if `is_enough` of it, read again."""
         recorded = self.kept.get(key, LIVE)
         self.missing += key not in self.kept
         answer = ask() if recorded == LIVE else read(recorded)
         if ORACLE == "record":
-            self.record(key, answer)
+            self.record(key, answer, is_enough)
         return answer
 
     def once(self, check: Callable[[], None], *what: Any) -> None:

@@ -47,6 +47,7 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("compiler/cpu.py", "llvmlite"): "compiles and loads kernels",
     ("compiler/numba_compiler.py", "numba"): "the other compiler",
+    ("compiler/targets/numba_nvvm.py", "numba"): "the other compiler, for a GPU",
     ("compiler/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
     ("scipy/signal.py", "scipy"): "the windows that have names",

@@ -277,8 +277,8 @@ def _kernel(name: str, body: tuple[Statement, ...]) -> Kernel:
     return Kernel(name, (), (), (), (), 0, {}, body)
 
 
-def stored_type(x: Buffer) -> str:
-    """The name of the dtype of a buffer's array."""
+def stored_type(x: Buffer | Scalar) -> str:
+    """The name of the dtype of a buffer's array, or of a scalar that the host passes."""
     return "bool_" if x.dtype == BOOL else compute_type(x.dtype)
 
 

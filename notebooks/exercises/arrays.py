@@ -37,7 +37,7 @@ def grade_bytes_of(bytes_of: Callable) -> None:
                 "the array is cut to size first" if "64" in dtype or "128" in dtype else "")
         count = int(np.prod(shape, dtype=int))
         result = bytes_of(shape, dtype)
-        expect(np.ndim(result) == 0, "one number is wanted")
+        expect(np.ndim(result) == 0, "one number is expected")
         _agrees(f"bytes_of({shape}, {dtype!r})", int(result), count * SIZES[dtype], hint)
 
 
@@ -57,7 +57,7 @@ def bytes_of(shape, dtype):
         (_BYTES.format("np.empty(shape, dtypes.canonicalize_dtype(dtype)).nbytes"),
          "raised MemoryError"),
     ],
-    hints=["how many elements, and how many bytes has each?",
+    hints=["how many elements are there, and how many bytes does each take?",
            "a NumPy dtype knows its `itemsize`"])
 
 
@@ -70,7 +70,7 @@ def grade_first_half(first_half: Callable) -> None:
         expected = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
         result = first_half(jnp.array([x], dtype=jnp.float32))
         dtype = getattr(result, "dtype", type(result).__name__)
-        expect(dtype == jnp.float32, f"for [{x}] a float32 is wanted, and yours gives a {dtype}")
+        expect(dtype == jnp.float32, f"for [{x}] a float32 is expected, and yours gives a {dtype}")
         hint = ""
         if result[0] == x.astype(jnp.bfloat16).astype(np.float32):
             hint = ": that is the nearest, which is what a cast gives; here bits are dropped"
@@ -94,7 +94,7 @@ exercise(
     wrong=[
         (_FIRST_HALF.format(bits="x.astype(jnp.bfloat16)", back="bits.astype(jnp.float32)"),
          "that is the nearest"),
-        (_FIRST_HALF.format(bits="x.astype(jnp.bfloat16)", back="bits"), "a float32 is wanted"),
+        (_FIRST_HALF.format(bits="x.astype(jnp.bfloat16)", back="bits"), "a float32 is expected"),
         (_FIRST_HALF.format(bits=_CAST_BITS, back=_CAST_BACK.format("bits >> 16")),
          "stay where it was"),
         (_FIRST_HALF.format(bits=_CAST_BITS, back="(bits >> 16 << 16).astype(jnp.float32)"),
@@ -122,7 +122,7 @@ VALUES = {
 def grade_place_of(place_of: Callable) -> None:
     for text, expected in VALUES.items():
         result = place_of(eval(text, {"np": np, "jnp": jnp}))
-        hint = ("to Python a truth is an `int`, too" if "True" in text else
+        hint = ("to Python a boolean is an `int`, too" if "True" in text else
                 "64 bits are cut to size" if "64" in str(result) else
                 "a NumPy number is made, and yet a subclass of Python's" if "float64" in text else
                 "arrays can be weak, too" if expected[-1] == "*" and "jnp" in text else
@@ -145,7 +145,7 @@ exercise(
         ("def place_of(x):\n    return str(jnp.asarray(x).dtype)", "at a star"),
         ("def place_of(x):\n    for kind in (int, float, complex):\n"
          "        if isinstance(x, kind):\n            return kind.__name__ + '*'\n"
-         "    return str(jnp.asarray(x).dtype)", "a truth"),
+         "    return str(jnp.asarray(x).dtype)", "to Python a boolean"),
         ("def place_of(x):\n    for kind in (bool, int, float, complex):\n"
          "        if isinstance(x, kind):\n"
          "            return kind.__name__ + '*' * (kind is not bool)\n"
@@ -165,7 +165,7 @@ exercise(
 
 def grade_outcomes(outcomes: Any) -> None:
     expect(isinstance(outcomes, list | tuple) and len(outcomes) == 5,
-           "a list of five names is wanted, one for each line")
+           "a list of five names is expected, one for each line")
     names = [str(np.dtype(name)) for name in outcomes]
     expect(names[0] == "bfloat16", "x + 1: does a written number change an array's dtype?")
     expect(names[1] != "float32", "x + jnp.arange(2): follow the arrows from int32 and from "
@@ -230,13 +230,13 @@ def _generated(count: int = 30) -> list[dict[str, list[str]]]:
 def grade_meet(meet: Callable) -> None:
     result = meet("M", "M", SHIRTS)
     expect(not isinstance(result, set | frozenset | list | tuple),
-           f"one place is wanted, and `meet('M', 'M', shirts)` gives {result}")
+           f"one place is expected, and `meet('M', 'M', shirts)` gives {result}")
     for a, b, expected, hint in (
-            ("M", "M", "M", "two of the same meet where they are"),
+            ("M", "M", "M", "two equal types meet where they are"),
             ("S", "L", "L", "L is above S, and can stay where it is"),
             ("L", "S", "L", "L is above S, whichever comes first"),
             ("L", "M-long", "L-long", "neither is above the other"),
-            ("S", "M", "M", "the lowest place is wanted")):
+            ("S", "M", "M", "the lowest place is expected")):
         _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), expected, hint)
     for steps in (DETOUR, SHORT_CUT, *_generated()):
         for a, b in itertools.product(steps, steps):
@@ -269,7 +269,7 @@ def meet(a, b, steps):
          "    return next(n for n in common if not steps[n])", "meet where they are"),
         ("def meet(a, b, steps):\n    def above(n):\n"
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
-         "    return above(a) & above(b)", "one place is wanted"),
+         "    return above(a) & above(b)", "one place is expected"),
         ("def meet(a, b, steps):\n    def above(n):\n"
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
          "    level = [a]\n    while not any(n in above(b) for n in level):\n"
@@ -341,7 +341,8 @@ def grade_total(total: Callable) -> None:
         expect(near(out, expected),
                f"for {inputs} the sum is {expected}, and yours is {out}{stuck}")
         dtype = getattr(out, "dtype", type(out).__name__)
-        expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is wanted, and yours is a {dtype}")
+        expect(dtype == jnp.bfloat16, f"for {inputs} a bfloat16 is expected, and yours is a "
+                                      f"{dtype}")
 
 
 exercise(
@@ -359,7 +360,7 @@ def total(xs):
         ("def total(xs):\n    s = 0.0\n    for x in xs:\n        s = s + x\n    return s",
          "it got stuck"),
         ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + x\n"
-         "    return s", "a bfloat16 is wanted"),
+         "    return s", "a bfloat16 is expected"),
         ("def total(xs):\n    return jnp.bfloat16(len(xs))", "the sum is 8.75"),
     ],
     hints=["a made number wins against a smaller one"])
@@ -399,7 +400,7 @@ def fits(n, dtype):
 # -- odd_triple ------------------------------------------------------------------------------------
 
 def grade_odd_triple(answer: Any) -> None:
-    expect(isinstance(answer, list | tuple) and len(answer) == 3, "three names are wanted")
+    expect(isinstance(answer, list | tuple) and len(answer) == 3, "three names are expected")
     a, b, c = map(np.dtype, answer)
     left = np.promote_types(np.promote_types(a, b), c)
     right = np.promote_types(a, np.promote_types(b, c))

@@ -40,7 +40,7 @@ def grade_read_at(read_at: Callable) -> None:
                   (i < 0 and near(out, x[0]), "a negative index counts from the end, and only what "
                    "is still outside is moved"),
                   (near(out, x[i % n]), "this starts again at the other end: the nearest element "
-                   "is wanted"),
+                   "is expected"),
                   "first count a negative index from the end, then move it inside")
 
 
@@ -82,12 +82,12 @@ def grade_votes(votes: Callable) -> None:
                 "there are: let the update leave the others out")):
             out = numbers(compiled(b))
         agree(message, out, counted(valid),
-              (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
+              (np.shape(out) != (3,), "one count for each of the three candidates is expected"),
               (near(out, counted(np.clip(np.where(low, b + 3, b), 0, 2))), "what is too large was "
                "moved inside, and what is negative counted from the end"),
               (near(out, counted(np.clip(b, 0, 2))), "those that are outside were moved inside"),
-              (near(out, counted(from_end)), "candidate 2 has a vote too many: who is -1?"),
-              (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has a vote too many: -1 "
+              (near(out, counted(from_end)), "candidate 2 has one vote too many: what is -1?"),
+              (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has one vote too many: -1 "
                "was moved inside"),
               (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
               "count those from 0 to 2")
@@ -106,7 +106,7 @@ def votes(ballots, candidates):
     return counts.at[ballots].add(1, mode="drop", wrap_negative_indices=False)
 """,
     wrong=[
-        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1)"), "who is -1"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1)"), "what is -1"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip', "
                        "wrap_negative_indices=False)"), "were moved inside"),
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip')"),
@@ -119,7 +119,7 @@ def votes(ballots, candidates):
         (_VOTES.format("jnp.zeros(candidates, int).at[ballots[(ballots >= 0) & "
                        "(ballots < candidates)]].add(1)"), "a mask cannot choose"),
     ],
-    hints=["what may be left out is to be said; and so is what a negative index means"])
+    hints=["say what may be left out, and what a negative index means"])
 
 
 def grade_window_start(window_start: Callable) -> None:
@@ -164,14 +164,14 @@ def window_start(n, size, start):
 
 def grade_five_results(five_results: Any) -> None:
     expect(isinstance(five_results, (list, tuple)) and len(five_results) == 5,
-           f"a list of five numbers is wanted, and yours is {five_results!r}")
+           f"a list of five numbers is expected, and yours is {five_results!r}")
     x = jnp.array([10.0, 20.0, 30.0])
     one, two, three, four, five = five_results
     agree("x[7]", one, x[7], "a read is moved to the nearest element")
     agree("x.at[7].set(5.0).sum()", two, x.at[7].set(5.0).sum(), "an update outside is left out")
     agree("jnp.take(x, 7)", three, jnp.take(x, 7), (near(three, 30.0), "take does not clip, unless "
           "it is told to"), "take gives a value that you will notice")
-    agree("x[-3]", four, x[-3], "is -3 outside of three elements? -1 is the last one")
+    agree("x[-3]", four, x[-3], "is -3 outside three elements? -1 is the last one")
     agree("lax.dynamic_slice(x, (2,), (2,)).sum()", five, 50.0, (near(five, 30.0), "a window is "
           "never cut short"), "the whole window of two is moved, until it fits")
 
@@ -210,13 +210,13 @@ def grade_interpolate(interpolate: Callable) -> None:
             out = numbers(interpolate(jnp.asarray(table), jnp.asarray(x)))
             low, high = places[0] < 0, places[-1] > n - 1
             agree(inputs, out, expected,
-                  (np.shape(out) != x.shape, "one value for each number of x is wanted"),
+                  (np.shape(out) != x.shape, "one value for each number of x is expected"),
                   (np.isnan(np.asarray(out)).any(), "there is a nan: next to the last entry there "
                    "is none, and it was read with mode='fill'"),
                   (low and near(numbers(interpolate(jnp.asarray(table), jnp.asarray(x[1:]))),
                                 expected[1:]), "before the first entry the curve goes on level; "
                    "the floor of -0.5 is -1, and that place counts from the end"),
-                  (low or high, "outside of the table the curve goes on level"),
+                  (low or high, "outside the table the curve goes on level"),
                   "between two entries go from the left one towards the right one")
             slopes = np.zeros(n)
             np.add.at(slopes, left, 1 - (inner - left))
@@ -225,7 +225,7 @@ def grade_interpolate(interpolate: Callable) -> None:
                 jnp.asarray(table))
             agree(inputs, result, slopes, "the values are right. Whatever is read with an index "
                   "outside has no gradient, unless a mode says which element is meant",
-                  what="the gradient of the sum, by table,")
+                  what="the gradient of the sum, with respect to table,")
     expect(quiet(interpolate, jnp.array([1.0, 4.0, 2.0]), jnp.array([-1.0, 0.5, 2.0, 9.0])),
            "for x = [-1, 0.5, 2, 9] the values are right, but an index is outside for which no "
            "mode is given")
@@ -301,10 +301,10 @@ def _grade_strict(strict: Callable) -> None:
                 out, said = None, str(error).splitlines()[0]
             if i in (1, 0):
                 agree(inputs, out, expected[i], (said, f"every index is inside, and yours raised: "
-                      f"{said}"), (out is None, "hand on what f returns"),
+                      f"{said}"), (out is None, "pass on what f returns"),
                       "strict(f) returns what f returns")
             else:
-                expect(said, f"for {inputs} an OutOfBoundsError is wanted, and yours returns "
+                expect(said, f"for {inputs} an OutOfBoundsError is expected, and yours returns "
                        f"{shown(out)}\nthe switch must be on while f runs, not while it is "
                        "wrapped, and the finding must be raised")
 
@@ -326,7 +326,7 @@ def strict(f):
         ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return jax.jit(f)",
          "not while it is wrapped"),
         (_STRICT.format("        with jax.debug_out_of_bounds(True):\n            f(*args)"),
-         "hand on what f returns"),
+         "pass on what f returns"),
         (_STRICT.format("        with jax.checking_sharp_bits(collect=True):\n"
                         "            return f(*args)"), "must be raised"),
         (_STRICT.format("        jax.config.update('debug_out_of_bounds', True)\n"
@@ -345,13 +345,14 @@ def grade_neighbours(neighbours: Callable) -> None:
         left, right = np.append(0, x[:-1]), np.append(x[1:], 0)
         out = numbers(neighbours(jnp.asarray(x)))
         agree(f"x = {values}", out, left + right,
-              (np.shape(out) != x.shape, "a sum for each of the elements is wanted"),
+              (np.shape(out) != x.shape, "a sum for each of the elements is expected"),
               (near(np.ravel(out)[:1], (right + x[-1])[:1]), "the first element takes the last one "
                "for its neighbour: an index of -1 counts from the end"),
               (near(out, np.append(x[0], x[:-1]) + right)
                or near(out, np.append(x[0], x[:-1]) + np.append(x[1:], x[-1])), "the ends are "
                "their own neighbours here: that is what moving an index inside does"),
-              (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to say"),
+              (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to "
+                                                "choose"),
               "outside there are zeros")
     expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
            "check finds an index for which no mode is given")
@@ -370,7 +371,7 @@ def neighbours(x):
          "x[i + 1]", "their own neighbours"),
         ("def neighbours(x):\n    return jnp.roll(x, 1) + jnp.roll(x, -1)", "counts from the end"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    return x.at[i - 1].get(mode='fill', "
-         "wrap_negative_indices=False) + x.at[i + 1].get(mode='fill')", "yours to say"),
+         "wrap_negative_indices=False) + x.at[i + 1].get(mode='fill')", "yours to choose"),
         ("def neighbours(x):\n    i = jnp.arange(x.size)\n    right = jnp.where(i + 1 < x.size, "
          "x[i + 1], 0.0)\n    return right + jnp.where(i > 0, x[i - 1], 0.0)",
          "no mode is given"),
@@ -390,13 +391,13 @@ def grade_pasted(pasted: Callable) -> None:
             with wanting(inputs, expected, what="the image"):
                 out = numbers(compiled(image, patch, row, column))
             agree(inputs, out, expected,
-                  (np.shape(out) != image.shape, "an image as large as the one given is wanted"),
+                  (np.shape(out) != image.shape, "an image as large as the one given is expected"),
                   (near(out, _moved(image, patch, row, column)), "the window was moved, and the "
                    "patch with it"),
                   (near(out, _moved(image, patch, max(row, 0), max(column, 0))), "the corner was "
                    "moved inside, and the patch with it"),
                   ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(expected),
-                   "what leaves at one side comes in at the other: a negative index counts from "
+                   "what leaves on one side comes in on the other: a negative index counts from "
                    "the end"),
                   (np.count_nonzero(out) == np.count_nonzero(expected), "elements outside were "
                    "moved to the border, and overwrite what is there"),
@@ -423,8 +424,8 @@ exercise(
     wrong=[
         ("def pasted(image, patch, row, column):\n"
          "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
-        (_PASTED.format(""), "comes in at the other"),
-        (_PASTED.format(", mode='drop'"), "comes in at the other"),
+        (_PASTED.format(""), "comes in on the other"),
+        (_PASTED.format(", mode='drop'"), "comes in on the other"),
         (_PASTED.format(", mode='clip', wrap_negative_indices=False"), "moved to the border"),
         (_PASTED.format(", wrap_negative_indices=False"), "no mode is given"),
         ("def pasted(image, patch, row, column):\n    return lax.dynamic_update_slice(image, "
@@ -483,11 +484,11 @@ def grade_last_of(last_of: Callable) -> None:
         with wanting(inputs, expected):
             out = numbers(compiled(rows, n))
         agree(inputs, out, expected,
-              (np.shape(out) != (3,), "one number for each row is wanted"),
+              (np.shape(out) != (3,), "one number for each row is expected"),
               (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "
                "at place 0"),
               (near(out, last), "of a row of no elements this is the element at -1, from the end"),
-              "a row of no elements has no last one: there 0 is wanted")
+              "a row of no elements has no last one: there 0 is expected")
     expect(quiet(last_of, rows, jnp.array([4, 0, 2])), "for the lengths [4, 0, 2] the numbers are "
            "right; but the check finds an index outside: it does not know that you throw away what "
            "is read there")

@@ -45,7 +45,7 @@ def grade_seen_by_log(answer: Any) -> None:
     seen = sorted(answer)
     expect(seen != [2], "there is no choice between programs left: both branches are computed for "
            "every example")
-    expect(seen != [-3, -1], "those whose logarithm nobody wants; but that of 2 is computed, too")
+    expect(seen != [-3, -1], "those whose logarithm nobody needs; but that of 2 is computed, too")
     expect(seen == [-3, -1, 2], "which numbers are there, and for which of them is a branch run?")
 
 
@@ -62,8 +62,9 @@ def grade_rounds(answer: Any) -> None:
     rounds, bodies = answer
     expect(rounds != 10, "the three do not take turns: a round of the loop is one for all")
     expect(rounds != 1, "1 needs more rounds than 99; does it wait?")
-    expect(rounds == 7, "the loop goes on for as long as one of them wants: 1, 2, 4, 8 …")
-    expect(bodies != 10, "those who are done stay as they are, but their body is computed, and "
+    expect(rounds == 7, "the loop goes on for as long as one of them needs a further round: 1, "
+                        "2, 4, 8 …")
+    expect(bodies != 10, "those that are done stay as they are, but their body is computed, and "
            "thrown away")
     expect(bodies != 7, "in each round, the body is computed for a batch: how many examples?")
     expect(bodies == 21, "all three in each round")
@@ -81,8 +82,8 @@ def grade_divisor(divisor: Callable) -> None:
     pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (17, 51)]
     for a, b in pairs[:12] + pairs[-3:]:
         result = divisor(a, b)
-        expect(not isinstance(result, tuple), f"for {a} and {b} one number is wanted, and yours is "
-               f"{result}: that is the whole carry")
+        expect(not isinstance(result, tuple), f"for {a} and {b} one number is expected, and yours "
+               f"is {result}: that is the whole carry")
         agree(f"{a} and {b}", result, math.gcd(a, b),
               (near(divisor(8, 4), 0), "0 is where the loop stops; what stands beside it?"),
               "the loop goes on until the second number is 0; the new pair is made of the old one",
@@ -124,8 +125,8 @@ def grade_polynomial(polynomial: Callable) -> None:
         cs = _random(n, n)
         result, expected = polynomial(jnp.array(cs), x), np.polyval(cs, x)
         inputs = f"the coefficients {shown(cs)} and x = {x}"
-        expect(not isinstance(result, tuple), f"for {inputs} one number is wanted, and yours is a "
-               "pair: `scan` gives two things, the last carry and the rows; which is the answer?")
+        expect(not isinstance(result, tuple), f"for {inputs} one number is expected, and yours is "
+               "a pair: `scan` gives two things, the last carry and the rows; which is the answer?")
         agree(inputs, result, expected,
               (near(result, np.polyval(cs[::-1], x)), "the highest power stands first"),
               (near(result, expected + x**n), "what is the value before the first coefficient?"),
@@ -202,7 +203,7 @@ def grade_backwards(backwards: Callable) -> None:
         result = backwards(start, xs, ct)
         inputs = f"c₀ = {start}, xs = {shown(xs)} and the cotangent {ct} of the last carry"
         expect(isinstance(result, tuple | list) and len(result) == 2, f"for {inputs} a pair is "
-               f"wanted, the cotangents of c₀ and of xs, and yours is {result}")
+               f"expected, the cotangents of c₀ and of xs, and yours is {result}")
         agree(inputs, result[0], first, "going back over a round multiplies by its x",
               what="the cotangent of c₀")
         expect(np.shape(result[1]) == (n,), f"for {inputs} there are {n} cotangents of the xs, and "
@@ -243,7 +244,7 @@ exercise(
            (_backwards_text(order="range(len(xs))"), "times the carry before it"),
            (_backwards_text(result="ct, cts[::-1]"), "from the last to the first"),
            (_backwards_text(rows="cts[k] = kept[k]"), "what the round gave"),
-           (_backwards_text(result="cts"), "a pair is wanted"),
+           (_backwards_text(result="cts"), "a pair is expected"),
            (_backwards_text(result="1.0, cts"), "multiplies by its x")],
     hints=["two loops: one forwards, which keeps the carry of each round, and one backwards"])
 
@@ -257,13 +258,13 @@ def grade_discounted(discounted: Callable) -> None:
         forwards = [sum(r * rate**k for k, r in enumerate(rewards[stop::-1])) for stop in range(n)]
         result = discounted(jnp.array(rewards), rate)
         inputs = f"the rewards {shown(rewards)} and the rate {rate}"
-        expect(not isinstance(result, tuple), f"for {inputs} one array is wanted, and yours is a "
+        expect(not isinstance(result, tuple), f"for {inputs} one array is expected, and yours is a "
                "pair: the last carry, and the rows")
         expect(np.shape(result) == (n,), f"for {inputs} the answer has {n} numbers, and the shape "
                f"of yours is {np.shape(result)}")
         agree(inputs, result, expected,
               (near(result, expected[::-1]), "a scan with `reverse=True` puts each row where its "
-               "input stands: there is nothing to turn round"),
+               "input stands: there is nothing to reverse"),
               (near(result, forwards), "each of yours has what came before; what comes after is "
                "asked for"),
               "what comes later counts rate times as much; today's reward counts in full")
@@ -287,7 +288,7 @@ def _discounted_text(worth: str = "reward + rate * later", how: str = ", reverse
 exercise(
     "discounted", chapter=CHAPTER, grade=grade_discounted, solution=_discounted_text(),
     wrong=[(_discounted_text(how=""), "what came before"),
-           (_discounted_text(part="[1][::-1]"), "nothing to turn round"),
+           (_discounted_text(part="[1][::-1]"), "nothing to reverse"),
            (_discounted_text(worth="rate * (reward + later)"), "counts in full"),
            (_discounted_text(part=""), "yours is a pair"),
            (_discounted_text(part="[0]"), "the shape of yours")])
@@ -307,7 +308,7 @@ def grade_repeat(repeat: Callable) -> None:
     program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
     names = [eqn.primitive.name for eqn in program.eqns]
     loops = [name for name in names if name in ("scan", "while")]
-    expect(len(loops) == 1 and len(names) < 10, "one operation is asked for, and for n = 30 your "
+    expect(len(loops) == 1 and len(names) < 10, "one operation is expected, and for n = 30 your "
            f"program has {len(names)} equations")
     expect(loops[0] == "scan", "your program has a `while`, which has no gradient; but how many "
            "rounds there are is known")
@@ -320,7 +321,7 @@ exercise(
     "repeat", chapter=CHAPTER, grade=grade_repeat, given="%mini begin 09",
     solution="def repeat(f, n, x):\n    return fori_loop(0, n, lambda k, x: f(x), x)",
     wrong=[("def repeat(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
-            "one operation is asked for"),
+            "one operation is expected"),
            ("def repeat(f, n, x):\n    return fori_loop(0, n, f, x)", "the number of the round"),
            ("def repeat(f, n, x):\n    return fori_loop(0, n + 1, lambda k, x: f(x), x)",
             "one round too many"),

@@ -111,7 +111,7 @@ def grade_unrolls(unrolls: Callable) -> None:
                 if expected else
                 "the shapes in the text differ, and its length does not")
         expect(isinstance(result, bool | np.bool_), f"unrolls({text}) should be {expected}, and "
-               f"yours is {result!r}: True or False is wanted")
+               f"yours is {result!r}: True or False is expected")
         expect(bool(result) == expected,
                f"unrolls({text}) should be {expected}, and yours is {result}\n{hint}")
 
@@ -194,7 +194,7 @@ def nth_power(x, n):
     ],
     afterthought="100 equations have become 9, and no loop is left in the program",
     hints=["x to the 13th is the square of x to the 6th, times x",
-           "Python's `if n % 2` is all right: n is part of the program"])
+           "Python's `if n % 2` is fine: n is part of the program"])
 
 
 # -- in_ring ---------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def grade_calculator(calculator: Callable) -> None:
             inputs = f"op = {op}, a = {a}, b = {b}, under jit,"
             with _traced(inputs, expected, "all functions of a `switch` must return the same type: "
                         "a float, as the others do", TypeError), \
-                    _traced(inputs, expected, "a Python list, or an `if`, wants to know the number "
+                    _traced(inputs, expected, "a Python list, or an `if`, needs to know the number "
                            "while tracing: `lax.switch` does not"):
                 result = compiled(op, a, b)
             agree(inputs, numbers(result), expected,
@@ -299,7 +299,7 @@ def _branched(x: Any) -> Any:
 def _both_sides() -> dict[str, tuple[Callable, tuple, str]]:
     x = jnp.array([1.0, 2.0, 4.0])
     return {
-        "a": (_branched, (2.0,), "one question, one answer, and one side is run"),
+        "a": (_branched, (2.0,), "one question, one answer, and one side runs"),
         "b": (jax.vmap(_branched), (x,), "each example has an answer of its own, so both sides are "
               "run on all"),
         "c": (lambda x: lax.map(_branched, x), (x,), "`lax.map` is a loop, and each round asks "
@@ -315,7 +315,7 @@ def _both_sides() -> dict[str, tuple[Callable, tuple, str]]:
 
 
 def grade_both_sides(answer: Any) -> None:
-    expect(isinstance(answer, str), f'a string of letters is wanted, such as "abc", and yours is '
+    expect(isinstance(answer, str), f'a string of letters is expected, such as "abc", and yours is '
            f"{answer!r}")
     letters = set(answer) - set(" ,")
     expect(letters <= set("abcdefg"), f"the letters are a to g, and yours has "
@@ -346,7 +346,7 @@ exercise(
 
 _RUNS: dict[str, tuple[Callable, str]] = {
     "b": (lambda x, n: x[0] if x[0] > 0 else 1.0, "b asks for a value: x[0] > 0 is either"),
-    "c": (lambda x, n: sum(x[i] for i in range(n)), "in c Python's range wants a number, and n is "
+    "c": (lambda x, n: sum(x[i] for i in range(n)), "in c Python's range needs a number, and n is "
           "traced"),
     "e": (lambda x, n: x.sum() or 1.0, "is there a question hidden in e? Think of what `or` must "
           "know"),
@@ -354,7 +354,7 @@ _RUNS: dict[str, tuple[Callable, str]] = {
           "for one"),
     "a": (lambda x, n: x if x.ndim == 1 else x[0], "a asks for the number of dimensions, which is "
           "known"),
-    "f": (lambda x, n: [v + 1 for v in x], "how often does the loop in f go round? The shape "
+    "f": (lambda x, n: [v + 1 for v in x], "how many rounds does the loop in f have? The shape "
           "knows"),
     "d": (lambda x, n: jnp.where(n > 2, x, -x), "d asks no question while tracing: the choice is "
           "in the program"),
@@ -363,7 +363,7 @@ _RUNS: dict[str, tuple[Callable, str]] = {
 
 
 def grade_runs(answer: Any) -> None:
-    expect(isinstance(answer, str), f'a string of letters is wanted, such as "abc", and yours is '
+    expect(isinstance(answer, str), f'a string of letters is expected, such as "abc", and yours is '
            f"{answer!r}")
     letters = set(answer) - set(" ,")
     expect(letters <= set("abcdefgh"), f"the letters are a to h, and yours has "
@@ -387,12 +387,12 @@ exercise(
     wrong=[
         ('"abdfg"', "asks for a value"),
         ('"adefg"', "what `or` must know"),
-        ('"acdfg"', "wants a number"),
+        ('"acdfg"', "needs a number"),
         ('"adg"', "The shape knows"),
         ('"af"', "the choice is in the program"),
         ('["a"]', "a string of letters"),
     ],
-    hints=["who needs a number now, and who can wait until the program runs?"])
+    hints=["what needs a number now, and what can wait until the program runs?"])
 
 
 def _collatz(n: int) -> int:
@@ -411,8 +411,8 @@ def grade_collatz(collatz: Callable) -> None:
             out = compiled(n)
         out = out if isinstance(out, tuple) else numbers(out)
         agree(f"n = {n}", out, expected,
-              (np.shape(out) != () or isinstance(out, tuple), "one number is wanted: if the carry "
-               "is a pair, take the count"),
+              (np.shape(out) != () or isinstance(out, tuple), "one number is expected: if the "
+               "carry is a pair, take the count"),
               (n == 7 and near(out, 1), "that is where it ends; how many steps was it?"),
               (near(out, expected + 1) or near(out, expected - 1), "one too many, or one too few: "
                "from 1 it takes no step, from 2 it takes one"),
@@ -465,9 +465,9 @@ def grade_highest(highest: Callable) -> None:
         out = highest(jnp.asarray(x))
         expect(not isinstance(out, tuple), f"for x = {values} the answer is {shown(expected)}, and "
                f"yours is {out}\n`scan` returns two things: the last carry, and all that was given "
-               "out; one of them is wanted")
+               "out; one of them is expected")
         agree(f"x = {values}", numbers(out), expected,
-              (np.shape(out) != x.shape, "one number for each place is wanted"),
+              (np.shape(out) != x.shape, "one number for each place is expected"),
               (near(out, np.maximum(expected, 0)), f"the largest of ({values[0]},) is {values[0]}: "
                "where does the carry start?"),
               (near(np.ravel(out)[1:], expected[:-1]), "each place should count itself: give out "
@@ -588,4 +588,4 @@ def halved_bounded(x):
         ("def halved_bounded(x):\n    return lax.fori_loop(\n"
          "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
     ],
-    hints=["a round in which nothing is to be done returns x as it is"])
+    hints=["a round in which nothing should be done returns x as it is"])

@@ -18,10 +18,10 @@ CHAPTER = "18_dynamic_shapes"
 LINES: dict[str, tuple[str, str]] = {
     "a": ("x[jnp.argmax(x)]", "which element it is depends on a value; how many it is does not"),
     "b": ("x[:jnp.argmax(x)]", "how many elements stand before the largest?"),
-    "c": ("jnp.sort(x)[-2:]", "two is two, whatever is in x"),
+    "c": ("jnp.sort(x)[-2:]", "two is two, whatever x contains"),
     "d": ("jnp.linspace(0, jnp.max(x), 5)", "the end of the line is a value, and five is written "
           "there"),
-    "e": ("x[np.arange(5) > 2]", "NumPy knows nothing of the trace: its mask is an array with "
+    "e": ("x[np.arange(5) > 2]", "NumPy knows nothing about the trace: its mask is an array with "
           "numbers"),
     "f": ("x[jnp.arange(5) > 2]", "under jit, what `jnp` computes is written down, and has no "
           "numbers yet"),
@@ -32,7 +32,7 @@ LINES: dict[str, tuple[str, str]] = {
 
 
 def grade_refused_lines(answer: Any) -> None:
-    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc", and yours is '
+    expect(isinstance(answer, str), 'a string of letters is expected, such as "abc", and yours is '
            f"{answer!r}")
     letters = set(answer.lower()) - set(" ,")
     expect(letters <= set(LINES), f"the letters are a to h, and yours are {shown(answer)}")
@@ -71,7 +71,7 @@ def grade_square_grid(square_grid: Callable) -> None:
         with wanting(inputs, expected, (jax.errors.ConcretizationTypeError, "`x.size` was known; "
                      "which function made a traced value of it?"),
                      (IndexError, "which side has room for all of them?"),
-                     "the shape must be a number of Python's: with what is the side computed?"):
+                     "the shape must be a Python number: what is the side computed with?"):
             out = numbers(compiled(x))
         agree(inputs, out, expected,
               (np.shape(out) == (side + 1, side + 1), "a smaller square has room for all of them"),
@@ -89,7 +89,7 @@ def square_grid(x):
     wrong=[
         ("def square_grid(x):\n    side = jnp.ceil(jnp.sqrt(x.size)).astype(int)\n"
          "    return jnp.zeros(side * side).at[:x.size].set(x).reshape(side, side)",
-         "a number of Python's"),
+         "a Python number"),
         ("def square_grid(x):\n    side = int(jnp.ceil(jnp.sqrt(x.size)))\n"
          "    return jnp.zeros(side * side).at[:x.size].set(x).reshape(side, side)",
          "made a traced value"),
@@ -99,7 +99,7 @@ def square_grid(x):
         ("def square_grid(x):\n    side = math.isqrt(x.size)\n"
          "    return x[:side * side].reshape(side, side)", "not all of them"),
     ],
-    hints=["`x.size` is a number of Python's; `math` computes with such numbers"])
+    hints=["`x.size` is a Python number; `math` computes with such numbers"])
 
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
@@ -114,7 +114,7 @@ def grade_mean_of_positive(mean_of_positive: Callable) -> None:
                      "keep all five, and make those harmless that do not count")):
             out = numbers(compiled(x))
         agree(f"x = {values}", out, total / count,
-              (np.shape(out) != (), "one number is wanted"),
+              (np.shape(out) != (), "one number is expected"),
               (near(out, total / 5), "the sum is right, and it was divided by 5: how many are "
                "positive?"),
               (near(out, total), "that is the sum"),
@@ -158,7 +158,7 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
                      "all four")):
             out = numbers(compiled(x, n))
         expect(np.shape(out) == (4,), f"for {telling} the answer is {shown(expected)}, and yours "
-               f"is {shown(out)}\nas many are wanted as x has")
+               f"is {shown(out)}\nas many are expected as x has")
         with np.errstate(all="ignore"):
             zeroed = np.exp(np.where(np.arange(4) < n, x, 0.0))
             every = np.exp(x)
@@ -169,7 +169,7 @@ def grade_padded_softmax(padded_softmax: Callable) -> None:
                "line has the padding in it: exp(0) is 1"),
               (near(out, np.where(np.arange(4) < n, every / every.sum(), 0)), "the sum below the "
                "line has the padding in it"),
-              (np.isnan(out).any(), "what stands in the padding does not matter, even nan: "
+              (np.isnan(out).any(), "it does not matter what the padding contains, even nan: "
                "replace it before anything is computed"),
               "the n that count add up to 1, and the others are 0")
 
@@ -203,7 +203,7 @@ def grade_count_different(count_different: Callable) -> None:
                      "would depend on the values; sort, and count where something new begins")):
             out = numbers(compiled(np.array(values, np.int32)))
         agree(f"x = {values}", out, expected,
-              (np.shape(out) != (), "one number is wanted"),
+              (np.shape(out) != (), "one number is expected"),
               (near(out, expected - 1) and 0 in values, "is any number treated as special?"),
               (near(out, expected - 1), "one is missing: the first is new as well"),
               (near(out, len(values)), "that is how many there are; how many are different?"),
@@ -243,13 +243,13 @@ def grade_first_few(first_few: Callable) -> None:
                 out = numbers(compiled(x, m, k))
             filled = [np.where(np.isnan(expected), value, expected) for value in (x[0], x[-1])]
             agree(inputs, out, expected,
-                  (np.shape(out) != (k,), "k elements are wanted, whatever the mask"),
+                  (np.shape(out) != (k,), "k elements are expected, whatever the mask"),
                   (near(out, filled[0]), "the missing ones were filled with place 0, and are "
                    "x[0]"),
                   (near(out, filled[1]), "the missing ones are the last element of x: -1 counts "
                    "from the end, and a place beyond the end is moved inside, unless `mode` says "
                    "what to do"),
-                  (near(out, np.where(m, x, np.nan)[:k]), "the ones that are not wanted should "
+                  (near(out, np.where(m, x, np.nan)[:k]), "the unwanted ones should "
                    "go, not leave a gap"),
                   "first those where the mask is true, in their order, and then nan")
 
@@ -281,7 +281,7 @@ def grade_window(window: Callable) -> None:
                      "three long")):
             out = numbers(compiled(x, start))
         agree(inputs, out, expected,
-              (np.shape(out) != (3,), "three elements are wanted"),
+              (np.shape(out) != (3,), "three elements are expected"),
               (near(out, moved), "the window was moved back until it fits; it should stay, and "
                "show zeros"),
               (near(out, x[np.minimum(start + np.arange(3), 4)]), "beyond the end the last element "
@@ -343,7 +343,7 @@ def grade_moved_starts(moved_starts: Callable) -> None:
                          "goes on")):
                 out = moved_starts(read, starts)
                 expect(isinstance(out, list | tuple | np.ndarray), f"for {inputs} the answer is "
-                       f"{expected}, and yours is {out!r}\na list of starts is wanted")
+                       f"{expected}, and yours is {out!r}\na list of starts is expected")
                 out = list(out)
             why = hint
             if expected[1:] and out == expected[:1]:
@@ -402,12 +402,12 @@ CALLS: dict[str, tuple[str, str]] = {
     "e": ("jnp.arange(3)", "the shape is an old one; the dtype?"),
     "f": ("jnp.arange(5)[:3]", "how it was made does not matter, only what it is"),
     "g": ("2.0", "its shape is (), which was not there before"),
-    "h": ("7.0", "a number of Python's is an argument like an array: its value is not in the key"),
+    "h": ("7.0", "a Python number is an argument like an array: its value is not in the key"),
 }
 
 
 def grade_traced_calls(answer: Any) -> None:
-    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc", and yours is '
+    expect(isinstance(answer, str), 'a string of letters is expected, such as "abc", and yours is '
            f"{answer!r}")
     letters = set(answer.lower()) - set(" ,")
     expect(letters <= set(CALLS), f"the letters are a to h, and yours are {shown(answer)}")
@@ -438,9 +438,9 @@ exercise(
 
 
 def grade_largest(largest: Callable) -> None:
-    expect(callable(largest), f"a function is wanted, and yours is {largest!r}")
+    expect(callable(largest), f"a function is expected, and yours is {largest!r}")
     expect(hasattr(largest, "__globals__"), "for the lengths 1 to 64, 7 programs are enough, and "
-           "yours, jitted, has one for each length: pad outside of `jit`, in a plain function")
+           "yours, jitted, has one for each length: pad outside `jit`, in a plain function")
     real, shapes = largest.__globals__.get("masked_max"), []
 
     def listening(x: Any, n: Any) -> Any:
@@ -456,8 +456,8 @@ def grade_largest(largest: Callable) -> None:
                 out = largest(values)
             agree(inputs, out, -1.0,
                   "how many of the numbers in the array count?")
-            expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` is to be "
-                   f"called once, with a vector, and you called it {len(shapes) - n + 1} times: "
+            expect(len(shapes) == n and len(shapes[-1]) == 1, f"for {inputs} `masked_max` should "
+                   f"be called once, with a vector, and you called it {len(shapes) - n + 1} times: "
                    "let `masked_max` do the work")
             expect(shapes[-1][0] <= 2 * n, f"for {inputs} the vector has at most {2 * n}, and "
                    f"yours has {shapes[-1][0]}, more than twice as many")

@@ -38,8 +38,8 @@ BLAMED = [{"x"}, {"y", "z"}, {"x", "y"}, {"x", "y", "z"}]
 
 
 def grade_blamed(blamed: Any) -> None:
-    expect(isinstance(blamed, list | tuple) and len(blamed) == 4, "a list of four is wanted, such "
-           'as ["x", "x y", "y", "z"]')
+    expect(isinstance(blamed, list | tuple) and len(blamed) == 4, "a list of four is expected, "
+           'such as ["x", "x y", "y", "z"]')
     hints = ["the name `y` stands for another value now, and that was made of x alone",
              "which values go into the one that is asked? x is asked for its number of axes, which "
              "is known while tracing",
@@ -48,7 +48,7 @@ def grade_blamed(blamed: Any) -> None:
     for name, answer, expected, hint in zip(("first", "second", "third", "fourth"), blamed, BLAMED,
                                           hints, strict=True):
         expect(isinstance(answer, str | set | list | tuple), f"for {name} yours is {answer!r}, and "
-               'names are wanted, such as "x y"')
+               'names are expected, such as "x y"')
         names = set(answer.replace(",", " ").split() if isinstance(answer, str) else answer)
         expect(names <= {"x", "y", "z"}, f"{name}: the arguments are x, y and z")
         expect(names == expected, f"for {name} the message names {len(expected)} of the arguments, "
@@ -187,7 +187,7 @@ def ramp(x):
 
 
 def grade_smoothed(smoothed: Any) -> None:
-    expect(hasattr(smoothed, "lower"), "a function that `jit` has returned is wanted, and yours "
+    expect(hasattr(smoothed, "lower"), "a function that `jit` has returned is expected, and yours "
            f"is of type {type(smoothed).__name__}")
     x = np.array([1.0, 2.0, 6.0, 3.0], np.float32)
     with wanting("x = [1, 2, 6, 3] and width = 2", np.array([0.5, 1.5, 4.0, 4.5]), (
@@ -284,7 +284,7 @@ def grade_times(times: Any) -> None:
                 values.append(np.asarray(f(values[-1])))
             inputs = f"f = {name}, n = {n} and x = {x.tolist()}"
             with wanting(inputs, values[n], (
-                    jax.errors.TracerIntegerConversionError, "`range(n)` wants n as an integer, "
+                    jax.errors.TracerIntegerConversionError, "`range(n)` needs n as an integer, "
                     "and it is traced: write a loop of the program"),
                     (TypeError, "what does fori_loop give to its body, and how much does f take?")):
                 result = numbers(jax.jit(lambda n, x, f=f: times(f, n, x))(np.int32(n), x))
@@ -348,19 +348,19 @@ def grade_leaks(leaks: Any) -> None:
                         "answer is True, and yours is the error\nwhich class does it have?"):
             result = leaks(f, 8.0)
         expect(isinstance(result, bool | np.bool_), f"for a function that {doing}, True or False "
-               f"is wanted, and yours is {shown(result)}")
+               f"is expected, and yours is {shown(result)}")
         expect(result == expected, f"for a function that {doing} the answer is {expected}, and "
                f"yours is {result}\n" + (
                    "without the switch nobody looks, and only `jit` makes tracers" if expected else
                    "this one keeps no tracer"))
     jax.jit(keeps)(2.0)
     expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
-           "yours is False\nit is to be traced again")
+           "yours is False\nit should be traced again")
     try:
         leaks(wrong, jnp.ones(3))
     except TypeError:
         return
-    expect(False, "for x + ones((2, 3)) @ x, whose shapes do not fit, the TypeError is to come "
+    expect(False, "for x + ones((2, 3)) @ x, whose shapes do not fit, the TypeError should come "
            "out, and yours swallows it\nwhich class says that there is a leak?")
 
 
@@ -404,7 +404,7 @@ def grade_kinds(kinds: Any) -> None:
                "raises that; where nothing is raised, write 'none'")
     hints = {"f": "what is a tracer there? A shape is known while tracing",
              "a": "Python's max compares, and looks at the answer with bool",
-             "b": "a list wants an integer to index it",
+             "b": "a list needs an integer to index it",
              "c": "whose function is asked, NumPy's or ours?",
              "d": "what is the index, and what is its dtype?",
              "e": "jnp.nonzero has a size that depends on values, and no index is involved"}
@@ -429,7 +429,7 @@ def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
         expected = n.bit_length() - 1
-        with wanting(f"n = {n}", expected, (TypeError, "the carry is to keep its type: is it an "
+        with wanting(f"n = {n}", expected, (TypeError, "the carry should keep its type: is it an "
                      "integer after a round, too?")):
             result = compiled(np.int32(n))
         agree(f"n = {n}", result, expected,
@@ -502,7 +502,7 @@ def grade_distances(distances: Any) -> None:
         agree(inputs, result, expected,
               (np.shape(result) == (m, n) != (n, m) or near(result, expected.T), "that is the "
                "other way round: there is a row for each point"),
-              (np.shape(result) == (n,), "that is one number for each point; one is wanted for "
+              (np.shape(result) == (n,), "that is one number for each point; one is expected for "
                "each pair"),
               (near(result, expected**2), "the distance is the root of that"),
               "compare each point with each centre")

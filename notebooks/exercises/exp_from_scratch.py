@@ -54,8 +54,8 @@ def ulps(result: Any, exact: Any) -> np.ndarray:
 def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
     """An answer's result, if it is a float32 vector of this size; otherwise a hint."""
     array = np.asarray(numbers(result))
-    expect(array.shape == (size,), f"for {inputs} {size} numbers are wanted, and yours is of shape "
-           f"{array.shape}: compute with the array")
+    expect(array.shape == (size,), f"for {inputs} {size} numbers are expected, and yours is of "
+           f"shape {array.shape}: compute with the array")
     expect(array.dtype == np.float32, f"for {inputs} the dtype is float32, and yours is "
            f"{array.dtype}: a constant of 64 bits makes everything 64 bits wide")
     return array
@@ -63,7 +63,7 @@ def float32s(result: Any, inputs: str, size: int) -> np.ndarray:
 
 def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
                  hint: str) -> None:
-    """Check that the errors are at most so many ulps; otherwise show the largest."""
+    """Check that the errors are at most that many ulps; otherwise show the largest."""
     with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
         result = function(x)
     array = float32s(result, f"x = {shown(x[:3])}, …", len(x))
@@ -143,7 +143,7 @@ def grade_terms(terms: Callable) -> None:
                "n is small enough, n terms stand before it"),
               (result == count(a, 2.0**-25), "the result may be as small as exp(-a), and the error "
                "must be small beside that"),
-              (result == expected - 1, "so many terms are not enough: look at the first one that "
+              (result == expected - 1, "this many terms are not enough: look at the first one that "
                "is left out"),
               "the term with number n is a**n / n!", tolerance=0)
 
@@ -179,7 +179,7 @@ def grade_high_and_low(high_and_low: Callable) -> None:
             with wanting(inputs, "two float32s", "return high, low"):
                 high, low = high_and_low(c, bits)
             expect(all(np.asarray(x).dtype == np.float32 for x in (high, low)),
-                   f"for {inputs} two float32s are wanted, and yours are {high!r} and {low!r}")
+                   f"for {inputs} two float32s are expected, and yours are {high!r} and {low!r}")
             most = 2**(24 - bits) - 1
             exact = float(most) * float(high)
             product = float(np.float32(most) * high)
@@ -212,7 +212,7 @@ exercise(
         ("def high_and_low(c, bits):\n    high = np.float32(math.floor(c))\n"
          "    return high, np.float32(c - float(high))", "as many bits as you may"),
         (_SPLIT.replace("return np.float32(high), np.float32(c - high)", "return high, c - high"),
-         "two float32s are wanted"),
+         "two float32s are expected"),
     ],
     afterthought="Cody and Waite's manual of 1980 does so; it is needed where there is no fma",
     hints=["find the gap first: c lies below 2**e, and high is a whole multiple of 2**(e - bits)"])
@@ -240,7 +240,7 @@ def grade_alternations(alternations: Callable) -> None:
               (result == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
                "only where the error is at its largest, or within 1 % of it"),
               (result == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
-              "the largest is to be taken by its size, without the sign", tolerance=0)
+              "the largest should be taken by its size, without the sign", tolerance=0)
 
 
 exercise(
@@ -274,7 +274,7 @@ def grade_scaled(scaled: Callable) -> None:
               (np.arange(127, 140), "2**128 is infinite, and the product need not be: take more "
                "than one step"),
               (np.arange(-155, -126).repeat(20), "2**-127 has no normal exponent; and what is left "
-               "of y is to be rounded once, so no step but the last may leave the normal numbers"),
+               "of y should be rounded once, so no step but the last may leave the normal numbers"),
               (np.array([-250, 250, -200, 200]), "no step may leave the range of normal numbers, "
                "-126 to 127")]
     for ks, hint in groups:
@@ -328,7 +328,7 @@ def grade_exp2(exp2: Callable) -> None:
                         (whole, "of a whole number the result is a power of two, exactly")):
             exact_enough(exp2, x, np.exp2(x.astype(float)), 1.5, hint)
         exact_enough(exp2, ends, np.exp2(ends.astype(float)), 1.5,
-                     "hold x within a range in which k has a power of two, as exp does")
+                     "keep x within a range in which k has a power of two, as exp does")
         nan = float32s(exp2(np.array([np.nan], np.float32)), "x = [nan]", 1)
     expect(np.isnan(nan[0]), f"for x = nan the answer is nan, and yours is {nan[0]}")
 
@@ -350,7 +350,7 @@ exercise(
                        "    r = fma(k, -LOW, fma(k, -HIGH, x))"), "before you multiply"),
         (_EXP2.replace("rint", "floor"), "up to log(2) / 2"),
         (_EXP2.replace("(x - k) * HIGH", "x - k"), "2**r is exp(r log 2)"),
-        (_EXP2.replace("np.clip(x, -151, 129)", "x"), "hold x within"),
+        (_EXP2.replace("np.clip(x, -151, 129)", "x"), "keep x within"),
         ("def exp2(x):\n    return 2.0 ** x.astype(np.float64)", "64 bits wide"),
     ],
     afterthought="x - k is exact, so no second piece of log 2 is needed",
@@ -459,7 +459,7 @@ def grade_few_digits(few_digits: Callable) -> None:
                f"integer, n and the part; yours is {answer!r}")
         digits, result, rest = answer
         expect(isinstance(digits, int) and 0 <= digits < 2**96, f"for x = {x!r} an integer of 96 "
-               f"digits is wanted, and yours is {digits!r}")
+               f"digits is expected, and yours is {digits!r}")
         expect(result == n, f"for x = {x!r} n is {n}, and yours is {result}\n" + (
             "n counts to 3, and then begins again" if result % 4 == n else
             "which digit of 2/π is the first that does not just add whole turns? It is number "
@@ -523,17 +523,17 @@ def grade_only_where(only_where: Callable) -> None:
             f = only_where(lambda x: x > 50, rare, usual)
             expect(callable(f), "return a function of x")
             result = f(x)
-        expect((x == before).all(), f"for {inputs} x is to stay as it is, and yours changed it to "
+        expect((x == before).all(), f"for {inputs} x should stay as it is, and yours changed it to "
                f"{shown(x)}: `usual` may have given back an array that others hold")
         agree(inputs, result, expected,
               "the rare elements go back to the places that they came from", tolerance=1e-6)
         count = sum(part.size for part in seen)
-        expect(count == test.sum(), f"for {inputs} the rare function is to see "
+        expect(count == test.sum(), f"for {inputs} the rare function should see "
                f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "
                "x[test]")
     x = np.array([1.0, 100.0], np.float32)
     only_where(lambda x: x > 50, np.negative, lambda x: x)(x)
-    expect((x == [1, 100]).all(), f"for usual = x, rare = -x and x = [1, 100], x is to stay as it "
+    expect((x == [1, 100]).all(), f"for usual = x, rare = -x and x = [1, 100], x should stay as it "
            f"is, and yours changed it to {shown(x)}\n`usual` gave back x itself: write into a copy")
 
 
@@ -559,5 +559,5 @@ exercise(
         (_ONLY.replace("y[asks] = rare(x[asks])", "y = np.where(asks, rare(x), y)"),
          "pick them out first"),
     ],
-    hints=["`x[test]` with an array of truth values picks elements out; `y[test] = …` puts them "
+    hints=["`x[test]` with an array of booleans picks elements out; `y[test] = …` puts them "
            "back"])

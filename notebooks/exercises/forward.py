@@ -107,7 +107,7 @@ def grade_column(column: Callable) -> None:
     matrix = [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0], [1.0, 0.0, 0.0]]
     out = column(_turn, at, 1)
     expect(not isinstance(out, tuple), "`jvp` returns two things: the value, and how it moves; "
-           "only one of them is asked for")
+           "only one of them is expected")
     expect(not near(out, [2.0, 6.0, 1.0]), "that is the value; its change is the second result")
     expect(jnp.shape(out) == (3,), "a column has one number for each result, here 3")
     expect(not near(out, [3.0, 5.0, 1.0]), "that is the sum of all columns: let one input move, "
@@ -265,9 +265,9 @@ def grade_bending(bending: Callable) -> None:
     at, way = jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])
     out = bending(f, at, way)
     expect(not isinstance(out, tuple) and jnp.shape(out) == (),
-           "return one number: of each `jvp`, only the second result is wanted")
+           "return one number: of each `jvp`, only the second result is expected")
     expect(not near(out, 9.0), "that is the slope; how fast does the slope change?")
-    expect(not near(out, 14.0), "the slope is to be taken along v both times")
+    expect(not near(out, 14.0), "the slope should be taken along v both times")
     expect(near(out, 24.0), "try f(x, y) = x²y at (1, 2) along (2, 1): on that line it is "
            "(1 + 2s)² (2 + s), and its second derivative at s = 0 is 24")
     expect(near(bending(lambda x: x * x * x, 2.0, 1.0), 12.0),
@@ -313,9 +313,9 @@ def grade_power(power: Any) -> None:
         for x, y in [(2.0, 3.0), *points]:
             _agrees(power(x, y), x**y, f"power({x}, {y})")
             _agrees(slope(lambda x, y=y: power(x, y))(x), y * x**(y - 1),
-                    f"power({x}, {y}), the slope by x,")
+                    f"power({x}, {y}), the slope with respect to x,")
             _agrees(slope(lambda y, x=x: power(x, y))(y), x**y * np.log(x),
-                    f"power({x}, {y}), the slope by y,")
+                    f"power({x}, {y}), the slope with respect to y,")
             tangent = mini.jvp(power, (x, y), (1.0, 2.0))[1]
             _agrees(tangent, y * x**(y - 1) + 2 * x**y * np.log(x),
                     f"power({x}, {y}), moving at (1.0, 2.0),")
@@ -328,9 +328,9 @@ def grade_power(power: Any) -> None:
                            "is given a tracer: write the formulas with what `mini` has") from error
             _agrees(twice, (y * (y - 1) * x**(y - 2), x**y * np.log(x)**2,
                             x**(y - 1) * (y * np.log(x) + 1)),
-                    f"power({x}, {y}), the second derivatives by x, y, and both,")
+                    f"power({x}, {y}), the second derivatives with respect to x, y, and both,")
         expect(near(slope(lambda x: power(x, 2.0))(0.0), 0.0),
-               "for power(0.0, 2.0), the slope by x, the answer is 0, and yours is "
+               "for power(0.0, 2.0), the slope with respect to x, the answer is 0, and yours is "
                f"{_shown(slope(lambda x: power(x, 2.0))(0.0))}: does a formula divide by x?")
 
 
@@ -350,8 +350,9 @@ exercise(
     solution=_power(),
     wrong=[
         ('power = elementwise("power", np.power, lambda t, z, x, y: t * y * power(x, y - 1.0))',
-         "the slope by y, the answer is 5.545, and yours 0"),
-        (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope by x, the answer is 12"),
+         "the slope with respect to y, the answer is 5.545, and yours 0"),
+        (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope with respect to x, "
+                                                                "the answer is 12"),
         (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
         (_power(by_y="t * z * np.log(x)"), "is given a tracer"),
         (_power("t * y * z / x"), "does a formula divide by x"),
@@ -403,10 +404,11 @@ exercise(
 
 
 def grade_confused(answer: Any) -> None:
-    expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair is wanted: the right "
+    expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair is expected: the right "
            "slope, and what `Dual` says")
     expect(not near(answer, (4, 6)), "the other way round: the right slope first")
-    expect(near(answer[0], 6), "the derivative of x * y by y is x. What does that make of g?")
+    expect(near(answer[0], 6), "the derivative of x * y with respect to y is x. What does that "
+                               "make of g?")
     expect(not near(answer[1], 6), "`Dual` mixes two speeds up: in the inner product, x and y are "
            "both Duals with the tangent 1")
     expect(not near(answer[1], 3), "3 is what the inner derivative should be; `Dual` adds a term")
@@ -425,7 +427,7 @@ exercise(
 
 def grade_places(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2,
-           "a pair is wanted: how many inputs, and how many outputs")
+           "a pair is expected: how many inputs, and how many outputs")
     inputs, outputs = answer
     expect(inputs != 6, "only an input that moves has a tangent beside it, and only one moves")
     expect(inputs == 4, "the three inputs are still there; what comes in besides?")

@@ -20,7 +20,8 @@ def grade_idle(idle: Callable) -> None:
         with wanting(inputs, expected):
             result = idle(n, threads)
         agree(inputs, result, expected,
-              (result == n % threads != expected, "so many threads of the last block have a round"),
+              (result == n % threads != expected, "this many threads of the last block have a "
+                                                  "round"),
               (expected == 0 and result == threads, "no block is launched for nothing"),
               (result == n // threads, "that is a number of blocks"),
               "how many threads are there in all the blocks?", tolerance=0)
@@ -53,7 +54,7 @@ _LINES = {
 
 
 def grade_racing_lines(answer: Any) -> None:
-    chosen(answer, _LINES, "is a race", "is no race")
+    chosen(answer, _LINES, "is a race", "is not a race")
 
 
 exercise("racing_lines", chapter=CHAPTER, grade=grade_racing_lines, solution='"begh"',
@@ -129,24 +130,25 @@ def grade_turned(turned: Callable) -> None:
     try:
         with wanting(inputs, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
                      "that it is a generator"),
-                     (mini.Refused, "who must have come to an end before?"), what="what is wanted"):
+                     (mini.Refused, "which threads must have finished before?"), what="what is "
+                                                                                      "expected"):
             mini.launch(turned, 4, x=x, y=y)
     finally:
         mini.Memory = real
     expect(not np.isnan(y).any(), f"for {inputs} there are {len(y)} numbers to store, and yours "
            f"leaves {int(np.isnan(y).sum())} of them")
-    expect(not np.array_equal(y, x[::-1]), f"for {inputs} yours turns all {len(y)} numbers around\n"
+    expect(not np.array_equal(y, x[::-1]), f"for {inputs} yours reverses all {len(y)} numbers\n"
            "each block keeps its own")
     agree(f"{inputs} and place 0", y[0], expected[0], "which number of the block comes to place 0?",
           what="the number", tolerance=0)
     agree(f"{inputs} and place {mini.TEAM}", y[mini.TEAM], expected[mini.TEAM],
           "which block is the number from?", what="the number", tolerance=0)
-    expect(np.array_equal(y, expected), f"for {inputs} the numbers of a block are to be turned "
-           "around, and yours are in another order")
+    expect(np.array_equal(y, expected), f"for {inputs} the numbers of a block should be "
+           "reversed, and yours are in another order")
     for name, who, place in accesses:
         what = "loads x" if name == "x" else "stores to y"
         expect(who == place, f"for {inputs} thread {who % mini.TEAM} of block {who // mini.TEAM} "
-               f"{what}[{who}], and yours {what}[{place}]\nthe turning is done in shared memory")
+               f"{what}[{who}], and yours {what}[{place}]\nthe reversal is done in shared memory")
 
 
 _TURNED = """
@@ -161,7 +163,7 @@ def turned(block, thread, shared, x, y):
 exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
          solution=_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[63 - thread]"),
          wrong=[(_TURNED.format("shared[thread] = x[i]", "pass", "y[i] = shared[63 - thread]"),
-                 "come to an end before"),
+                 "have finished before"),
                 (_TURNED.format("pass", "pass", "y[block * 64 + 63 - thread] = x[i]"),
                  "in shared memory"),
                 (_TURNED.format("shared[thread] = x[255 - i]", "yield", "y[i] = shared[thread]"),
@@ -169,7 +171,7 @@ exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
                 (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[thread]"),
                  "comes to place 0"),
                 (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[64 - thread]"),
-                 "come to an end before"),
+                 "have finished before"),
                 ("def turned(block, thread, shared, x, y):\n    i = block * 64 + thread\n"
                  "    y[i] = x[block * 64 + 63 - thread]", "is a generator")],
          hints=["store to `shared`, wait, load from `shared`"])
@@ -193,7 +195,7 @@ def grade_butterfly(butterfly: Callable) -> None:
         with wanting(what, expected[:3]):
             result = butterfly(list(values))
         expect(result is not None and np.shape(result) == (32,), f"for {what} 32 numbers are "
-               f"wanted, and yours {'is None: return them' if result is None else 'are not'}")
+               f"expected, and yours {'is None: return them' if result is None else 'are not'}")
         result = list(map(float, result))
         summed = np.isclose(result[0], sum(values))
         for k in range(32):
@@ -223,7 +225,7 @@ exercise("butterfly", chapter=CHAPTER, grade=grade_butterfly,
                              "values = [values[k] + values[k ^ bit] for k in range(32)]"),
                  "in which order"),
                 ("def butterfly(values):\n    return [sum(values)] * 32", "in which order"),
-                ("def butterfly(values):\n    return sum(values)", "32 numbers are wanted")])
+                ("def butterfly(values):\n    return sum(values)", "32 numbers are expected")])
 
 
 # -- turns -----------------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ def grade_resident(resident: Callable) -> None:
               (expected == 32, "there are places for 32 blocks"),
               (result == min(2048 // threads, 65536 // registers,
                              164 * 1024 // (shared + 1024), 32),
-               "each *thread* has so many registers"),
+               "each *thread* uses that many registers"),
               (shared and result == min(164 * 1024 // shared, 2048 // threads),
                "a block costs 1 kB more"),
               (result == min(2048 // threads, 65536 // (threads * registers), 32),

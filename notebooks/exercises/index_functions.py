@@ -49,14 +49,14 @@ exercise("rolled", chapter=CHAPTER, grade=grade_rolled, solution=_ROLLED.format(
 
 def grade_how_far(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
-           f"four numbers are wanted, for a, b, c and d, and yours is {answer!r}")
+           f"four numbers are expected, for a, b, c and d, and yours is {answer!r}")
     message = f"yours is {list(answer)}\n"
     a, b, c, d = answer
     expect(a == 0, message + "a: which of its words is known only in a loop?")
     expect(b == 1, message + "b: it mentions i, and nothing further in")
-    expect(c != 2, message + "c: who asks for it does not matter; what does it mention?")
+    expect(c != 2, message + "c: what asks for it does not matter; what does it mention?")
     expect(c == 1, message + "c: a is known outside; and b?")
-    expect(d == 2, message + "d: j has no value yet outside of its loop")
+    expect(d == 2, message + "d: j has no value yet outside its loop")
 
 
 exercise("how_far", chapter=CHAPTER, grade=grade_how_far, solution="[0, 1, 1, 2]",
@@ -69,7 +69,7 @@ exercise("how_far", chapter=CHAPTER, grade=grade_how_far, solution="[0, 1, 1, 2]
 
 def grade_exponentials_called(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 2,
-           f"two numbers are wanted, and yours is {answer!r}")
+           f"two numbers are expected, and yours is {answer!r}")
     first, second = answer
     message = f"yours is {list(answer)}\n"
     expect(first != 1_000_000, message + "the first: one of the two stands in the outer loop")
@@ -91,7 +91,7 @@ exercise("exponentials_called", chapter=CHAPTER, grade=grade_exponentials_called
 
 def grade_arrays_of_three(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
+           f"three numbers are expected, for f, g and h, and yours is {answer!r}")
     f, g, h = answer
     message = f"yours is {list(answer)}\n"
     expect(f != 2, message + "f: `a` is read more than once, but in one loop, where it has a name")
@@ -230,14 +230,14 @@ def grade_joined(joined: Callable) -> None:
             inputs = f"i = {i}, n = {n}, m = {m}"
             result = joined(i, n, m)
             expect(isinstance(result, tuple | list) and len(result) == 3, f"for {inputs} a triple "
-                   f"is wanted, and yours is {result!r}")
+                   f"is expected, and yours is {result!r}")
             first, second, which = result
             expect(isinstance(which, bool | np.bool_) and which == (i < n), f"for {inputs} the "
                    f"third is {i < n}, and yours is {which!r}: whether y[i] is in x")
             expect(0 <= first < n, f"for {inputs} you ask x for element {first}, and it has 0 to "
-                   f"{n - 1}: also what is not wanted must exist")
+                   f"{n - 1}: an element that is not needed must exist, too")
             expect(0 <= second < m, f"for {inputs} you ask z for element {second}, and it has 0 to "
-                   f"{m - 1}: also what is not wanted must exist")
+                   f"{m - 1}: an element that is not needed must exist, too")
             agree(inputs, first if which else second, i if which else i - n,
                   "z begins where x ends",
                   what=f"the place in {'x' if which else 'z'}", tolerance=0)

@@ -23,11 +23,11 @@ CHAPTER = "15_non_array_inputs"
 TAKEN = {
     "a": ("7", "a Python number is taken"),
     "b": ("[7]", "to NumPy a list is an array; what is it here?"),
-    "c": ("np.int8(7)", "a number of NumPy's is a number, too"),
+    "c": ("np.int8(7)", "a NumPy number is a number, too"),
     "d": ("(7.0, 8.0)", "to NumPy a tuple is an array; what is it here?"),
     "e": ("np.ones((2, 2))", "NumPy's arrays are taken"),
     "f": ("range(7)", "a range is a sequence, like a list"),
-    "g": ("[jnp.ones(2), jnp.ones(2)]", "it is full of arrays, and yet it is no array itself"),
+    "g": ("[jnp.ones(2), jnp.ones(2)]", "it is full of arrays, and yet it is not an array itself"),
     "h": ("False", "is it a number? Try `False + 1` in Python"),
 }
 
@@ -50,9 +50,9 @@ exercise(
     wrong=[
         ('"abcdefgh"', "to NumPy a list is an array"),
         ('"acdeh"', "to NumPy a tuple is an array"),
-        ('"acegh"', "no array itself"),
+        ('"acegh"', "not an array itself"),
         ('"ace"', "is it a number"),
-        ('"aeh"', "a number of NumPy's"),
+        ('"aeh"', "a NumPy number"),
         ("['a', 'c', 'e', 'h']", "a string of letters"),
     ],
     hints=["try those that you are not sure of"])
@@ -83,7 +83,7 @@ def grade_spread(spread: Callable) -> None:
             expect(not isinstance(calls[0], list | tuple), f"for {inputs} the program of "
                    f"`deviation` should have 1 input, and has {len(calls[0])}: it was given a "
                    "list. Make an array of it first")
-            expect(isinstance(out, float), f"for {inputs} a Python float is wanted, and yours is "
+            expect(isinstance(out, float), f"for {inputs} a Python float is expected, and yours is "
                    f"{type(out).__name__}")
     finally:
         spread.__globals__["deviation"] = real
@@ -110,7 +110,7 @@ def spread(readings):
         ("def spread(readings):\n    deviation(readings[0])\n"
          "    return float(deviation(jnp.array(readings)))", "called once"),
     ],
-    hints=["convert outside of the compiled function"])
+    hints=["convert outside the compiled function"])
 
 
 # ---------------------------------------------------------------- trees as arguments
@@ -123,7 +123,7 @@ WHY = {
     2: "a compiled program is used again for other values of the same types",
     3: "np.float32 names its dtype, and a Python number is weak: these are two types",
     4: "a list is a tree of two leaves, and no number",
-    5: "a tuple is no list: the tree is another one",
+    5: "a tuple is not a list: the tree is another one",
     6: "the tree and the types are those of call 4, and values do not matter",
     7: "an array is one input with two elements",
     8: "NumPy's array is float64; which dtype does it have when it arrives?",
@@ -144,7 +144,7 @@ def traced_calls() -> list[int]:
 
 def grade_traces(answer: Any) -> None:
     expect(isinstance(answer, list | tuple | set) and all(isinstance(n, int) for n in answer),
-           "the numbers of the calls are wanted, such as [1, 2, 3], and yours is "
+           "the numbers of the calls are expected, such as [1, 2, 3], and yours is "
            f"{answer!r}")
     traced = traced_calls()
     for number, call in enumerate(CALLS, 1):
@@ -161,7 +161,7 @@ exercise(
         ("[1, 2, 3, 4, 5, 6, 7, 8]", "other values of the same types"),
         ("[1, 3, 4, 5, 7, 8]", "which dtype does it have"),
         ("[1, 4, 5, 7]", "a Python number is weak"),
-        ("[1, 3, 4, 7]", "a tuple is no list"),
+        ("[1, 3, 4, 7]", "a tuple is not a list"),
         ("[1, 3, 4, 5]", "one input with two elements"),
         ("5", "the numbers of the calls"),
     ],
@@ -246,14 +246,14 @@ def grade_dense(dense: Callable) -> None:
                 with wanting(inputs, answer, (
                         ValueError, "an array of two numbers is neither true nor false: ask "
                         "whether it is there, not what it is worth"), (
-                        TypeError, "None is no array: nothing can be added to it")):
+                        TypeError, "None is not an array: nothing can be added to it")):
                     out = numbers(f(weight, bias, mask, x))
                 agree(inputs, out, answer,
                       (mask is not None and near(out, weight @ x * mask + (
                           0 if bias is None else bias)), "the bias comes first"),
                       (mask is not None and near(mask, 0.0) and near(out, expected(
-                          weight, bias, None, x)), "a mask that is the number 0 is no missing "
-                       "mask: ask whether it is there, not what it is worth"),
+                          weight, bias, None, x)), "a mask that is the number 0 is not a missing "
+                       "mask: ask whether it is there, not for its value"),
                       "add the bias if it is there, then multiply by the mask if it is there")
     slopes = jax.grad(lambda w: jnp.sum(dense(w, None, np.array([0.0, 1.0]), x)))(weight)
     agree("the mask (0, 1)", slopes, [[0.0, 0.0], [1.0, 1.0]], "right, but not under grad",
@@ -277,10 +277,10 @@ def dense(weight, bias, mask, x):
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n    if bias:\n"
          "        y = y + bias\n    return y * mask if mask else y", "neither true nor false"),
         ("def dense(weight, bias, mask, x):\n    return (weight @ x + bias) * mask",
-         "None is no array"),
+         "None is not an array"),
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n"
          "    y = y + (0.0 if bias is None else bias)\n"
-         "    return y * mask if isinstance(mask, jnp.ndarray) else y", "no missing mask"),
+         "    return y * mask if isinstance(mask, jnp.ndarray) else y", "not a missing mask"),
         ("def dense(weight, bias, mask, x):\n    y = weight @ x\n"
          "    y = y if mask is None else y * mask\n"
          "    return y if bias is None else y + bias", "the bias comes first"),
@@ -303,7 +303,7 @@ def grade_blended(blended: Callable) -> None:
             for how, f in (("", blended), (", compiled,", jax.jit(blended))):
                 inputs = f"x = {shown(x)} and y = {shown(y)}, of {dtype}, and t = {t!r}{how}"
                 with wanting(inputs, expected, (
-                        jax.errors.ConcretizationTypeError, "`float` wants to know the number, and "
+                        jax.errors.ConcretizationTypeError, "`float` needs to know the number, and "
                         "under jit there is none yet"), (
                         jax.errors.TracerArrayConversionError, "under jit there is a tracer, which "
                         "NumPy cannot take: let jnp convert it"), (
@@ -357,19 +357,19 @@ def grade_exact(exact: Callable) -> None:
             if isinstance(error, NameError | AttributeError):
                 raise
             expect(not fits, f"for {named} the answer is {shown(x)}, and yours raised "
-                   f"{type(error).__name__}: {error}\nint64 is all right, as long as 32 bits hold "
+                   f"{type(error).__name__}: {error}\nint64 is fine, as long as 32 bits hold "
                    "each of its numbers")
-            expect(isinstance(error, OverflowError), f"for {named} an OverflowError is wanted, and "
-                   f"yours raised {type(error).__name__}: {error}")
+            expect(isinstance(error, OverflowError), f"for {named} an OverflowError is expected, "
+                   f"and yours raised {type(error).__name__}: {error}")
             continue
-        expect(fits, f"for {named} an error is wanted, and yours is {shown(out)}\n"
+        expect(fits, f"for {named} an error is expected, and yours is {shown(out)}\n"
                + ("the least number of 32 bits is -2**31" if x.min() < -limit <= x.max() < limit
                   else "each number that does not fit should raise; a warning, or what is "
                   "collected and not looked at, raises nothing"))
         agree(named.strip(","), numbers(out), x, "where all of them fit, return the array",
               tolerance=0)
-        expect(isinstance(out, jnp.ndarray), f"for {named} an array of jnp is wanted, and yours is "
-               f"{type(out).__name__}")
+        expect(isinstance(out, jnp.ndarray), f"for {named} an array of jnp is expected, and yours "
+               f"is {type(out).__name__}")
 
 
 exercise(
@@ -389,9 +389,9 @@ def exact(x):
         ("def exact(x):\n    with jax.debug_dtype_truncation(True):\n"
          "        return jnp.asarray(x)", "a warning"),
         ("def exact(x):\n    if x.dtype.itemsize > 4:\n        raise OverflowError('64 bits')\n"
-         "    return jnp.asarray(x)", "int64 is all right"),
+         "    return jnp.asarray(x)", "int64 is fine"),
         ("def exact(x):\n    y = jnp.asarray(x)\n    assert (np.asarray(y) == x).all()\n"
-         "    return y", "an OverflowError is wanted"),
+         "    return y", "an OverflowError is expected"),
         ("def exact(x):\n    if x.max() >= 2**31:\n        raise OverflowError('too large')\n"
          "    return jnp.asarray(x)", "the least number"),
         ("def exact(x):\n    if x.max() >= 2**31 or x.min() < -2**31:\n"
@@ -408,7 +408,7 @@ def grade_to_be_static(answer: Any) -> None:
     names = ("x", "shape", "n", "how", "scale")
     answer = answer.replace(",", " ").split() if isinstance(answer, str) else answer
     expect(isinstance(answer, list | tuple | set) and set(answer) <= set(names),
-           'a list of names is wanted, such as ["x"], and yours is ' f"{answer!r}")
+           'a list of names is expected, such as ["x"], and yours is ' f"{answer!r}")
     runs: list[int] = []
     first = (1.0, (2, 3), 2, "sum", 0.5)
 
@@ -420,7 +420,7 @@ def grade_to_be_static(answer: Any) -> None:
         return jnp.sum(y) if how == "sum" else y
 
     why = {"shape": "a shape must be known while tracing, as the type of the result depends on it",
-           "n": "`range` wants a number, and a tracer has none yet",
+           "n": "`range` needs a number, and a tracer has none yet",
            "how": "there is no tracer for a word"}
     compiled = jax.jit(drawn, static_argnames=tuple(answer))
     for missing in ("how", "shape", "n"):
@@ -445,7 +445,7 @@ exercise(
     "to_be_static", chapter=CHAPTER, grade=grade_to_be_static, solution='["shape", "n", "how"]',
     wrong=[
         ('["how"]', "a shape must be known"),
-        ('["shape", "how"]', "`range` wants a number"),
+        ('["shape", "how"]', "`range` needs a number"),
         ('["shape", "n"]', "no tracer for a word"),
         ('["shape", "n", "how", "scale"]', "scale is only computed with"),
         ('["x", "shape", "n", "how"]', "x is only computed with"),
@@ -455,7 +455,7 @@ exercise(
 
 
 def grade_window(window: Any) -> None:
-    expect(isinstance(window, type), f"a class is wanted, and yours is {window!r}")
+    expect(isinstance(window, type), f"a class is expected, and yours is {window!r}")
     try:
         one, same, other = window(3, "flat"), window(3, "flat"), window(5, "flat")
         fields: tuple[Any, ...] = (one.width, one.kind)
@@ -517,7 +517,7 @@ class Window:
         ("@dataclasses.dataclass\nclass Window:\n    width: int\n    kind: str",
          "cannot be hashed"),
         (HASHED, "would not notice"),
-        ("{'width': 3, 'kind': 'flat'}", "a class is wanted"),
+        ("{'width': 3, 'kind': 'flat'}", "a class is expected"),
     ],
     hints=["dataclasses can be frozen"])
 
@@ -540,13 +540,14 @@ def grade_bill(bill: Callable) -> None:
             inputs = f"i = {shown(i)} and amounts = {shown(amounts)}{way}"
             what, expected = "the answer", np.sum(np.maximum(amounts, 1)) * prices[i]
             if way == " under grad":
-                what, expected = "the gradient by the amounts", (amounts > 1) * prices[i]
+                what = "the gradient with respect to the amounts"
+                expected = (amounts > 1) * prices[i]
             with wanting(inputs, expected, (
-                    jax.errors.TracerIntegerConversionError, "a Python list wants a number for its "
+                    jax.errors.TracerIntegerConversionError, "a Python list needs a number for its "
                     "index: make an array of the prices, which a tracer can be an index of"), (
                     jax.errors.ConcretizationTypeError, "under jit nobody knows the number yet, so "
                     "nothing of Python's can ask for it"), (
-                    jax.errors.TracerArrayConversionError, "NumPy wants an array of numbers, and "
+                    jax.errors.TracerArrayConversionError, "NumPy needs an array of numbers, and "
                     "gets a tracer: its functions and arrays have to go"), what=what):
                 out = numbers(mine(i, amounts))
             agree(inputs, out, expected, (near(out, prices[i] * np.sum(amounts)), "an amount below "
@@ -566,13 +567,13 @@ def bill(i, amounts):
         (_BILL.format("np.sum(np.maximum(amounts, 1.0)) * prices[i]"),
          "its functions and arrays have to go"),
         (_BILL.format("jnp.sum(jnp.maximum(amounts, 1.0)) * prices[i]"),
-         "a Python list wants a number"),
+         "a Python list needs a number"),
         (_BILL.format("jnp.sum(jnp.maximum(amounts, 1.0)) * np.array(prices)[i]"),
-         "NumPy wants an array"),
+         "NumPy needs an array"),
         (_BILL.format("np.sum(np.maximum(amounts, 1.0)) * jnp.array(prices)[i]"),
-         "NumPy wants an array"),
+         "NumPy needs an array"),
         (_BILL.format("jnp.sum(jnp.maximum(amounts, 1.0)) * prices[int(i)]"),
          "nobody knows the number yet"),
         (_BILL.format("jnp.sum(amounts) * jnp.array(prices)[i]"), "is billed as 1"),
     ],
-    hints=["who is given a tracer here, and wants a number?"])
+    hints=["what gets a tracer here, but needs a number?"])

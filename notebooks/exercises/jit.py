@@ -44,7 +44,7 @@ def grade_writings(writings: Callable) -> None:
         result = writings(total, *calls)
         expected = len({tuple(map(jax.typeof, args)) for args in calls})
         expect(isinstance(result, int), f"for {inputs} the number of programs is {expected}, and "
-               f"yours is {result!r}: a whole number is asked for")
+               f"yours is {result!r}: a whole number is expected")
         agree(inputs, result, expected,
               (result == len(calls), "that is the number of calls; how often does the body run?"),
               (result == len({tuple(map(np.shape, args)) for args in calls}), "that is the number "
@@ -94,7 +94,7 @@ def grade_source(source: Callable) -> None:
     for i, j in np.ndindex(y.shape):
         result = source(i, j)
         expect(isinstance(result, tuple) and len(result) == 2, f"for y[{i}, {j}] a pair of indices "
-               f"is asked for, and yours is {result}")
+               f"is expected, and yours is {result}")
         expect(0 <= result[0] < 4 and 0 <= result[1] < 3,
                f"for y[{i}, {j}] you give x[{result[0]}, {result[1]}], and x has 4 rows of 3")
         expect(x[result] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is {y[i, j]}, and "
@@ -114,7 +114,7 @@ exercise(
 def grade_arrays_made(answer: Any) -> None:
     expect(isinstance(answer, int), "a whole number")
     expect(answer != 1, "`a` is read twice; would you compute a sine twice?")
-    expect(answer != 4, "who reads `b`, and how often?")
+    expect(answer != 4, "what reads `b`, and how often?")
     expect(answer == 2, "what is read twice is stored, and so is what is returned")
 
 
@@ -179,7 +179,7 @@ def grade_fused(fused: Callable) -> None:
         inputs = f"x = {shown(before[0])}, y = {shown(before[1])}"
         result = fused(x, y)
         expect(isinstance(result, np.ndarray),
-               f"for {inputs} a new array is wanted, and yours gives {result!r}: return it")
+               f"for {inputs} a new array is expected, and yours gives {result!r}: return it")
         expect(near(x, before[0]) and near(y, before[1]) and result is not x and result is not y,
                f"for {inputs} the arguments are x = {shown(np.array(x))}, y = {shown(np.array(y))} "
                "after the call: write into a new array")
@@ -213,7 +213,7 @@ exercise(
 
 def grade_tangent_places(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2,
-           "a pair is wanted: how many inputs, and how many outputs")
+           "a pair is expected: how many inputs, and how many outputs")
     inputs, outputs = answer
     expect(inputs != 2, "the tangents come in besides; the slope of a product needs its factors")
     expect(inputs != 6, "n is an integer, and has no tangent")
@@ -243,7 +243,7 @@ def grade_same_program(same_program: Callable) -> None:
                         f"{expected}, and yours asks a plain number for what only arrays have; "
                         "`jax.typeof` takes numbers, too"):
             result = same_program(x, y)
-        expect(np.ndim(result) == 0, f"for {first} and {second} one truth value is wanted, and "
+        expect(np.ndim(result) == 0, f"for {first} and {second} one boolean is expected, and "
                f"yours is {result!r}")
         hint = ""
         if type(x) is not type(y) and expected:
@@ -283,8 +283,8 @@ def series(x, n):
 
 
 def grade_quick_series(quick_series: Any) -> None:
-    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is wanted, and yours "
-           f"is a {type(quick_series).__name__} that is not compiled")
+    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is expected, and "
+           f"yours is a {type(quick_series).__name__} that is not compiled")
     quick_series.clear_cache()
     calls = [(x, n) for n in (1, 3, 5) for x in (0.5, -2.0, 1.25)]
     for place, (x, n) in enumerate(calls):

@@ -43,7 +43,8 @@ def grade_position(position: Callable) -> None:
             agree(inputs, result, expected,
                   (result == columns != expected, "there the first index runs fastest"),
                   (len(shape) == 0, "an array without axes has one element, the first"),
-                  "for each index: so many rows of all that lies behind it", what="the position",
+                  "one step of an index skips everything that the later axes hold", what="the "
+                                                                                         "position",
                   tolerance=0)
 
 
@@ -95,7 +96,7 @@ exercise("distance", chapter=CHAPTER, grade=grade_distance, solution=_DISTANCE.f
 
 def grade_loops_of_three(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
+           f"three numbers are expected, for f, g and h, and yours is {answer!r}")
     message = f"yours is {list(answer)}\n"
     f, g, h = answer
     expect(f != 3, message + "f: is the vector of the sums of rows ever needed as an array?")
@@ -251,9 +252,9 @@ exercise("in_registers", chapter=CHAPTER, grade=grade_in_registers, solution='"c
 # -- versions --------------------------------------------------------------------------------------
 
 def grade_versions(answer: Any) -> None:
-    expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
+    expect(isinstance(answer, int), f"a whole number is expected, and yours is {answer!r}")
     message = f"yours is {answer}: "
-    expect(answer != 8, message + "the number itself is no part of a type, nor is the length")
+    expect(answer != 8, message + "the number itself is not part of a type, nor is the length")
     expect(answer != 7, message + "one of these arrays has the type of an earlier one")
     expect(answer != 4, message + "how the elements lie is part of a type, and `.T` changes it")
     expect(answer != 5, message + "`.T` and `[::2]` lie in two different ways, and 1 is not 2.0")
@@ -270,7 +271,7 @@ exercise("versions", chapter=CHAPTER, grade=grade_versions, solution="6",
 
 def grade_spread_text(text: Any) -> None:
     mini = _library()
-    expect(isinstance(text, str), "the text of a function is wanted, a string, and yours is "
+    expect(isinstance(text, str), "the text of a function is expected, a string, and yours is "
            f"{text!r}")
     expect("def program(x)" in text, "the text begins with `def program(x):`")
     reads, made = text.count("x["), len(re.findall(r"\bnp\.(?!inf\b)", text))
@@ -291,7 +292,7 @@ def grade_spread_text(text: Any) -> None:
             expect(False, f"for {inputs}, run by {how}, the first differences are "
                    f"{shown(expected[:2])}, and yours "
                    + trouble(error).removeprefix("your answer "))
-        expect(np.shape(result) == (40,), f"for {inputs} a vector of 40 is wanted, and yours is "
+        expect(np.shape(result) == (40,), f"for {inputs} a vector of 40 is expected, and yours is "
                f"{result!r}")
         agree(f"{inputs}, whose first two rows are looked at,",
               np.asarray(result)[:2], expected[:2],
@@ -360,7 +361,7 @@ def grade_in_pairs(in_pairs: Callable) -> None:
     agree("200 rows of random numbers", result, expected, "each row begins with two zeros",
           what="the result")
     same = int((result == expected).sum())
-    hint = "`plus` allows any order, and the order of the loop is asked for"
+    hint = "`plus` allows any order, and the order of the loop is expected"
     if np.array_equal(result, _in_pairs(a, np.float64)):
         hint = "the sums have 64 bits: what type has the number from which they start?"
     elif np.array_equal(result, np.add.accumulate(

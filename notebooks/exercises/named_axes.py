@@ -43,8 +43,8 @@ def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[s
     with instead_of(NameError, "unbound axis name", f"the axis is called {name!r} here, and your "
                     "answer asks for another"):
         result = jax.vmap(f, axis_name=name)(jnp.array(xs))
-    expect(np.shape(result) == (len(xs),), f"for {inputs} one number is wanted for each, the shape "
-           f"({len(xs)},), and yours is {np.shape(result)}")
+    expect(np.shape(result) == (len(xs),), f"for {inputs} one number is expected for each, the "
+           f"shape ({len(xs)},), and yours is {np.shape(result)}")
     return inputs, result
 
 
@@ -52,7 +52,7 @@ def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[s
 
 def grade_times_the_sum(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           f"three numbers are wanted, one for each example, and yours is {answer!r}")
+           f"three numbers are expected, one for each example, and yours is {answer!r}")
     expect(not near(answer, [1.0, 4.0, 9.0]), "that is each number times itself; the sum is over "
            "all examples")
     expect(not near(answer, [1.0, 3.0, 6.0]) and not near(answer, [1.0, 6.0, 18.0]),
@@ -77,12 +77,12 @@ def grade_standardised(f: Callable) -> None:
         far = np.array(xs) - mean
         inputs, result = _for_all(f, xs, "batch")
         agree(inputs, result, far / off,
-              (near(result, 0 * far), "inside of the function `x` is a single number, which is its "
+              (near(result, 0 * far), "inside the function `x` is a single number, which is its "
                "own mean: `jnp.mean` cannot see the others"),
               (near(result, far / off**2), "that is measured in squared deviations: the root is "
                "missing"),
               (near(result, far / off / len(xs)**0.5), "the mean of the squared distances is "
-               "wanted, not their sum"),
+               "expected, not their sum"),
               (near(result, far / np.mean(abs(far))), "that is in units of the mean distance; "
                "the squares are missing"),
               (near(result, far), "these are the distances from the mean; divide them"),
@@ -120,9 +120,9 @@ def grade_pmean(pmean: Callable) -> None:
     mini = library.module
     for xs in _batches():
         inputs = f"pmean(x, 'i') and the examples {xs}"
-        with (instead_of(TypeError, "len()", f"for {inputs}, inside of the function x is a single "
+        with (instead_of(TypeError, "len()", f"for {inputs}, inside the function x is a single "
                          "number, which has no length: how many examples are there?"),
-              instead_of(TypeError, "unsized", f"for {inputs}, inside of the function x is a "
+              instead_of(TypeError, "unsized", f"for {inputs}, inside the function x is a "
                          "single number, which has no length: how many examples are there?")):
             result = mini.vmap(lambda x: pmean(x, "i") + 0.0 * x, axis_name="i")(np.array(xs))
         agree(inputs, result, np.full(len(xs), np.mean(xs)),
@@ -208,7 +208,7 @@ exercise(
 # ── numbers_sent ─────────────────────────────────────────────────────────────────────────────
 
 def grade_numbers_sent(answer: Any) -> None:
-    expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
+    expect(isinstance(answer, int), f"a whole number is expected, and yours is {answer!r}")
     expect(answer != 2048, "the vector has a gradient, too")
     expect(answer not in (1000 * 2080, 8000 * 2080), "a device adds up the gradients of its own "
            "examples before it sends anything")
@@ -243,7 +243,7 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
                          "w, and a row of xs: say so with `in_axes`")):
             result = parallel_gradient(loss)(w, xs)
         expected = jax.grad(loss)(w, xs.reshape(-1, 2))
-        expect(np.shape(result) == (2,), f"for {inputs} the gradient is wanted once, with the "
+        expect(np.shape(result) == (2,), f"for {inputs} the gradient is expected once, with the "
                f"shape (2,) of w, and yours has the shape {np.shape(result)}")
         agree(inputs, result, expected,
               (devices > 1 and near(result, devices * expected), "that is the sum of all devices' "
@@ -270,7 +270,7 @@ exercise(
     "parallel_gradient", chapter=CHAPTER, grade=grade_parallel_gradient, solution=_parallel_text(),
     wrong=[(_parallel_text(inside='lax.psum(jax.grad(loss)(w, xs), "devices")'),
             "the loss is a mean"),
-           (_parallel_text(out="0"), "is wanted once"),
+           (_parallel_text(out="0"), "is expected once"),
            (_parallel_text(inside="jax.grad(loss)(w, xs)"), "exchange their gradients"),
            (_parallel_text(map="lambda w, xs: jax.grad(loss)(w, xs[0])"), "of the first device"),
            (_parallel_text(axes="0"), "say so with `in_axes`")],
@@ -297,7 +297,7 @@ exercise(
     "place", chapter=CHAPTER, grade=grade_place,
     solution='def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x)',
     wrong=[('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x)', "nor than its equal"),
-           ('def place(x):\n    return lax.all_gather(x, "i") < x', "one number is wanted"),
+           ('def place(x):\n    return lax.all_gather(x, "i") < x', "one number is expected"),
            ('def place(x):\n    return lax.axis_index("i")', "where the example stands"),
            ('def place(x):\n    return jnp.sum(x < x)', "itself alone"),
            ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") > x)', "the larger ones")],
@@ -320,7 +320,7 @@ def grade_ring_sum(ring_sum: Callable) -> None:
               (near(result, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
                "it: more rounds are needed"),
               (near(result, xs), "nothing has been added"),
-              "what is handed on in each round: what came in the last one, or the sum so far?")
+              "what is passed on in each round: what came in the last one, or the sum so far?")
     names = _primitives(lambda x: ring_sum(x, 3), jnp.arange(3.0), "i")
     expect("psum" not in names, "the values are right, but no `psum` here: each device speaks only "
            "to the next")
@@ -350,7 +350,7 @@ exercise(
            (_ring_text(rounds="1"), "more rounds are needed"),
            (_ring_text(start="0.0"), "its own number is missing"),
            ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")],
-    hints=["two names: what is handed on, and the sum"])
+    hints=["two names: what is passed on, and the sum"])
 
 
 # ── by_level ──────────────────────────────────────────────────────────────────────────────────
@@ -374,7 +374,7 @@ def grade_by_level(by_level: Callable) -> None:
         result, expected = by_level(of, heard.append)(x), of(x)
         expect(not isinstance(result, mini.Tracer), "the result is still a tracer: take its value")
         agree(what, result, expected, "the function gives what f gives", what="the result")
-        expect(len(heard) == 1, f"`tell` is to be called once, and you call it {len(heard)} times")
+        expect(len(heard) == 1, f"`tell` should be called once, and you call it {len(heard)} times")
         expect(isinstance(heard[0], list) and all(np.shape(row) == (2,) for row in heard[0]),
                f"`tell` is given a list of pairs; yours is {heard[0]!r}")
         return [(str(name), int(count)) for name, count in heard[0]]
@@ -486,7 +486,7 @@ def grade_cumsum(cumsum: Callable) -> None:
     agree(f"the matrix {shown(table)}", cumsum(table), np.cumsum(table, -1),
           "the sums run along the last axis")
     names = [eqn.primitive.name for eqn in mini.make_jaxpr(cumsum)(row).eqns]
-    expect(names == ["cumsum"], f"one operation named cumsum is asked for; yours are {names}")
+    expect(names == ["cumsum"], f"one operation named cumsum is expected; yours are {names}")
     [result] = mini.make_jaxpr(cumsum)(table).out_avals
     expect(result == mini.get_aval(table), f"the type of the result is {mini.get_aval(table)}, "
            f"that of the argument; yours is {result}")

@@ -20,7 +20,7 @@ CHAPTER = "19_nans"
 
 def _letters(answer: Any, last: str) -> set[str]:
     """An answer that is a string of letters, as a set."""
-    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc", and yours is '
+    expect(isinstance(answer, str), 'a string of letters is expected, such as "abc", and yours is '
            f"{answer!r}")
     letters = set(answer.lower()) - set(" ,")
     expect(all("a" <= letter <= last for letter in letters), f"the letters are a to {last}, and "
@@ -35,7 +35,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
           "way?"),
     "f": ("jnp.exp(-inf)", "0.0", "f has an answer, whichever large number you take"),
     "g": ("inf * inf", "inf", "g has an answer, whichever large numbers you take"),
-    "h": ("jnp.where(False, jnp.nan, 1.0)", "1.0", "h hands on only what it chooses"),
+    "h": ("jnp.where(False, jnp.nan, 1.0)", "1.0", "h passes on only what it chooses"),
     "a": ("zero / zero", "nan", "a: what would you multiply by zero to get zero?"),
     "c": ("inf - inf", "nan", "c: one infinity may be larger than the other; by how much?"),
     "d": ("zero * inf", "nan", "d: is it nearer to zero, or to infinity?")}
@@ -78,9 +78,9 @@ def grade_same_values(same_values: Callable) -> None:
                      "Python's `and` and `or` are for one boolean; place by place it is & and |")):
             out = numbers(compiled(x, y))
         agree(inputs, out, expected,
-              (np.shape(out) != (), "one answer for the whole arrays is wanted"),
+              (np.shape(out) != (), "one answer for the whole arrays is expected"),
               (expected, "a nan is not equal to itself: where do both have one?"),
-              (b is near_one, "near is not equal"),
+              (b is near_one, "close is not equal"),
               (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
                "and as nothing else"),
               "compare place by place")
@@ -100,7 +100,7 @@ def same_values(a, b):
         ("def same_values(a, b):\n    return jnp.all((a == b) | jnp.isnan(a))", "as nothing else"),
         ("def same_values(a, b):\n    return jnp.all(jnp.nan_to_num(a) == jnp.nan_to_num(b))",
          "as nothing else"),
-        ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "near is not"),
+        ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "close is not"),
         ("def same_values(a, b):\n    return (a == b) | (jnp.isnan(a) & jnp.isnan(b))",
          "one answer for the whole"),
         ("def same_values(a, b):\n    return a == b or jnp.isnan(a) and jnp.isnan(b)",
@@ -131,12 +131,12 @@ def _growing(w: Any, i: Any) -> Any:
 # In words, the function, where it starts, the first step that makes a nan, and a hint
 STEPS: list[tuple[str, Callable, float, int | None, str]] = [
     ("w - sqrt(w)", _downhill, 3.5, 3, "steps are counted from 0; which one *makes* the nan?"),
-    ("w - sqrt(w)", _downhill, 9.0, None, "where no nan is made the answer is None"),
+    ("w - sqrt(w)", _downhill, 9.0, None, "if no nan is made, the answer is None"),
     ("w plus a reading, or plus 0 where that is nan", _with_gaps, 0.0, None,
      "the nan was in the data, and no step made it: which of the two switches lets nans be data?"),
     ("w - where(log(w) > 0, 1, 0.5)", _hidden, 1.25, 2, "the nan was compared, and is not in w: do "
      "not look at w, let the check look at each operation"),
-    ("w * 1e30", _growing, 1.0, None, "an infinity is a finding as well, and is no nan: look at "
+    ("w * 1e30", _growing, 1.0, None, "an infinity is a finding as well, and is not a nan: look at "
      "the `kind` of what was found")]
 
 
@@ -147,7 +147,7 @@ def grade_first_bad_step(first_bad_step: Callable) -> None:
             result = first_bad_step(step, jnp.float32(start), 4)
         expect(result is None or isinstance(result, int | np.integer),
                f"for {inputs}, the answer is {expected}, and yours is {result!r}\n"
-               "the number of a step is wanted, or None")
+               "the number of a step is expected, or None")
         expect(result is expected
                or (expected is not None and result is not None and result == expected),
                f"for {inputs}, the answer is {expected}, and yours is {result}\n{hint}")
@@ -179,7 +179,7 @@ def first_bad_step(step, w, steps):
          "counted from 0"),
         (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
                    "            w = step(w, i)\n        if findings:\n            return i\n"),
-         "is no nan"),
+         "is not a nan"),
         (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
                    "            w = step(w, i)\n        if findings:\n            return i + 1\n"),
          "counted from 0"),
@@ -309,7 +309,7 @@ def _of_vectors(w: Any, example: Any) -> Any:
 LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
     ("(slope x + height - y)²", _line, {"slope": 1.0, "height": 0.0},
      (np.array([1.0, np.nan, 3.0]), np.array([1.0, 2.0, 3.0])), "the gradient of each example by "
-     "itself is wanted: `vmap` of `grad`"),
+     "itself is expected: `vmap` of `grad`"),
     ("sqrt((slope x - y)²) + height²", _root_of_square, {"slope": 2.0, "height": 1.0},
      (np.array([1.0, 2.0, 3.0]), np.array([2.0, 5.0, 6.0])), "each loss is a good number; its "
      "gradient is not, and only one of the leaves of the gradient shows it"),
@@ -367,11 +367,11 @@ def bad_examples(loss, weights, batch):
          "    return np.flatnonzero(bad).tolist()", "first axis counts the examples"),
     ],
     hints=["first the gradients of all examples, and then: which of them hold a nan?",
-           "an example is bad if any array of its gradient has a nan in any place"])
+           "an example is bad if any array of its gradient has a nan anywhere"])
 
 # A call, and what to think of; `measured` holds a nan, `negative` a number below zero
 UNDER_THE_FLAG: dict[str, tuple[str, str]] = {
-    "a": ("measured + 1", "an operation that hands on a nan raises as well"),
+    "a": ("measured + 1", "an operation that passes on a nan raises as well"),
     "b": ("1 / jnp.zeros(2)", "infinities are looked for by another flag"),
     "c": ("jnp.nansum(measured)", "a function of the package counts as one operation, and its "
           "result is good"),
@@ -407,7 +407,7 @@ def grade_raising_calls(answer: Any) -> None:
 exercise(
     "raising_calls", chapter=CHAPTER, grade=grade_raising_calls, solution='"adfh"',
     wrong=[
-        ('"dfh"', "hands on a nan raises"),
+        ('"dfh"', "passes on a nan raises"),
         ('"abdfh"', "by another flag"),
         ('"acdfh"', "counts as one operation"),
         ('"afh"', "before `where` chooses"),
@@ -432,7 +432,7 @@ def grade_logmeanexp(logmeanexp: Callable) -> None:
         agree(f"x = {values}", result, expected,
               (not finite and min(values) == max(values), "take something out of the exponentials "
                "before they are computed"),
-              (not finite, "which of the numbers is to be taken out?"),
+              (not finite, "which of the numbers should be taken out?"),
               (near(result, expected + np.log(3)), "it is a mean, and not a sum"),
               "the result lies between the least and the largest number", tolerance=1e-6)
         expect(not findings, f"for x = {values} the answer is right; it should be so without a nan "
@@ -476,7 +476,7 @@ def _levels() -> np.ndarray:
 
 def grade_dry(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 3,
-           f"a tuple of three numbers is wanted: tank, second, level; yours is {answer!r}")
+           f"a tuple of three numbers is expected: tank, second, level; yours is {answer!r}")
     tank, second, level = answer
     expect((tank, second) != (17, 3), "there are six tanks, and yours is number 17: the tank comes "
            "first, then the second")
@@ -530,11 +530,11 @@ def _largest_log(x: Any) -> Any:
 
 # Functions in words, arguments, the name of the first primitive that makes a nan, and a hint
 PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
-    ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is wanted, not the last"),
+    ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is expected, not the last"),
     ("sin(2 x) / (x - x) + 1", _scaled, np.nan, None, "if the argument is nan, nobody makes one: "
      "look at the operands as well"),
-    ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine hands it on"),
-    ("cos(sqrt(x))", _rooted, 1.0, None, "where all is well the answer is None"),
+    ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine passes it on"),
+    ("cos(sqrt(x))", _rooted, 1.0, None, "if all is well, the answer is None"),
     ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
      "`jaxpr.constvars` are variables, and their values are in `consts`"),
     ("top_k(log(x), 1)[0]", _largest_log, [1.0, 1.0], None, "an equation may have several outputs: "

@@ -19,7 +19,7 @@ def _numbers(count: int = 6) -> list[float]:
 
 
 def _has_rule(f: Any, kind: type, needs: str) -> None:
-    expect(isinstance(f, kind), f"the function is to stay a `jax.{kind.__name__}`, and yours is "
+    expect(isinstance(f, kind), f"the function should stay a `jax.{kind.__name__}`, and yours is "
            f"of the type {type(f).__name__}")
     rule = "jvp" if kind is jax.custom_jvp else "fwd"
     expect(getattr(f, rule) is not None, f"it has no rule yet: `{needs}`")
@@ -30,7 +30,7 @@ def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[A
     with (instead_of(TypeError, "<class 'tuple'>", "a rule is given two tuples, primals and "
                      "tangents, with one entry for each argument: yours computes with a whole "
                      "tuple"),
-          instead_of(TypeError, "must produce a pair", f"for {inputs} the rule is to return two "
+          instead_of(TypeError, "must produce a pair", f"for {inputs} the rule should return two "
                      "things, a value and its tangent, and yours does not"),
           instead_of(TypeError, "equal container", f"for {inputs} the value that your rule returns "
                      "and its tangent have different forms: is one of them still in its tuple?")):
@@ -39,12 +39,12 @@ def _forwards(f: Callable, inputs: str, args: tuple, tangents: tuple) -> tuple[A
 
 def _backwards(f: Callable, inputs: str, *args: float) -> tuple[Any, Callable]:
     """The value of fwd and the cotangents of bwd; a hint where one returns the wrong form."""
-    with instead_of(TypeError, "must produce a pair", f"for {inputs}, `fwd` is to return a pair: "
+    with instead_of(TypeError, "must produce a pair", f"for {inputs}, `fwd` should return a pair: "
                     "the result, and what is saved for `bwd` (None, if nothing is)"):
         value, back = jax.vjp(f, *args)
 
     def pulled(ct: float) -> tuple:
-        with (instead_of(TypeError, "tuple", f"for {inputs} and a cotangent of {ct}, `bwd` is to "
+        with (instead_of(TypeError, "tuple", f"for {inputs} and a cotangent of {ct}, `bwd` should "
                          "return a tuple with one cotangent for each argument of the function, "
                          f"{len(args)} here, and yours does not"),
               instead_of(TypeError, "positional argument", "`bwd` is called with two things: what "
@@ -68,7 +68,7 @@ def grade_straight_round(f: Any) -> None:
               "gives the value once more", what="the value that the rule gives")
         agree(inputs, tangent, 3.0, (near(tangent, 1.0), "1 is the slope; the tangent of the "
               "result is the slope times that of x"), (near(tangent, 0.0), "that is the slope of "
-              "rounding itself: the rule is to pretend another"), (near(tangent, 3.0 * x), "this "
+              "rounding itself: the rule should pretend another"), (near(tangent, 3.0 * x), "this "
               "is the rule of a square, or of x times something"), what="the tangent")
     agree("x = [0.2, 2.7]", jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0],
           what="the gradient")
@@ -100,8 +100,8 @@ exercise(
            (_straight_text(out="straight_round(x), tangents"), "still in its tuple"),
            (_straight_text(out="t"), "return two things"),
            ("straight_round = jax.custom_jvp(lambda x: jnp.round(x))", "no rule yet"),
-           ("def straight_round(x):\n    return jnp.round(x)", "is to stay")],
-    hints=["`slope_of_softplus` above has the shape that is wanted"])
+           ("def straight_round(x):\n    return jnp.round(x)", "should stay")],
+    hints=["`slope_of_softplus` above has the shape that is expected"])
 
 
 # ── with_slope ───────────────────────────────────────────────────────────────────────────────
@@ -125,13 +125,13 @@ def grade_with_slope(with_slope: Callable) -> None:
             inputs += " and a tangent of 2"
             value, tangent = _forwards(g, inputs, (x,), (2.0,))
             slope = jax.grad(f)(x)
-            agree(inputs, value, f(x), "the rule is to give the value, too",
+            agree(inputs, value, f(x), "the rule should give the value, too",
                   what="the value that the rule gives")
             agree(inputs, tangent, 2.0 * df(x), (near(tangent, 2.0 * slope), "that is the slope of "
                   "f: is what you return the function that has the rule?"),
                   (near(tangent, df(x)), "that is the slope; the tangent of the result is the "
                    "slope times that of x"),
-                  (near(tangent, df(2.0)), "the slope is wanted at x, not at the tangent"),
+                  (near(tangent, df(2.0)), "the slope is expected at x, not at the tangent"),
                   (near(tangent, 2.0 * df(x) * slope), "the slope of f is in it, too"),
                   what="the tangent")
 
@@ -159,7 +159,7 @@ exercise(
            (_slope_text(tangent="df(t)"), "not at the tangent"),
            (_slope_text(tangent="df(x) * jax.jvp(f, (x,), (t,))[1]"), "is in it, too"),
            (_slope_text(answer="rule"), "is it the rule itself"),
-           (_slope_text(out="x"), "to give the value, too"),
+           (_slope_text(out="x"), "should give the value, too"),
            (_slope_text(answer="f"), "that is the slope of f"),
            (_slope_text(owner="f"), "and not to `f`")],
     hints=["make the function with the rule inside of `with_slope`, and return it"])
@@ -168,7 +168,7 @@ exercise(
 # ── the_rule ─────────────────────────────────────────────────────────────────────────────────
 
 def grade_the_rule(answer: Any) -> None:
-    expect(answer in ("a", "b", "c"), f'one of `"a"`, `"b"` and `"c"` is wanted, not {answer!r}')
+    expect(answer in ("a", "b", "c"), f'one of `"a"`, `"b"` and `"c"` is expected, not {answer!r}')
     expect(answer != "a", "for x = 2, y = 3, s = 1, t = 0 the tangent is 3, the slope along x, and "
            "this gives 0. And twice the speeds give four times the answer: that is not linear")
     expect(answer != "c", "for x = 2, y = 3 and s = t = 1 the tangent is 5, and this gives 6; for "
@@ -177,7 +177,7 @@ def grade_the_rule(answer: Any) -> None:
 
 
 exercise("the_rule", chapter=CHAPTER, grade=grade_the_rule, solution='"b"',
-         wrong=[('"a"', "four times"), ('"c"', "not twice"), ("2", "is wanted, not 2")],
+         wrong=[('"a"', "four times"), ('"c"', "not twice"), ("2", "is expected, not 2")],
          hints=["which of them doubles when s and t double?"])
 
 
@@ -189,12 +189,12 @@ def grade_turned_back(f: Any) -> None:
         agree(f"x = {x}", f(x), x, what="the value")
         inputs = f"x = {x}"
         value, back = _backwards(f, inputs, x)
-        agree(inputs, value, x, (near(value, -x), "only the way back is turned round"),
+        agree(inputs, value, x, (near(value, -x), "only the way back changes sign"),
               what="the value that fwd gives")
         [result] = back(2.0)
         agree(f"{inputs} and a cotangent of 2", result, -2.0,
               (near(result, 2.0), "it comes back as it went"),
-              (near(result, -1.0), "-1 is the factor, by which the cotangent is to be multiplied"),
+              (near(result, -1.0), "-1 is the factor, by which the cotangent should be multiplied"),
               (near(result, -x), "that is minus x: `bwd` is given first what was saved, and then "
                "the cotangent"), what="the cotangent of x")
 
@@ -214,10 +214,10 @@ def _turned_text(fwd: str = "(x, None)", bwd: str = "(-ct,)", names: str = "_, c
 
 exercise(
     "turned_back", chapter=CHAPTER, grade=grade_turned_back, solution=_turned_text(),
-    wrong=[(_turned_text(bwd="-ct"), "is to return a tuple"),
+    wrong=[(_turned_text(bwd="-ct"), "should return a tuple"),
            (_turned_text(bwd="(ct,)"), "comes back as it went"),
            (_turned_text(bwd="(-1.0,)"), "-1 is the factor"),
-           (_turned_text(fwd="x"), "is to return a pair"),
+           (_turned_text(fwd="x"), "should return a pair"),
            (_turned_text(fwd="(-x, None)"), "only the way back"),
            (_turned_text(names="ct"), "is called with two things"),
            (_turned_text(names="ct, _"), "first what `fwd` has saved"),
@@ -233,8 +233,8 @@ def grade_cube_back(cube_back: Callable) -> None:
     for x, ct in ((1.0, 1.0), (2.0, 1.0), (0.0, 3.0), (-1.5, -2.0), *cases):
         inputs = f"x = {x}, ct = {ct}"
         result = cube_back(x, ct)
-        expect(not isinstance(result, tuple), f"for {inputs} one cotangent is wanted, and yours is "
-               f"the tuple {result!r}")
+        expect(not isinstance(result, tuple), f"for {inputs} one cotangent is expected, and yours "
+               f"is the tuple {result!r}")
         slope = 3 * x ** 2 + 1
         agree(inputs, result, ct / slope, (near(result, ct * slope), "that is how a moves with x; "
               "how does x move with a?"), (near(result, 1 / slope), "the slope alone does not know "
@@ -307,7 +307,7 @@ exercise(
 # ── best_size ────────────────────────────────────────────────────────────────────────────────
 
 def grade_best_size(answer: Any) -> None:
-    expect(isinstance(answer, int), f"a whole number of operations is wanted, not {answer!r}")
+    expect(isinstance(answer, int), f"a whole number of operations is expected, not {answer!r}")
     expect(0 < answer <= 400, f"a block has between 1 and 400 operations, not {answer}")
     at_once = f"blocks of {answer} keep {400 / answer:g} arguments, and {answer} in the open block"
     expect(answer != 400, f"{at_once}: 401 at once. That is one more than without a checkpoint")
@@ -329,22 +329,22 @@ def grade_blocks(blocks: Callable) -> None:
     for n, size in ((6, 2), (7, 3), (3, 5), (4, 1), (0, 2), *np.random.default_rng(1).integers(
             1, 12, (4, 2)).tolist()):
         f, inputs = blocks(mini.sin, n, size), f"the sine, n = {n} and size = {size}"
-        expect(callable(f), f"for {inputs} a function is wanted, and yours is {f!r}")
+        expect(callable(f), f"for {inputs} a function is expected, and yours is {f!r}")
         chain, calls = [1.0], -(-n // size)
         for _ in range(n + size):
             chain.append(float(np.sin(chain[-1])))
         result = f(1.0)
         times = next((k for k, x in enumerate(chain) if near(x, result, 1e-9)), None)
         agree(inputs + ", at 1,", result, chain[n], (times is not None, f"that is the sine {times} "
-              f"times; {n} are wanted. Is the last block a full one?"), what="the value",
+              f"times; {n} are expected. Is the last block a full one?"), what="the value",
               tolerance=1e-9)
         names = [eqn.primitive.name for eqn in mini.make_jaxpr(f)(1.0).eqns]
         agree(inputs, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
               "is in a checkpoint"), (names.count("checkpoint") == 1, "there is one around all; "
               "each block needs its own"), (names.count("checkpoint") == n, "there is one around "
               "each single call"), what="the number of checkpoints")
-        expect(len(names) == calls, f"for {inputs}, these operations of the program are wanted: "
-               f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside of "
+        expect(len(names) == calls, f"for {inputs}, these operations of the program are expected: "
+               f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside "
                "all checkpoints")
 
 
@@ -374,19 +374,19 @@ exercise(
     "blocks", chapter=CHAPTER, grade=grade_blocks, given="%mini begin 10",
     solution=_blocks_text(),
     wrong=[(_blocks_text(block="g"), "nothing is in a checkpoint"),
-           (_blocks_text(times="size"), "that is the sine 9 times; 7 are wanted"),
-           (_blocks_text(answer="run(1.0)"), "a function is wanted"),
+           (_blocks_text(times="size"), "that is the sine 9 times; 7 are expected"),
+           (_blocks_text(answer="run(1.0)"), "a function is expected"),
            (_blocks_text(answer="checkpoint(run)"), "there is one around all"),
            (_BLOCKS.replace("range(times)", "range(times - 1)").replace(
                "repeated({times})(x)", "f(repeated({times})(x))").format(
                    block="checkpoint(g)", times="min(size, n - start)", answer="run"),
-            "outside of all checkpoints"),
+            "outside all checkpoints"),
            ("def blocks(f, n, size):\n    def run(x):\n        for _ in range(n):\n"
             "            x = checkpoint(f)(x)\n        return x\n    return run",
             "around each single call"),
            ("def blocks(f, n, size):\n    def run(x):\n        for _ in range(n // size):\n"
             "            x = checkpoint(lambda x: [x := f(x) for _ in range(size)][-1])(x)\n"
-            "        return x\n    return run", "that is the sine 6 times; 7 are wanted")],
+            "        return x\n    return run", "that is the sine 6 times; 7 are expected")],
     hints=["write a function that applies `f` some times, and give it to `checkpoint`"])
 
 

@@ -37,7 +37,7 @@ def grade_gap(gap: Callable) -> None:
             expected = float(np.spacing(np.float32(x)))
             with wanting(f"x = {x!r}", expected):
                 result = numbers(gap(x))
-            expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+            expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
             _agrees(float(result) == expected, f"x = {x!r}", f"{float(result):.6g}",
                   f"{expected:.6g}", "that is the gap of float64, whose fraction has 52 bits"
                   if float(result) == np.spacing(x) else hint)
@@ -75,8 +75,8 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
         for x in np.array(group, np.float32):
             expected = 2 * float(np.sin(np.float64(x) / 2)) ** 2
             with wanting(f"x = {x:.5g}", expected, (
-                    jax.errors.TracerArrayConversionError, "write it with jnp: the digits are to "
-                    "be saved by the formula, and not by 64 bits")):
+                    jax.errors.TracerArrayConversionError, "write it with jnp: the formula "
+                    "must save the digits, not 64 bits")):
                 result = float(numbers(compiled(x)))
             at_large = ("the first terms of a series are good near 0 only"
                         if near(result, x * x / 2, 1e-5) else
@@ -118,10 +118,10 @@ def grade_careful_sum(careful_sum: Callable) -> None:
         expected = math.fsum(x.tolist())
         with wanting(f"x = {text}", expected):
             result = numbers(careful_sum(jnp.asarray(x)))
-        expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+        expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
         expect(getattr(result, "dtype", None) == np.float32, f"for x = {text} the dtype is "
                f"float32, and yours is {getattr(result, 'dtype', type(result).__name__)}")
-        hint = ("add them up first, and then see to what is lost" if len(x) == 3 else
+        hint = ("add them up first, and then take care of what is lost" if len(x) == 3 else
                 "that is the sum one after the other: what an addition loses has to go into the "
                 "next, and with the right sign" if result == np.cumsum(x)[-1] else
                 "that is `jnp.sum`: fewer additions to a large number lose less, but they lose"
@@ -235,10 +235,10 @@ def grade_elapsed(elapsed: Callable) -> None:
         with wanting(f"stamps = {stamps.tolist()}", expected):
             out: Any = elapsed(stamps)
         expect(isinstance(out, jax.Array), f"for stamps = {stamps.tolist()} yours is of "
-               f"type {type(out).__name__}\nreturn an array of ours, not NumPy's")
-        expect(out.dtype == jnp.float32, f"a float32 is wanted, and this is {out.dtype}")
+               f"type {type(out).__name__}\nreturn one of our arrays, not NumPy's")
+        expect(out.dtype == jnp.float32, f"a float32 is expected, and this is {out.dtype}")
         agree(f"stamps = {stamps.tolist()}", out, expected,
-              (near(out, stamps), "seconds since the *first* stamp are wanted"),
+              (near(out, stamps), "seconds since the *first* stamp are expected"),
               (near(out, stamps.astype(np.float32) - np.float32(stamps[0])), "when the subtraction "
                "was done, the digits were gone"),
               "subtract the first stamp, which is not always 1.7e9", tolerance=1e-6)
@@ -253,7 +253,7 @@ def elapsed(stamps):
     wrong=[
         ("def elapsed(stamps):\n    stamps = jnp.asarray(stamps)\n    return stamps - stamps[0]",
          "digits were gone"),
-        ("def elapsed(stamps):\n    return stamps - stamps[0]", "an array of ours"),
+        ("def elapsed(stamps):\n    return stamps - stamps[0]", "one of our arrays"),
         ("def elapsed(stamps):\n    return jnp.asarray(stamps)", "since the *first*"),
         ("def elapsed(stamps):\n    return jnp.asarray(stamps - 1.7e9)", "not always"),
     ],
@@ -276,14 +276,14 @@ def grade_take_in(take_in: Callable) -> None:
                 warnings.simplefilter("ignore")
                 out = take_in(x)
         except ValueError as error:
-            raise Hint(f"for {text} an array is wanted, and yours is an error\nrounding alone is "
-                       "no loss: ask the switch what is") from error
-        expect(isinstance(out, jax.Array), f"for {text} an array of ours is wanted, and yours is "
-               f"of type {type(out).__name__}")
-        agree(text, out, x.astype(out.dtype), "the numbers are to be the same")
+            raise Hint(f"for {text} an array is expected, and yours is an error\nrounding alone "
+                       "loses nothing: ask the switch what is") from error
+        expect(isinstance(out, jax.Array), f"for {text} one of our arrays is expected, and yours "
+               f"is of type {type(out).__name__}")
+        agree(text, out, x.astype(out.dtype), "the numbers should be the same")
     for x, why in lost:
-        message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is wanted: {why}; yours "
-                   "gave ")
+        message = (f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is expected: {why}; "
+                   "yours gave ")
         try:
             with warnings.catch_warnings(record=True) as inputs:
                 warnings.simplefilter("always")
@@ -316,7 +316,7 @@ def take_in(x):
          "    with jax.checking_sharp_bits(collect=True) as findings:\n"
          "        array = jnp.asarray(narrow)\n    if findings:\n"
          "        raise ValueError(findings[0])\n    return array", "still 64 bits wide"),
-        ("def take_in(x):\n    return x", "an array of ours"),
+        ("def take_in(x):\n    return x", "one of our arrays"),
     ],
     hints=["with `collect=True` the program goes on, and afterwards the list is empty or not"])
 
@@ -333,7 +333,7 @@ def grade_remainder(remainder: Callable) -> None:
                 "Python cannot make a number of them: compute with the array")):
             result = numbers(compiled(jnp.array(digits), jnp.int32(m)))
         dtype = getattr(result, "dtype", None)
-        expect(np.ndim(result) == 0, f"one number is wanted, and yours is {shown(result)}")
+        expect(np.ndim(result) == 0, f"one number is expected, and yours is {shown(result)}")
         _agrees(float(result) == expected, f"digits = {digits} and m = {m}", shown(result),
                 expected,
               "start from the left: so far it is 4, and with the next digit 42"
@@ -341,7 +341,7 @@ def grade_remainder(remainder: Callable) -> None:
               "a number of twelve digits does not fit into 32 bits: let no number on the way "
               "become that large")
         expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"
-               "an int32 is wanted: the seven digits of a float are too few")
+               "an int32 is expected: the seven digits of a float are too few")
 
 
 exercise(
@@ -384,7 +384,7 @@ def grade_middle(middle: Callable) -> None:
         result = np.asarray(out)
         for k in np.flatnonzero(result != expected)[:1]:
             agree(f"x = {x[k]} and y = {y[k]}", result[k], expected[k],
-                  (pairs is small, "round down, and see to what a halving loses"),
+                  (pairs is small, "round down, and take care of what a halving loses"),
                   (pairs is same, "something on the way does not fit into 32 bits, or into a "
                    "float"),
                   "does their sum fit into 32 bits? Does their difference?", tolerance=0)
@@ -403,7 +403,7 @@ def middle(x, y):
         ("def middle(x, y):\n    return x // 2 + y // 2", "a halving loses"),
         ("def middle(x, y):\n    return (x + y) / 2", "is int32, and yours is float32"),
     ],
-    hints=["halve first, then add; and see to the two halves that are lost",
+    hints=["halve first, then add; and take care of the two halves that are lost",
            "`%` gives what a halving has lost: 0 or 1"])
 
 
@@ -414,7 +414,7 @@ LINES = ("jnp.int32(2**31 - 1) + 1 > 0", "jnp.float32(2**24) + 1 > 2**24",
 
 def grade_foreseen(foreseen: Any) -> None:
     expect(isinstance(foreseen, list | tuple) and len(foreseen) == 5,
-           "a list of five truth values is wanted, one for each line")
+           "a list of five booleans is expected, one for each line")
     why = ["an int32 wraps at its end", "above 2**24 the float32s are two apart",
            "a cast from float to integer saturates; it does not wrap",
            "NumPy gives 0 there; here a division by zero gives -1, or -2 where a remainder is left",
@@ -433,7 +433,7 @@ exercise(
         ("[False, False, True, False, True]", "saturates"),
         ("[False, False, False, True, True]", "NumPy gives 0"),
         ("[False, False, False, False, False]", "64 bits"),
-        ("[False]", "five truth values"),
+        ("[False]", "five booleans"),
     ],
     hints=["the ruler answers the second line, the section on casts the third"])
 
@@ -459,7 +459,7 @@ def grade_to_bytes(to_bytes: Callable) -> None:
                   f"x times 255 is {expected[k]:.1f}: what is the nearest byte?")
     with jax.checking_sharp_bits(False, collect=True) as findings, jax.config.debug_unsafe_casts():
         to_bytes(jnp.array([-0.3, 1.7, jnp.nan]))
-    expect(not findings, "for x = [-0.3, 1.7, nan] nothing is to be left to the cast, and yours "
+    expect(not findings, "for x = [-0.3, 1.7, nan] nothing should be left to the cast, and yours "
            "leaves it what does not fit\na GPU may do it otherwise: bring the values into the "
            "range first, and a nan, too")
 

@@ -31,7 +31,7 @@ def _program(f: Callable, *args: Any) -> Any:
 
 def grade_equations(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
+           f"three numbers are expected, for f, g and h, and yours is {answer!r}")
     f, g, h = answer
     message = f"yours is {list(answer)}\n"
     expect(f != 2,
@@ -75,13 +75,14 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
         program = mini.make_jaxpr(f)(arg)
         inputs, expected = f"the program of {text} at x = {np.asarray(arg).tolist()}", None
         with instead_of(KeyError, "Literal", f"for {inputs}, you look for the value of a Literal "
-                        "among those of the variables: it is no variable, and has its `.value`"), \
+                        "among those of the variables: it is not a variable, and has its "
+                        "`.value`"), \
              instead_of(TypeError, "missing", f"for {inputs}, a primitive misses what it must know "
                         "besides arrays: the parameters of the equation"):
             result = eval_in_steps(program, arg)
         expected = _steps(mini, program, arg)
         expect(isinstance(result, list), f"for {inputs} a list of {len(expected)} results is "
-               f"wanted, and yours is {result!r}")
+               f"expected, and yours is {result!r}")
         expect(len(result) == len(expected), f"for {inputs} there are {len(expected)} results, one "
                f"for each equation, and yours are {len(result)}: {result}")
         for k, (one, other) in enumerate(zip(result, expected, strict=True)):
@@ -118,7 +119,7 @@ exercise(
     "eval_in_steps", chapter=CHAPTER, grade=grade_eval_in_steps, given=_GIVEN_MINI,
     solution=_steps_text(),
     wrong=[(_steps_text(how="impl"), "asks nobody"),
-           (_steps_text(read="values[x]"), "it is no variable"),
+           (_steps_text(read="values[x]"), "it is not a variable"),
            (_steps_text(params=""), "the parameters of the equation"),
            (_steps_text(result="steps[-1:]"), "one for each equation"),
            (_steps_text(result="steps[::-1]"), "in the order of the equations"),
@@ -130,7 +131,7 @@ exercise(
 
 def grade_frozen(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           f"three numbers are wanted, in the order of the list, and yours is {answer!r}")
+           f"three numbers are expected, in the order of the list, and yours is {answer!r}")
     run, called, length = answer
     message = f"yours is {list(answer)}\n"
     expect(run != 15, message + "the first: the program was written before n was 5, and does not "
@@ -141,31 +142,31 @@ def grade_frozen(answer: Any) -> None:
     expect(length not in (0, 1), message + "the third: `g` ran while the program was written, and "
            "again when it was called")
     expect(length != 3,
-           message + "the third: `append` is no operation, so it is not in the program")
+           message + "the third: `append` is not an operation, so it is not in the program")
     expect(length == 2, message + "the third: how often did Python run the body of `g`?")
 
 
 exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]",
          wrong=[("[15.0, 15.0, 2]", "does not look again"), ("[6.0, 6.0, 2]", "which is Python"),
-                ("[6.0, 15.0, 3]", "no operation"), ("[6.0, 15.0, 1]", "while the program"),
+                ("[6.0, 15.0, 3]", "not an operation"), ("[6.0, 15.0, 1]", "while the program"),
                 ("[3.0, 15.0, 2]", "what was n"), ("6.0", "three numbers")])
 
 
 # -- kept_names ------------------------------------------------------------------------------------
 
 def grade_kept_names(answer: Any) -> None:
-    expect(isinstance(answer, set), "a set of names is wanted, such as `{'add', 'neg'}`, and yours "
-           f"is {answer!r}")
+    expect(isinstance(answer, set), "a set of names is expected, such as `{'add', 'neg'}`, and "
+           f"yours is {answer!r}")
     message = f"yours is {sorted(map(str, answer))}\n"
     expect("exp" not in answer, message + "nobody reads b")
-    expect("sin" in answer, message + "c is read, and is made of a: so who reads a?")
+    expect("sin" in answer, message + "c is read, and is made of a: so what reads a?")
     expect("mul" in answer, message + "the product is what is returned")
     expect(answer == {"sin", "cos", "mul"}, message + "go back from the output; keep what you meet")
 
 
 exercise("kept_names", chapter=CHAPTER, grade=grade_kept_names, solution='{"sin", "cos", "mul"}',
          wrong=[('{"sin", "exp", "cos", "mul"}', "nobody reads b"),
-                ('{"cos", "mul"}', "who reads a"), ('{"sin", "cos"}', "is returned"),
+                ('{"cos", "mul"}', "what reads a"), ('{"sin", "cos"}', "is returned"),
                 ('["sin", "cos", "mul"]', "a set of names")])
 
 
@@ -184,7 +185,7 @@ def grade_swapped(swapped: Callable) -> None:
         expected = ["cosine" if name == "sin" else name for name in before]
         inputs = f'swapped(program of {text}, "sin", cosine)'
         new = swapped(program, "sin", cosine)
-        expect(isinstance(new, mini.Jaxpr), f"for {inputs} a program is wanted, a `mini.Jaxpr`, "
+        expect(isinstance(new, mini.Jaxpr), f"for {inputs} a program is expected, a `mini.Jaxpr`, "
                f"and yours is a {type(new).__name__}")
         after = [eqn.primitive.name for eqn in program.eqns]
         expect(after == before, f"for {inputs} the old program must stay {before}, and is now "
@@ -219,7 +220,7 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
-    wrong=[(_swapped_text(result="eqns"), "a program is wanted"),
+    wrong=[(_swapped_text(result="eqns"), "a program is expected"),
            (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
            (_swapped_text("mini.JaxprEqn(eqn.invars, tuple(mini.Var(v.aval) for v in eqn.outvars), "

@@ -27,7 +27,7 @@ def _stays_pure(f: Callable, *args: Any) -> None:
 
 def grade_said(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
-           f"a list of four numbers is wanted, one for each call, and yours is {answer!r}")
+           f"a list of four numbers is expected, one for each call, and yours is {answer!r}")
     calls = (
         ("the first call", 10.0, "it traces, and `factor` is 10 then"),
         ("the second call", 10.0, "its argument has the type of the first, so the program of the "
@@ -89,7 +89,7 @@ def tick(count, x):
         ("def tick(count, x, seen=[]):\n    seen.append(1)\n    return count + 1, x * x",
          "nothing outside should change"),
     ],
-    hints=["what it changes is a result, and the caller hands it in again"])
+    hints=["what it changes is a result, and the caller passes it in again"])
 
 
 def grade_alternating(alternating: Callable) -> None:
@@ -100,13 +100,13 @@ def grade_alternating(alternating: Callable) -> None:
         signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
         result = numbers(jax.jit(lambda v: alternating(v))(v))
         agree(f"v = {values}", result, np.sum(signs * v),
-              (np.shape(result) != (), "one number is wanted"),
+              (np.shape(result) != (), "one number is expected"),
               (near(result, np.sum(v)), "this is the plain sum: the sign that the body took first "
                "is used in every step"),
               (near(result, -np.sum(v)), "every term was taken away: a sign that is taken in the "
                "body is taken once"),
-              (near(result, -np.sum(signs * v)), "the first term is added, the second taken away"),
-              "add the elements at even places, and take away those at odd ones")
+              (near(result, -np.sum(signs * v)), "the first term is added, the second subtracted"),
+              "add the elements at even places, and subtract those at odd ones")
     _stays_pure(alternating, jnp.arange(5.0))
 
 
@@ -174,7 +174,7 @@ def talking(x):
 def _sorted_out(answer: Any, reasons: dict[str, tuple[bool, str]], is_so: str) -> None:
     """Compare a reader's list of names with those of the functions that have a property."""
     expect(isinstance(answer, list | tuple | set),
-           f"a list of names is wanted, and yours is {answer!r}")
+           f"a list of names is expected, and yours is {answer!r}")
     for name in answer:
         expect(name in reasons, f"the functions are {', '.join(reasons)}, and {name!r} in your "
                "list is none of them")
@@ -244,11 +244,11 @@ def grade_times_traced(times_traced: Callable) -> None:
         agree(f"the arguments [{', '.join(inputs)}]", result, len(set(kinds)),
               (near(result, len(inputs)), "these are the calls; a call that finds its program "
                "ready does not trace"),
-              (near(result, 1) and len(shapes) > 1, "the compiled function is to be called with "
+              (near(result, 1) and len(shapes) > 1, "the compiled function should be called with "
                "*each* argument"),
               (before and near(result, before + len(set(kinds))), "your count goes on from one use "
                "of `times_traced` to the next: begin at zero"),
-              (near(result, 0), "is it the function that notes, and not `f`, that is compiled?"),
+              (near(result, 0), "do you compile the function that notes, and not `f`?"),
               (near(result, len(shapes)) and "3" in inputs, "a type is more than a shape: 3 and "
                "1.0 have different ones"),
               "have the Python of the function note that it runs", tolerance=0)
@@ -334,7 +334,7 @@ def f(x):
 def change():
     global verbose
     verbose = True
-""", 3.0, False, "a change is no harm if a new program would be the same"),
+""", 3.0, False, "a change does no harm if a new program would be the same"),
     ("a function that prints, and no change", """
 def f(x):
     print(end="")
@@ -366,10 +366,10 @@ def grade_uses_old(uses_old: Callable) -> None:
         names: dict[str, Any] = {}
         exec(compile(source, "<an example>", "exec"), names)
         with instead_of(jax.errors.ImpureFunctionError, "", f"for {inputs} the answer is "
-                        f"{expected}, and yours stops at an error: have what is found collected"):
+                        f"{expected}, and yours stops at an error: collect the findings"):
             result = uses_old(names["f"], x, names["change"])
         expect(isinstance(result, bool | np.bool_), f"for {inputs} the answer is {expected}, and "
-               f"yours is {result!r}\nTrue or False is wanted")
+               f"yours is {result!r}\nTrue or False is expected")
         agree(inputs, result, expected, why, tolerance=0)
 
 
@@ -405,7 +405,7 @@ exercise(
         ("def uses_old(f, x, change):\n    compiled = jit(f)\n"
          "    with jax.config.debug_purity(True):\n        compiled(x)\n        change()\n"
          "        try:\n            compiled(x)\n        except jax.errors.ImpureFunctionError:\n"
-         "            return True\n    return False", "collected"),
+         "            return True\n    return False", "collect the findings"),
         (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
          "True or False"),
     ],
@@ -418,11 +418,11 @@ exercise(
 
 def grade_leaky(answer: Any) -> None:
     _sorted_out(answer, {
-        "k_shape": (False, "the shape of a tracer is a tuple of Python's numbers"),
+        "k_shape": (False, "the shape of a tracer is a tuple of Python numbers"),
         "k_sum": (True, "the sum of a tracer is another tracer"),
         "k_ones": (True, "under `jit`, whatever jnp makes becomes an operation of the program, "
                    "even if it has nothing to do with x"),
-        "k_table": (False, "NumPy knows nothing of tracers: its arrays are numbers"),
+        "k_table": (False, "NumPy knows nothing about tracers: its arrays are numbers"),
         "k_later": (True, "a function keeps the variables that it uses, and here x is one"),
         "k_text": (False, "a text is made of a tracer's type, and does not keep it"),
     }, "leaves a tracer behind")
@@ -434,12 +434,12 @@ exercise(
     wrong=[
         ('["k_sum", "k_later"]', "nothing to do with x"),
         ('["k_sum", "k_ones"]', "keeps the variables"),
-        ('["k_shape", "k_sum", "k_ones", "k_later"]', "a tuple of Python's numbers"),
-        ('["k_sum", "k_ones", "k_table", "k_later"]', "knows nothing of tracers"),
+        ('["k_shape", "k_sum", "k_ones", "k_later"]', "a tuple of Python numbers"),
+        ('["k_sum", "k_ones", "k_table", "k_later"]', "knows nothing about tracers"),
         ('["k_ones", "k_later"]', "another tracer"),
         ('["k_sum", "k_ones", "k_later", "k_text"]', "does not keep it"),
         ('["sum"]', "none of them"),
-        ('"k_sum"', "a list of names is wanted"),
+        ('"k_sum"', "a list of names is expected"),
     ],
     hints=["three of them keep a tracer, one without any mention of x"])
 
@@ -536,7 +536,7 @@ def grade_observed(observed: Callable) -> None:
                    f"mean, and yours is {new}")
             agree(inputs, new["count"], n, "it is one more than before", what="the new count")
             agree(inputs, [new["mean"], mean], [expected, expected],
-                  (near(new["mean"], before["mean"]), "the new mean belongs into the new state"),
+                  (near(new["mean"], before["mean"]), "the new mean belongs in the new state"),
                   (near(mean, before["mean"] + x) and n > 1, "that is the sum"),
                   "the mean moves towards x, by the n-th part of the way to it; n is the new count",
                   what="the mean, in the state and beside it,")
@@ -571,7 +571,7 @@ exercise(
         (_OBSERVED.replace("+ 1\n", "+ 1.0\n"), "a state of one type"),
         (_OBSERVED.replace('{"count": count, "mean": mean}, mean', "mean"), "return both"),
         (_OBSERVED.replace('"count": count', '"count": state["count"]'), "one more than before"),
-        (_OBSERVED.replace('"mean": mean', '"mean": state["mean"]'), "into the new state"),
+        (_OBSERVED.replace('"mean": mean', '"mean": state["mean"]'), "in the new state"),
         (_OBSERVED.replace(") / count", ")"), "by the n-th part"),
         (_OBSERVED.replace("/ count", "/ 2"), "by the n-th part"),
         (_OBSERVED.replace('(x - state["mean"]) / count', "x"), "that is the sum"),

@@ -73,7 +73,7 @@ def round_of(x1, x2, distance):
          "    return x1, (x2 << d) % 2**32 ^ x1", "comes in again"),
         ("def round_of(x1, x2, d):\n    return (x1 + x2) % 2**32", "both words"),
     ],
-    hints=["`%` binds more strongly than `+`, `<<`, `|` and `^`: mind the brackets"])
+    hints=["`%` binds more strongly than `+`, `<<`, `|` and `^`: mind the parentheses"])
 
 
 # -- word_at ---------------------------------------------------------------------------------------
@@ -96,16 +96,16 @@ def grade_word_at(word_at: Callable) -> None:
                         "those of the key are"):
             result = numbers(word_at(key, place))
         agree(inputs, result, first ^ second,
-              (np.shape(result) == (2,), "two words come out of Threefry; their xor is wanted"),
+              (np.shape(result) == (2,), "two words come out of Threefry; their xor is expected"),
               (near(result, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
                "word of the counter; the first is 0, until there are more than 2**32 places"),
               (near(result, first, 0) or near(result, second, 0), "two words come out; take the "
                "xor (`^`) of both"),
-              (near(result, (first + second) % 2**32, 0), "the xor is wanted, not the sum"),
+              (near(result, (first + second) % 2**32, 0), "the xor is expected, not the sum"),
               "the counter has two words, 0 and the place", tolerance=0)
     program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
     expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
-           "program has an array of 1000001 words, and 1 is wanted: encrypt the one counter")
+           "program has an array of 1000001 words, and 1 is expected: encrypt the one counter")
 
 
 _WORD_AT = """
@@ -125,7 +125,7 @@ exercise(
          "the *second* word of the counter"),
         (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
         (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
-        (_WORD_AT.format(_COUNTER, "jnp.stack([first, second])"), "their xor is wanted"),
+        (_WORD_AT.format(_COUNTER, "jnp.stack([first, second])"), "their xor is expected"),
         (_WORD_AT.format("0, place", "first ^ second"), "must be `uint32`s"),
         ("def word_at(key, place):\n    return random.bits(key, (place + 1,))[place]",
          "for random.key(0) and place 3 the answer is"),
@@ -134,7 +134,7 @@ exercise(
     ],
     afterthought="place 4294967295 costs no more than place 0",
     hints=["`random.key_data(key)` gives the two words of the key",
-           "`threefry2x32` wants `uint32`s: `jnp.uint32(place)`"])
+           "`threefry2x32` needs `uint32`s: `jnp.uint32(place)`"])
 
 
 # -- waiting ---------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def grade_two_dice(two_dice: Callable) -> None:
     inputs = "random.key(3) and 3000 throws"
     out = np.asarray(numbers(two_dice(random.key(3), 3000)))
     expect(out.shape == (3000,), f"for {inputs} the shape is (3000,), and yours is {out.shape}\n"
-           "one sum for each throw is wanted")
-    expect(out.dtype.kind in "iu", f"for {inputs} whole numbers are wanted, and yours have the "
+           "one sum for each throw is expected")
+    expect(out.dtype.kind in "iu", f"for {inputs} whole numbers are expected, and yours have the "
            f"dtype {out.dtype}: `randint` draws integers")
     message = f"for {inputs} yours begins with {shown(out[:8])}\n"
     expect((out % 2).any(), message + "all 3000 sums are even, and half of them should be odd: "
@@ -295,11 +295,11 @@ def grade_rows_of(rows_of: Callable) -> None:
         for k in range(min(count, 3)):
             expect(near(more[k], few[k]), f"for random.key(8) row {k} of 3 is {shown(few[k])}, and "
                    f"yours, if there are {count}, is {shown(more[k])}\nthe number of rows should "
-                   "not matter for a row: which way to make keys knows nothing of how many there "
-                   "will be?")
+                   "not matter for a row: which way to make keys knows nothing about how many "
+                   "there will be?")
     every = np.asarray(rows_of(key, 200, 4))
     expect((every < 0).any(), f"for random.key(8) and 200 rows no number is negative, and the "
-           f"smallest of yours is {every.min():.3g}\nnormal numbers are wanted: half of them are "
+           f"smallest of yours is {every.min():.3g}\nnormal numbers are expected: half of them are "
            "negative")
     distinct = len(np.unique(every))
     expect(distinct > 790, f"for random.key(8) and 200 rows of 4 there should be 800 numbers, and "
@@ -342,11 +342,12 @@ def rows_of(key, count, width):
 def grade_steps_of(steps_of: Callable) -> None:
     inputs = "random.key(6) and 8 steps"
     out = _without_reuse(inputs, steps_of, random.key(6), 8)
-    expect(not isinstance(out, tuple | list), f"for {inputs} an array of shape (8,) is wanted, and "
-           "yours is a pair: `scan` returns two things, the last carry and all that was given out")
+    expect(not isinstance(out, tuple | list), f"for {inputs} an array of shape (8,) is expected, "
+           "and yours is a pair: `scan` returns two things, the last carry and the stacked "
+           "results of all rounds")
     message = f"for {inputs} yours is {shown(out)}\n"
     expect(jnp.shape(out) == (8,), message + "return the 8 places, an array")
-    expect(not near(out[0], 0.0), message + "the place *after* each step is wanted: give out the "
+    expect(not near(out[0], 0.0), message + "the place *after* each step is expected: give out the "
            "new one")
     moves = np.diff(np.asarray(out, float))
     expect(not near(moves[1:], moves[:-1]), message + "each step is as long as the one before: the "
@@ -409,13 +410,13 @@ def grade_weights(weights: Callable) -> None:
         out = _without_reuse(f"random.key(3) and the sizes {sizes}", weights, random.key(3), sizes)
         shapes = [jnp.shape(w) for w in out] if isinstance(out, list | tuple) else "no list"
         expect(shapes == expected, f"for the sizes {sizes} the shapes should be {expected}, and "
-               f"yours are {shapes}\na matrix is wanted for each pair of neighbouring sizes")
+               f"yours are {shapes}\na matrix is expected for each pair of neighbouring sizes")
     out = weights(random.key(3), [4, 4, 4, 2])
     message = f"for random.key(3) and the sizes [4, 4, 4, 2] the first rows are {shown(out[0][0])}"
     expect(not near(out[0], out[1]), f"{message} and {shown(out[1][0])}\nthe first two matrices "
            "have the same numbers")
     every = np.concatenate([np.ravel(w) for w in out])
-    expect((every < 0).any(), f"{message}, and no number is negative\nnormal numbers are wanted: "
+    expect((every < 0).any(), f"{message}, and no number is negative\nnormal numbers are expected: "
            "half of them are negative")
     again, other = weights(random.key(3), [4, 4, 4, 2]), weights(random.key(4), [4, 4, 4, 2])
     expect(near(out[0], again[0]), f"{message}, and asked again {shown(again[0][0])}\nthe same key "
@@ -458,13 +459,13 @@ def grade_shuffled(shuffled: Callable) -> None:
         xs = jnp.arange(n)
         inputs = f"random.key({seed}), xs = {shown(xs)} and ys = 10 * xs"
         out = _without_reuse(inputs, shuffled, random.key(seed), xs, 10 * xs)
-        expect(isinstance(out, tuple | list) and len(out) == 2, f"for {inputs} a pair is wanted, "
+        expect(isinstance(out, tuple | list) and len(out) == 2, f"for {inputs} a pair is expected, "
                f"the new xs and the new ys, and yours is {shown(out)}")
         x, y = map(np.asarray, out)
         message = f"for {inputs} yours is {shown(x)} and {shown(y)}\n"
         expect(sorted(x.tolist()) == list(range(n)), message + "each example should come once")
         agree(f"{inputs}, with your new xs {shown(x)},", y, 10 * x,
-              "the y of an example has gone elsewhere: one order for both is wanted",
+              "the y of an example has gone elsewhere: one order for both is expected",
               what="the array of ys")
         expect(not near(x, xs), message + "nothing was shuffled")
         again = shuffled(random.key(seed), xs, 10 * xs)
@@ -497,10 +498,10 @@ def shuffled(key, xs, ys):
         ("def shuffled(key, xs, ys):\n    order = np.random.permutation(len(xs))\n"
          "    return xs[order], ys[order]", "the same order"),
         ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
-         "    return xs[order]", "a pair is wanted"),
+         "    return xs[order]", "a pair is expected"),
     ],
     afterthought="`random.permutation(random.clone(key), ys)` would do as well: `clone` says that "
-                 "the same numbers are wanted again",
+                 "the same numbers are expected again",
     hints=["draw the order once: `random.permutation(key, 6)` gives the numbers 0 to 5 in some "
            "order"])
 
@@ -544,17 +545,17 @@ def grade_reused(reused: Callable) -> None:
     for name, expected in _WANTED.items():
         inputs = f"reused({name}, random.key(0))"
         with instead_of(errors.KeyReuseError, "", f"{inputs} should be {expected or 'set()'}, and "
-                        "yours raised KeyReuseError\na list of findings is wanted, not the first "
+                        "yours raised KeyReuseError\na list of findings is expected, not the first "
                         "error: `collect=True`"):
             result = reused(programs[name], random.key(0))
         message = f"{inputs} should be {expected or 'set()'}, and yours is {result!r}\n"
-        expect(isinstance(result, set), message + "a set of names is wanted")
+        expect(isinstance(result, set), message + "a set of names is expected")
         expect("logarithm" not in result, message + "`logarithm` makes a nan, and uses no key: a "
                "finding has a `kind`")
         expect(not result or not result < expected, message + "one was found, and the program went "
                "no further: an error ends it, a list does not")
         expect(result == expected,
-               message + "the functions in which a key is used again are wanted")
+               message + "the functions in which a key is used again are expected")
     with jax.checking_sharp_bits(collect=True) as rest:
         programs["pair"](random.key(0))
     expect(len(rest) == 1, "right, but the check is not as it was before your function ran")

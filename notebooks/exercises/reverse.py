@@ -56,7 +56,7 @@ def grade_cumsum_back(cumsum_back: Callable) -> None:
               (near(result, np.cumsum(x)), "that is the operation itself: element 0 is in every "
                "result, and the last one in one result only"),
               (near(result, np.cumsum(x[::-1])), "the right numbers, from the last to the first"),
-              (near(result, np.diff(x, prepend=0.0)), "a transpose is no inverse: what turns "
+              (near(result, np.diff(x, prepend=0.0)), "a transpose is not an inverse: what turns "
                "running sums into elements again is another matrix"),
               "element k gets the cotangents of all results in which it takes part",
               what="what comes back to the elements")
@@ -70,7 +70,7 @@ def cumsum_back(ct):
 """,
     wrong=[("def cumsum_back(ct):\n    return np.cumsum(ct)", "the operation itself"),
            ("def cumsum_back(ct):\n    return np.cumsum(ct[::-1])", "from the last to the first"),
-           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "no inverse"),
+           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "not an inverse"),
            ("def cumsum_back(ct):\n    return np.full(len(ct), ct.sum())", "takes part")],
     hints=["element k takes part in result k, and in all that follow"])
 
@@ -84,22 +84,22 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
     for n in (3, 1, 5):
         x, way, weights = _random(n, 3, n)
         result = cumsum_p.impl(x)
-        expect(isinstance(result, list), f"for {shown(x)} a list of one array is wanted, and your "
-               f"`impl` gives {shown(result)}: a rule gives a list")
+        expect(isinstance(result, list), f"for {shown(x)} a list of one array is expected, and "
+               f"your `impl` gives {shown(result)}: a rule gives a list")
         agree(f"x = {shown(x)}", result[0], np.cumsum(x), what="the result of `impl`")
         expect(callable(getattr(cumsum_p, "jvp", None)),
                "now the rule `jvp`: what becomes of a tangent?")
         result = cumsum_p.jvp([x], [way])
         expect(isinstance(result, tuple) and [*map(type, result)] == [list, list],
-               f"for {shown(x)} and the tangent {shown(way)} a pair of lists is wanted, of results "
-               f"and of tangents, and your `jvp` gives {result}")
+               f"for {shown(x)} and the tangent {shown(way)} a pair of lists is expected, of "
+               f"results and of tangents, and your `jvp` gives {result}")
         agree(f"the tangent {shown(way)}", mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way),
               "the operation is linear: what happens to a value happens to its tangent",
               what="the tangent of the result")
         expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
         result = cumsum_p.transpose([weights], mini.Undefined(mini.get_aval(x)))
         expect(isinstance(result, list), f"for the cotangents [{shown(weights)}] a list of one "
-               f"array is wanted, and your `transpose` gives {shown(result)}")
+               f"array is expected, and your `transpose` gives {shown(result)}")
         agree(f"running sums weighted by {shown(weights)}",
               mini.grad(lambda x, w=weights: mini.sum(cumsum_p(x) * w))(x),
               np.cumsum(weights[::-1])[::-1],
@@ -273,7 +273,7 @@ def grade_jacobian(jacobian: Callable) -> None:
                "the function that `vjp` gives returns a tuple: one cotangent for each argument")
         expect(np.shape(result) != (inputs, results) or inputs == results, f"for {results} results "
                f"of {inputs} inputs you give the shape {np.shape(result)}, a row for each input; a "
-               "row for each result is wanted")
+               "row for each result is expected")
         expect(np.shape(result) == (results, inputs), f"for {results} results of {inputs} inputs "
                f"the shape is {(results, inputs)}, and yours is {np.shape(result)}")
         agree(f"sin(w @ x) with w = {shown(w)} and x = {shown(x)}", result, expected,
@@ -311,14 +311,14 @@ def grade_curving(curving: Callable) -> None:
 
         result = curving(f, jnp.array(x), jnp.array(v))
         inputs = f"sin(w · x) with w = {shown(w)} at x = {shown(x)}, along v = {shown(v)}"
-        expect(not isinstance(result, tuple), f"for {inputs} one vector is wanted, and you give a "
-               f"{len(result) if isinstance(result, tuple) else 0}-tuple: which part is it?")
+        expect(not isinstance(result, tuple), f"for {inputs} one vector is expected, and you give "
+               f"a {len(result) if isinstance(result, tuple) else 0}-tuple: which part is it?")
         agree(inputs, result, expected,
               (np.shape(result) == (), "one number is the bending along v alone; how does the "
                "*whole gradient* change?"),
               (near(result, w * np.cos(w @ x), 1e-3), "that is the gradient; how fast does it "
                "change?"),
-              "what `jvp` is to differentiate is the gradient of f", what="H v", tolerance=1e-3)
+              "what `jvp` should differentiate is the gradient of f", what="H v", tolerance=1e-3)
     size = 37
     closed = jax.make_jaxpr(lambda x, v: curving(lambda x: jnp.sum(jnp.sin(x)), x, v))(
         jnp.ones(size), jnp.ones(size))
@@ -342,5 +342,5 @@ def curving(f, x, v):
             "which part is it"),
            ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]",
             "the gradient of f")],
-    afterthought="forwards over backwards: the price of a few gradients, however many inputs",
+    afterthought="forwards over backwards: for the price of a few gradients, however many inputs",
     hints=["the gradient is a function of x; how does it change along v?"])

@@ -28,23 +28,23 @@ def _library() -> Any:
 
 def grade_left(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
-           f"four numbers are wanted, for f, g, h and k, and yours is {answer!r}")
+           f"four numbers are expected, for f, g, h and k, and yours is {answer!r}")
     message = f"yours is {list(answer)}\n"
     f, g, h, k = answer
     expect(f != 3, message + "f: the two sines have the same argument")
     expect(f == 2, message + "f: a sine, and what is done with it")
     expect(g not in (2, 3), message + "g: what has no argument but numbers is folded")
     expect(g == 1, message + "g: what is left to do with x?")
-    expect(h not in (2, 3), message + "h: go back from what is returned; who reads a and b?")
+    expect(h not in (2, 3), message + "h: go back from what is returned; what reads a and b?")
     expect(h == 1, message + "h: something has to compute the result")
-    expect(k not in (4, 5), message + "k: a call is put in the open, and then looks like what "
+    expect(k not in (4, 5), message + "k: a call is inlined, and then looks like what "
            "stands beside it")
     expect(k == 3, message + "k: one of each kind")
 
 
 exercise("left", chapter=CHAPTER, grade=grade_left, solution="[2, 1, 1, 3]",
          wrong=[("[3, 1, 1, 3]", "the same argument"), ("[2, 3, 1, 3]", "is folded"),
-                ("[2, 1, 2, 3]", "go back"), ("[2, 1, 1, 5]", "in the open"),
+                ("[2, 1, 2, 3]", "go back"), ("[2, 1, 1, 5]", "is inlined"),
                 ("2", "four numbers")],
          afterthought="ask `jax.jit(f).lower(1.0).as_text(\"simplified\")`")
 
@@ -136,13 +136,13 @@ def grade_commuting_key(commuting_key: Callable) -> None:
         swaps = name == name2 and name in ("add", "mul") and keys[::-1] == keys2
         inputs = f"{name} of {keys} and {name2} of {keys2}"
         if swaps:
-            expect(mine == other, f"for {inputs} one key is wanted, and yours are {mine!r} and "
+            expect(mine == other, f"for {inputs} one key is expected, and yours are {mine!r} and "
                    f"{other!r}: the order does not matter there")
         else:
             why = (": they are different operations" if name != name2 else
                    ": here the order matters" if set(keys) == set(keys2)
                    else ": their arguments differ")
-            expect(mine != other, f"for {inputs} two keys are wanted, and yours is {mine!r} for "
+            expect(mine != other, f"for {inputs} two keys are expected, and yours is {mine!r} for "
                    f"both{why}")
 
 
@@ -180,7 +180,7 @@ _RULES = {
     "b": ("x + 0.0 is x", False, "what is -0.0 + 0.0?"),
     "c": ("x * 0.0 is 0.0", False, "think of infinity, and of negative numbers"),
     "d": ("x - x is 0.0", False, "what is infinity minus infinity?"),
-    "e": ("-(-x) is x", True, "only the bit of the sign is turned, twice"),
+    "e": ("-(-x) is x", True, "only the sign bit is flipped, twice"),
     "f": ("x / x is 1.0", False, "what is 0.0 / 0.0?"),
     "g": ("x * 2.0 is x + x", True, "doubling changes the exponent alone, and both overflow alike"),
     "h": ("(x + y) - y is x", False, "let y be much larger than x: the sum forgets x"),
@@ -224,7 +224,7 @@ def grade_neg_rule(neg_rule: Callable) -> None:
              ["exp", "neg", "mul"])):
         inputs = f"f(x) = {text}"
         with instead_of(IndexError, "", f"for {inputs} you look for the arguments of an operation "
-                        "that has none: an input is made by nothing"):
+                        "that has none: no operation made an input"):
             program, answer = _simplified(mini, f, x)
         result = mini.eval_jaxpr(program, x)[0]
         agree(f"{inputs} and x = {shown(x)}", result, f(x),
@@ -245,7 +245,7 @@ exercise(
     solution=_NEG.format('args[0] if name == "neg" else None', "neg"),
     wrong=[(_NEG.format('x if name == "neg" else None', "neg"), "the simplified program's result"),
            (_NEG.format("args[0] if name else None", "neg"), "made by `neg`"),
-           (_NEG.format("args[0]", "neg"), "made by nothing"),
+           (_NEG.format("args[0]", "neg"), "no operation made an input"),
            (_NEG.format('args[0] if name == "sub" else None', "neg"), "that are left"),
            (_NEG.format('args[0] if name == "neg" else None', "negative"), "into the table")],
     hints=["if x was made by a `neg`, what was that given?"])
@@ -346,7 +346,7 @@ def grade_needed_inputs(needed_inputs: Callable) -> None:
         result, expected = needed_inputs(program), _needed(program)
         inputs = f"the program\n{program}\n"
         expect(isinstance(result, list) and len(result) == len(expected), f"for {inputs}a list of "
-               f"{len(expected)} truth values is wanted, and yours is {result!r}")
+               f"{len(expected)} booleans is expected, and yours is {result!r}")
         everything = [any(v in eqn.invars for eqn in program.eqns) or v in program.outvars
                       for v in program.invars]
         direct = [v in program.outvars for v in program.invars]
@@ -377,8 +377,8 @@ exercise(
     wrong=[(_needed_text(test="True"), "nobody reads needs nothing"),
            (_needed_text(order="jaxpr.eqns"), "from the last to the first"),
            (_needed_text(order="[]"), "made of inputs"),
-           (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "truth values"),
-           (_needed_text(result="read"), "truth values")],
+           (_needed_text(result="[v for v in jaxpr.invars if v in read]"), "booleans"),
+           (_needed_text(result="read"), "booleans")],
     hints=["`DynamicJaxprTrace.program` does something like it"])
 
 
@@ -386,7 +386,7 @@ exercise(
 
 def grade_exponentials(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4,
-           f"four numbers are wanted, and yours is {answer!r}")
+           f"four numbers are expected, and yours is {answer!r}")
     one, both, three, kept = answer
     message = f"yours is {list(answer)}\n"
     expect(one == 1, message + "the first: the two have the same argument")
@@ -411,13 +411,13 @@ exercise("exponentials", chapter=CHAPTER, grade=grade_exponentials, given=_MINI,
 # -- printed ---------------------------------------------------------------------------------------
 
 def grade_noisy_lines(answer: Any) -> None:
-    expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
+    expect(isinstance(answer, int), f"a whole number is expected, and yours is {answer!r}")
     expect(answer not in (1, 2), f"yours is {answer}: what prints is never shared, even if "
            "it is the same twice")
     expect(answer != 3, f"yours is {answer}: either the words in the loop or the numbers are "
            "missing")
     expect(answer != 0, f"yours is {answer}: what prints is never left out")
-    expect(answer != 6, f"yours is {answer}: a sine is no line: it prints nothing")
+    expect(answer != 6, f"yours is {answer}: a sine is not a line: it prints nothing")
     expect(answer == 5, f"yours is {answer}: Python's loop leaves three equations, and two follow")
 
 

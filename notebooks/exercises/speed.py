@@ -44,7 +44,7 @@ def grade_median_time(median_time: Callable) -> None:
         with wanting(inputs, expected, what="the time"):
             result = median_time(machine.program(1.0), machine.clock, count)
         agree(inputs, result, expected,
-              (machine.calls == count, "the first call of all is not to count: call it once "
+              (machine.calls == count, "the first call of all must not count: call it once "
                "before"),
               (result == statistics.mean(load[1:]) != expected, "that is the mean: one call that "
                "was disturbed moves it"),
@@ -161,7 +161,7 @@ exercise("false_alarm", chapter=CHAPTER, grade=grade_false_alarm,
 def grade_work_of_four(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 4
            and all(isinstance(each, list | tuple) and len(each) == 2 for each in answer),
-           f"four pairs (operations, bytes) are wanted, and yours is {shown(answer)}")
+           f"four pairs (operations, bytes) are expected, and yours is {shown(answer)}")
     message = f"yours is {list(answer)}\n"
     line, triad, total, folded = map(tuple, answer)
     expect(line[1] != 16, message + "line: it is one loop, and nothing between goes to memory")
@@ -254,13 +254,13 @@ def grade_operations_of(operations_of: Callable) -> None:
         return mini.scan(lambda c, row: (c * 0.5 + row, c), 0.0, x)[1]
     cases: list[tuple[str, Callable, Sequence[Any], str]] = [
         ("x * x + x", lambda x: x * x + x, [x], "one for each element of each result"),
-        ("x * 2.0", lambda x: x * 2.0, [x], "the broadcast of 2.0 is no arithmetic"),
+        ("x * 2.0", lambda x: x * 2.0, [x], "the broadcast of 2.0 is not arithmetic"),
         ("mini.sum(a)", mini.sum, [a], "a sum counts the elements of its operand"),
         ("mini.dot(a, b)", mini.dot, [a, np.ones((4, 2))],
          "for each element of the result there are as many products as a row has elements, and "
          "each counts two"),
         ("mini.transpose(a, (1, 0))", lambda a: mini.transpose(a, (1, 0)), [a],
-         "to move elements is no arithmetic"),
+         "to move elements is not arithmetic"),
         ("mini.jit(mini.sin)(x)", lambda x: mini.jit(mini.sin)(x), [x],
          'what is in `eqn.params["programs"]` counts, too'),
         ("a scan of five rounds", looped, [x], "the body is run `length` times"),
@@ -309,7 +309,7 @@ exercise("operations_of", chapter=CHAPTER, grade=grade_operations_of, given=_MIN
                 (_count(of_dot="2 * size"), "as a row has elements"),
                 (_count(of_dot="size * eqn.invars[0].aval.shape[-1]"), "counts two"),
                 (_count(length="1"), "`length` times"), (_count(inside="()"), "counts, too"),
-                (_count(others='total += size if name == "broadcast" else 0'), "no arithmetic"),
+                (_count(others='total += size if name == "broadcast" else 0'), "not arithmetic"),
                 ("def operations_of(jaxpr):\n    return len(jaxpr.eqns)", "for each element")])
 
 
@@ -362,9 +362,9 @@ def grade_mean_ratio(mean_ratio: Callable) -> None:
               (result == statistics.mean(ratios), "by that both libraries can be the faster one: "
                "turn the ratios over, and look"),
               (result == statistics.median(ratios), "only the middle one counts for that"),
-              (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "turn them over: the "
-               "mean of the others is not one over this"),
-              "ratios multiply; which number, taken so many times, has the same product?",
+              (abs(result - len(ratios) / sum(1 / r for r in ratios)) < 1e-9, "take the "
+               "reciprocals: their mean is not one over this"),
+              "ratios multiply; which number, multiplied by itself as often, has the same product?",
               what="the mean", tolerance=1e-9)
 
 
@@ -374,7 +374,7 @@ exercise("mean_ratio", chapter=CHAPTER, grade=grade_mean_ratio,
          solution=_MEAN.format("float(np.exp(np.mean(np.log(ratios))))"),
          wrong=[(_MEAN.format("sum(ratios) / len(ratios)"), "can be the faster"),
                 (_MEAN.format("float(np.median(ratios))"), "only the middle"),
-                (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "turn them over"),
+                (_MEAN.format("len(ratios) / sum(1 / r for r in ratios)"), "not one over this"),
                 (_MEAN.format("float(np.prod(ratios))"), "the same product"),
                 (_MEAN.format("float(np.sqrt(np.prod(ratios)))"), "the same product")],
          afterthought="it is called the geometric mean")

@@ -82,7 +82,7 @@ def grade_finished(finished: Callable) -> None:
               (result == sum(times) / threads != expected, "a block is not divided: one thread has "
                "it"),
               (result == deal != expected,
-               "they do not take turns: who is free first takes the next"),
+               "they do not take turns: the one that is free first takes the next"),
               "at which time is each thread free again?", tolerance=0)
 
 
@@ -178,10 +178,10 @@ exercise(
 _LOOPS = {
     "a": ("y[i] = x[n - 1 - i]", True, "each round writes an element of its own"),
     "b": ("s = s + x[i]", False, "all rounds write s"),
-    "c": ("t = x[i]; y[i] = t * t", True, "t is first given inside: each thread has its own"),
+    "c": ("t = x[i]; y[i] = t * t", True, "t is first defined inside: each thread has its own"),
     "d": ("for j in range(m): y[j] += x[i, j]", False, "y[0] is written in each round"),
     "e": ("for j in range(m): y[i] += x[i, j]", True, "y[i] belongs to the round i alone"),
-    "f": ("y[i] = y[i - 1] + x[i]", False, "a round reads what the one before has written"),
+    "f": ("y[i] = y[i - 1] + x[i]", False, "a round reads what the one before wrote"),
     "g": ("y[i, 0] = x[i]; y[i, 1] = y[i, 0] + 1", True, "what it reads is of its own round")}
 
 
@@ -190,8 +190,8 @@ def grade_may_share(answer: Any) -> None:
 
 
 exercise("may_share", chapter=CHAPTER, grade=grade_may_share, solution='"aceg"',
-         wrong=[('"acefg"', "has written"), ('"acdeg"', "in each round"),
-                ('"aeg"', "first given inside"), ('"ace"', "of its own round"),
+         wrong=[('"acefg"', "the one before wrote"), ('"acdeg"', "in each round"),
+                ('"aeg"', "first defined inside"), ('"ace"', "of its own round"),
                 ('"abceg"', "all rounds write"), ("3", "a string of letters")],
          afterthought="our `independent` takes f for independent: it does not look at what is "
          "read. In `mini` an array is read only by loops that come after the one that writes it")
@@ -219,7 +219,7 @@ class _Noting:
 def grade_columns(columns: Any) -> None:
     mini = _library()
     expect(isinstance(columns, tuple) and all(isinstance(x, mini.Statement) for x in columns),
-           f"a tuple of statements is wanted, and yours is {columns!r}")
+           f"a tuple of statements is expected, and yours is {columns!r}")
     kernel = mini.Kernel("program", ("x",), columns, ("out",))
     names: dict[str, Any] = {"np": np, "math": math}
     x = np.random.default_rng(0).normal(size=(3000, 400))
@@ -231,21 +231,21 @@ def grade_columns(columns: Any) -> None:
     except Exception as error:
         expect(False, f"for {inputs} the first sums are {shown(expected[:2])}, and yours "
                f"{trouble(error).removeprefix('your answer ')}")
-    expect(np.shape(result) == (400,), f"for {inputs} a vector of 400 is wanted, and yours is of "
+    expect(np.shape(result) == (400,), f"for {inputs} a vector of 400 is expected, and yours is of "
            f"shape {np.shape(result)}")
     apart = np.flatnonzero(~np.isclose(result, expected))
     if len(apart):
         k = int(apart[0])
         agree(f"{inputs} and column {k}", result[k], expected[k],
-              "which columns have you not been to?", what="the sum")
+              "which columns have you missed?", what="the sum")
     expect(len(mini.in_parts(kernel)) > 1,
-           f"for {inputs} a loop that threads share is wanted, and " + _why_not(mini, kernel))
+           f"for {inputs} a loop that threads share is expected, and " + _why_not(mini, kernel))
     noting = _Noting()
     with contextlib.suppress(_Enough):
         names["program"](noting)
     steps = np.diff(noting.indices)
     near = float(np.mean(steps == 1)) if len(steps) else 0.0
-    expect(near > 0.85, f"for {inputs} at least 7 of 8 reads are wanted beside the one before, "
+    expect(near > 0.85, f"for {inputs} at least 7 of 8 reads are expected beside the one before, "
            f"and of yours {near:.0%} are\nwhich index runs in the innermost loop?")
 
 
@@ -346,7 +346,7 @@ def grade_tile_order(tile_order: Callable) -> None:
         k = next((k for k, (one, other) in pairs if one != other), min(len(result), len(expected)))
         message = (f"for {inputs} the places from number {k} on are {expected[k:k + 4]}, and yours "
                 f"are {result[k:k + 4]}\n")
-        expect(all(i < n and j < m for i, j in result), message + "that is outside of the array")
+        expect(all(i < n and j < m for i, j in result), message + "that is outside the array")
         expect(not set(expected) - set(result),
                message + "some places are missing: think of the ends")
         expect(result == expected, message + "which of the four loops is inside of which?")
@@ -376,12 +376,12 @@ exercise("tile_order", chapter=CHAPTER, grade=grade_tile_order,
 # -- short_way -------------------------------------------------------------------------------------
 
 _CALLS = {
-    "a": ("f(a, a)", True, "arrays without gaps, and nobody transforms"),
-    "b": ("f(a, 2.0)", False, "a Python number is no array"),
+    "a": ("f(a, a)", True, "arrays without gaps, and no transformation is active"),
+    "b": ("f(a, 2.0)", False, "a Python number is not an array"),
     "c": ("f(a, a.T)", False, "the elements of `a.T` do not lie in the order of its indices"),
     "d": ("f(a[1], a[2])", True, "a row has no gaps"),
     "e": ("f(a[:, 1], a[:, 2])", False, "the elements of a column lie apart"),
-    "f": ("mini.vmap(f)(a, a)", False, "somebody transforms: f meets tracers"),
+    "f": ("mini.vmap(f)(a, a)", False, "a transformation is active: f meets tracers"),
     "g": ("f(a.astype(np.float32), a)", True, "another dtype has an entry of its own"),
     "h": ("f(np.float64(3.0), a)", False, "it has a shape and a dtype, but its type is not "
           "`np.ndarray`")}
@@ -394,7 +394,7 @@ def grade_short_way(answer: Any) -> None:
 exercise("short_way", chapter=CHAPTER, grade=grade_short_way, solution='"adg"',
          wrong=[('"ad"', "an entry of its own"), ('"acdg"', "in the order"),
                 ('"adeg"', "lie apart"), ('"adgh"', "is not"), ('"adfg"', "tracers"),
-                ('"abdg"', "no array"), ("1", "a string of letters")])
+                ('"abdg"', "not an array"), ("1", "a string of letters")])
 
 
 # -- compiled_once ---------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         made.clear()
         with wanting(what, f"{expected} compilations", (
                 AttributeError, "the words are in `text.text`"), (TypeError, "what is the key?"),
-                what="what is wanted"):
+                what="what is expected"):
             result = [compiled_once(*call) for call in calls]
         expect(len(made) == expected,
                f"for {what} {expected} are compiled, and by yours {len(made)}\n{hint}")
@@ -430,7 +430,7 @@ def grade_compiled_once(compiled_once: Callable) -> None:
         result = called("a text and an equal one", 1, "two texts with the same words are two "
         "objects; what is equal?", (one,), (again,))
         expect(result[0] is result[1] is not None, "for a text and an equal one the same code is "
-               f"wanted, and yours are {result}: return what was kept")
+               f"expected, and yours are {result}: return what was kept")
         called("another text", 1, "it has other words", (two,))
         called("a text, with threads and without", 1, "`threads` makes other code of the same text",
                (one, True), (one, False))
@@ -488,7 +488,7 @@ _PARTS = {
 
 
 def grade_in_key(answer: Any) -> None:
-    chosen(answer, _PARTS, "belongs into the key", "does not belong into the key")
+    chosen(answer, _PARTS, "belongs in the key", "does not belong in the key")
 
 
 exercise("in_key", chapter=CHAPTER, grade=grade_in_key, solution='"abdfh"',

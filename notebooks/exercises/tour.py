@@ -36,8 +36,9 @@ def _agrees(result: Any, expected: Any, inputs: str) -> None:
 
 def _follows_f(answer: Callable) -> bool:
     """Whether the answer is another function's second derivative if `f` becomes that function."""
-    names = getattr(inspect.unwrap(answer), "__globals__", {})
-    if "f" not in names:
+    innermost = inspect.unwrap(answer)
+    names = getattr(innermost, "__globals__", {})
+    if "f" not in names or names["f"] is innermost:  # `grad(grad(f))` has the function itself
         return True
     own, names["f"] = names["f"], jnp.sin
     try:
@@ -76,7 +77,7 @@ def bend(x):
         ("def bend(x):\n    return jax.grad(jax.grad(f))", "give it x"),
         ("def bend(x):\n    jax.grad(jax.grad(f))(x)", "is there a `return`"),
     ],
-    right=["bend = jax.jit(jax.grad(lambda x: jax.grad(f)(x)))"],
+    right=["bend = jax.jit(jax.grad(lambda x: jax.grad(f)(x)))", "bend = jax.grad(jax.grad(f))"],
     afterthought="`grad` returns a function, and functions are what `grad` takes",
     hints=["the derivative of a function is a function; how does that one change?",
            "give `grad` what `grad` gave you, and only then the number"],
@@ -177,7 +178,7 @@ def grade_numbers_in(numbers_in: Callable) -> None:
         result = numbers_in(tree)
         shapes = ", ".join(str(leaf.shape) for leaf in _leaves(tree))
         expect(not isinstance(result, dict | list | tuple), "a tree of counts comes back; one "
-               "number is asked for")
+               "number is expected")
         mistake = (f"for arrays of the shapes {shapes} the answer is {sum(sizes)}, "
                    f"and yours {_shown(result)}")
         expect(not near(result, len(sizes)) or len(sizes) == sum(sizes),
@@ -236,7 +237,7 @@ def grade_downhill(downhill: Callable) -> None:
         expect(not all(near(result[key], at[key] + rate * slope[key]) for key in at),
                mistake + "The gradient points uphill, and so did you")
         expect(not all(near(result[key], at[key] - slope[key]) for key in at),
-               mistake + "How long is the step to be?")
+               mistake + "How long should the step be?")
         expect(all(near(result[key], at[key] - rate * slope[key]) for key in at), mistake)
     from minijax import numpy as jnp
     tree = [{"w": jnp.ones((2, 2))}, {"w": jnp.ones(3)}]
@@ -407,7 +408,7 @@ def grade_vote(vote: Callable) -> None:
         expect(np.shape(result) != (5, 6), "that is an answer of each network; take the mean of "
                "their scores first")
         expect(np.shape(result) == (6,), f"for {inputs} of shape {np.shape(result)}: an answer for "
-               "each picture is wanted")
+               "each picture is expected")
         expect(not near(result, each.argmax(axis=2).mean(axis=0)), f"for {inputs} "
                f"{_shown(result)}: the mean of a 3 and a 5 is a 4, which neither has seen. Take "
                "that of the scores")
@@ -478,8 +479,8 @@ def fooling(params, x, y):
          "    return jnp.clip(x - 0.3 * jnp.sign(slope), 0, 1)", "direction"),
     ],
     afterthought="a small step for each pixel, and all of them in the worst direction",
-    hints=["the gradient of the loss by the picture has a number for each pixel: is the loss to "
-           "grow with it or against it?",
+    hints=["the gradient of the loss with respect to the picture has a number for each pixel: "
+           "should the loss grow along it or against it?",
            "`jnp.sign` makes +1 or -1 of it; a step of 0.3 that way, and `jnp.clip` keeps the "
            "pixels between 0 and 1"],
 )

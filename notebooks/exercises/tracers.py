@@ -21,7 +21,7 @@ CHAPTER = "02_primitives_and_tracers"
 def grade_arrives(answer: Any) -> None:
     words = {"jvp", "vmap", "jit"}
     expect(isinstance(answer, list | tuple) and len(answer) == 3 and {*answer} <= words,
-           f'three of the words "jvp", "vmap", "jit" are wanted, and yours is {answer!r}')
+           f'three of the words "jvp", "vmap", "jit" are expected, and yours is {answer!r}')
     message = f"yours is {list(answer)}\n"
     one, two, three = answer
     expect(not (one == "vmap" and two == "jvp"), message + "the other way round: the current trace "
@@ -69,8 +69,8 @@ def grade_product_type(product_type: Callable) -> None:
             continue
         except ValueError as error:
             result = error
-        expect(False, f"for {matrix} and {vector} a TypeError is wanted, and yours is {result!r}: "
-               f"there is no product of {columns} columns and {size} numbers")
+        expect(False, f"for {matrix} and {vector} a TypeError is expected, and yours is "
+               f"{result!r}: there is no product of {columns} columns and {size} numbers")
 
 
 _PRODUCT = """
@@ -96,7 +96,7 @@ exercise(
         (_product("ShapedArray(matrix.shape[:1], np.float32)"), "that of the factors"),
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
-        (_product().replace("TypeError", "ValueError"), "a TypeError is wanted"),
+        (_product().replace("TypeError", "ValueError"), "a TypeError is expected"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
     ],
     afterthought="that is the rule `abstract_eval` of such a product; this chapter comes to it",
@@ -106,7 +106,8 @@ exercise(
 # -- span_p ----------------------------------------------------------------------------------------
 
 def grade_span_p(span_p: Any) -> None:
-    expect(isinstance(span_p, Primitive), f"the primitive itself is wanted, and yours is {span_p}")
+    expect(isinstance(span_p, Primitive), f"the primitive itself is expected, and yours is "
+                                          f"{span_p}")
     expect(span_p.multiple_results, "yours has one result: say that there are several when you "
            "make it (`multiple_results=True`); otherwise `bind` gives only the first")
     random = np.random.default_rng(0)
@@ -241,8 +242,8 @@ def grade_tally(tally: Callable) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2, message + "two things: (result, "
            "count)")
     result, count = answer
-    expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is wanted, and yours is a "
-           f"{type(result).__name__}: the result is still a tracer; take the value out")
+    expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is expected, and yours is "
+           f"a {type(result).__name__}: the result is still a tracer; take the value out")
     agree("2 * sin(x) at 1", result, value, "the result of the function must not change",
           what="the result")
     agree("2 * sin(x) at 1", count, 2, (count == 1, "after the first operation, what does the "
@@ -317,7 +318,7 @@ def peak(x):
 
 
 def grade_depths(depths: Any) -> None:
-    expect(np.shape(depths) == (3,), "three numbers are wanted, one for each function, and yours "
+    expect(np.shape(depths) == (3,), "three numbers are expected, one for each function, and yours "
            f"is {depths!r}")
     one, two, three = (int(d) for d in depths)
     message = f"yours is {list(depths)}\n"
@@ -360,7 +361,7 @@ def grade_exp(exp: Any) -> None:
            f"{result!r}: a rule gives a list, here of one number")
     for x in (2.0, 0.0, -1.5):
         agree(f"exp({x})", exp(x), np.exp(x))
-    expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, as `sin` has one")
+    expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, like that of `sin`")
     result = exp.jvp((0.0,), (1.0,))
     expect(isinstance(result, tuple | list) and len(result) == 2
            and all(isinstance(part, list | tuple) for part in result),
@@ -415,7 +416,7 @@ def grade_spoken(spoken: Callable) -> None:
                         "you run the operation in the parent"):
             result = spoken(f)(1.0)
         message = f"for {text} the list is {expected}, and yours is {result}\n"
-        expect(isinstance(result, list), message + "a list is wanted")
+        expect(isinstance(result, list), message + "a list is expected")
         expect(all(isinstance(name, str) for name in result), message + "a name is text: a "
                "primitive has it as `.name`")
         expect(result[:2] != ["sin", "mul"] or len(result) == 2, message + "it still has the list "
@@ -483,7 +484,7 @@ exercise(
 
 def grade_heard(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 2,
-           f"a list of two texts is wanted, and yours is {answer!r}")
+           f"a list of two texts is expected, and yours is {answer!r}")
     message = f"for an array of shape (5, 2) yours is {list(answer)}\n"
     expect(list(answer) != ["f32[5,2]", "f32[2]"], message + "the other way round: in the first, "
            "`loud` stands inside `vmap`, and sees what one example sees")

@@ -49,8 +49,8 @@ def grade_how_many(how_many: Callable) -> None:
         inputs = f"a tree of the shapes {_shapes(tree)}"
         expected = sum(jnp.size(x) for x in leaves)
         with (instead_of(AttributeError, "has no attribute", f"for {inputs} the answer is "
-                         f"{expected}: a Python number is a leaf as well, and has no attributes of "
-                         "an array"),
+                         f"{expected}: a Python number is a leaf as well, without the attributes "
+                         "of an array"),
               instead_of(TypeError, "unsized", f"for {inputs} the answer is {expected}: a single "
                          "number has no `len`, and that of an array is its first axis"),
               instead_of(TypeError, "has no len()", f"for {inputs} the answer is {expected}: a "
@@ -58,8 +58,8 @@ def grade_how_many(how_many: Callable) -> None:
               instead_of(TypeError, "reduce() of empty", f"for {inputs} the answer is {expected}: "
                          "no leaves at all, so from what does your sum start?")):
             result = how_many(tree)
-        expect(jnp.shape(result) == (), f"for {inputs} one number is wanted, and yours is an array "
-               f"of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
+        expect(jnp.shape(result) == (), f"for {inputs} one number is expected, and yours is an "
+               f"array of the shape {jnp.shape(result)}: does your sum begin with the first leaf "
                "itself, in place of 0?")
         agree(inputs, result, expected,
               (near(result, len(leaves)), "that is the number of leaves; how many numbers are in "
@@ -77,7 +77,7 @@ def how_many(tree):
     wrong=[
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
         ("def how_many(tree):\n    return sum(leaf.size for leaf in jax.tree.leaves(tree))",
-         "no attributes of an array"),
+         "the attributes of an array"),
         ("def how_many(tree):\n    return sum(len(leaf) for leaf in jax.tree.leaves(tree))",
          "its first axis"),
         ("def how_many(tree):\n    return jax.tree.reduce(lambda n, leaf: n + jnp.size(leaf), "
@@ -107,13 +107,13 @@ def grade_stacked(stacked: Callable) -> None:
         if jax.tree.structure(out) != jax.tree.structure(form):
             expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{result}: still one "
                    "tree for each")
-            expect(not isinstance(out, list), f"{result}: this is a list; its arrays belong into a "
+            expect(not isinstance(out, list), f"{result}: this is a list; its arrays belong in a "
                    "tree of the form of each")
             expect(False, result)
         for mine, theirs in zip(jax.tree.leaves(out), jax.tree.leaves(expected), strict=True):
             expect(mine.ndim == theirs.ndim, f"{result}: are the arrays glued along an axis that "
                    "they have, in place of a new one?")
-            expect(mine.shape == theirs.shape, f"{result}: the new axis is to be the first")
+            expect(mine.shape == theirs.shape, f"{result}: the new axis should be the first")
             expect(near(mine, theirs), f"for {inputs} a leaf is {theirs.tolist()}, and yours is "
                    f"{mine.tolist()}: are the trees in their order?")
 
@@ -133,7 +133,7 @@ def stacked(trees):
         ("def stacked(trees):\n    return [jnp.stack(x) for x in zip(*map(jax.tree.leaves, "
          "trees))]", "this is a list"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees)",
-         "is to be the first"),
+         "should be the first"),
     ],
     afterthought="`jax.vmap(predict, in_axes=(0, None))` takes such a tree",
     hints=["a function may take any number of arguments: lambda *leaves: …"])
@@ -149,7 +149,7 @@ def grade_inventory(inventory: Callable) -> None:
                   for path, x in jax.tree.leaves_with_path(tree)}
         out, inputs = inventory(tree), f"a tree of the shapes {_shapes(tree)}"
         answer_text = f"for {inputs} the answer is {expected}"
-        expect(isinstance(out, dict), f"{answer_text}, and yours is no dict: {out!r}")
+        expect(isinstance(out, dict), f"{answer_text}, and yours is not a dict: {out!r}")
         expect(not any(hasattr(x, "dtype") for x in out.values()), f"{answer_text}; yours has the "
                "arrays themselves")
         names = list(map(str, out))
@@ -160,7 +160,7 @@ def grade_inventory(inventory: Callable) -> None:
                f"{names}: give `keystr` a separator")
         expect(set(names) == set(expected), f"{answer_text}; your names are {names}")
         _same(inputs, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
-              expected, (set(out.values()) <= set(range(99)), "those are sizes, and no shapes"),
+              expected, (set(out.values()) <= set(range(99)), "those are sizes, not shapes"),
               what="the answer")
 
 
@@ -177,11 +177,11 @@ def inventory(tree):
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True): x.shape for "
          "p, x in jax.tree.leaves_with_path(tree)}", "separator"),
         ("def inventory(tree):\n    return jax.tree.map(lambda x: x.shape, tree)",
-         "and yours is no dict"),
+         "and yours is not a dict"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
          "x for p, x in jax.tree.leaves_with_path(tree)}", "the arrays themselves"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
-         "x.size for p, x in jax.tree.leaves_with_path(tree)}", "no shapes"),
+         "x.size for p, x in jax.tree.leaves_with_path(tree)}", "not shapes"),
     ],
     hints=["jax.tree.leaves_with_path gives pairs of a path and a leaf"])
 
@@ -204,7 +204,7 @@ def grade_line(line_class: type) -> None:
     for slope, intercept, name in ((2.0, 1.0, "rise"), (-3.0, 4.0, "fall")):
         line = line_class(slope, intercept, name)
         inputs = f"Line({slope}, {intercept}, {name!r})"
-        with instead_of(ValueError, "(children, aux_data)", f"for {inputs}, `tree_flatten` is to "
+        with instead_of(ValueError, "(children, aux_data)", f"for {inputs}, `tree_flatten` should "
                         "return a pair: (children, static data), of which the first is a list or "
                         "tuple"):
             leaves, treedef = jax.tree.flatten(line)
@@ -215,16 +215,16 @@ def grade_line(line_class: type) -> None:
         with instead_of(TypeError, "required positional argument", f"for {inputs} `tree_unflatten` "
                         "calls Line with too few arguments: where is the name?"):
             back = jax.tree.unflatten(treedef, [5.0, 7.0])
-        expect(isinstance(back, line_class), f"for {inputs} a Line is wanted, and `tree_unflatten` "
-               f"returns {back!r}: call the class")
+        expect(isinstance(back, line_class), f"for {inputs} a Line is expected, and "
+               f"`tree_unflatten` returns {back!r}: call the class")
         _same(inputs, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
-              "`tree_unflatten` hand them to Line?"), what="(slope, intercept)")
+              "`tree_unflatten` pass them to Line?"), what="(slope, intercept)")
         _same(inputs, back.name, name, (True, "the name got lost on the way there and back"),
               what="the name")
     slope = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
     agree("slope * 3 + intercept", [slope.slope, slope.intercept], [3.0, 1.0], what="the gradient")
     expect(jax.tree.structure(line_class(0.0, 0.0, "fall")) != jax.tree.structure(
-        line_class(0.0, 0.0, "rise")), "lines of the names 'fall' and 'rise' are to be different "
+        line_class(0.0, 0.0, "rise")), "lines of the names 'fall' and 'rise' should be different "
         "trees, and yours have one treedef")
 
 
@@ -242,17 +242,17 @@ exercise(
         (LINE.format("(self.slope, self.intercept), self.name", "(*children, static)"),
          "call the class"),
         (LINE.format("self.slope, self.intercept, self.name", "cls(*children, static)"),
-         "to return a pair"),
+         "should return a pair"),
         (LINE.format("(self.slope, self.intercept), self.name", "cls(*children)"),
          "where is the name"),
     ],
-    afterthought="with `register_dataclass` the two methods write themselves",
+    afterthought="with `register_dataclass` the two methods are written for you",
     hints=["tree_flatten returns a pair: (children, static data)"])
 
 
 def grade_in_axes(in_axes: Any) -> None:
     expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2, "`error` has two arguments, so "
-           f"two parts are wanted, one for params and one for data; yours is {in_axes!r}")
+           f"two parts are expected, one for params and one for data; yours is {in_axes!r}")
     inputs = f"in_axes = {in_axes!r}:"
     expect(in_axes[0] is None, f"{inputs} the network is the same for all five pictures, and yours "
            "cuts its arrays into rows; what is written for that?")
@@ -285,7 +285,7 @@ exercise(
 def grade_velocity(velocity: Any) -> None:
     from minijax.notebook.library import library
     mini = library.module
-    expect(hasattr(velocity, "_fields"), "`mini.Velocity` is to be a class made with NamedTuple, "
+    expect(hasattr(velocity, "_fields"), "`mini.Velocity` should be a class made with NamedTuple, "
            f"and yours is {velocity!r}")
     v = velocity(1.0, (2.0, 3.0))
     leaves, tree = mini.tree_flatten([v, 4.0])
@@ -296,9 +296,9 @@ def grade_velocity(velocity: Any) -> None:
     expected = [velocity(5.0, (6.0, 7.0)), 8.0]
     back = mini.tree_unflatten(tree, [5.0, 6.0, 7.0, 8.0])
     inputs = "the leaves 5.0 to 8.0 in their place"
-    _same(inputs, back, expected, (True, "what order have the children?"), what="the nest")
-    expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is wanted, and yours is a "
-           f"{type(back[0]).__name__}: who makes it?")
+    _same(inputs, back, expected, (True, "in which order do the children come?"), what="the nest")
+    expect(isinstance(back[0], velocity), f"for {inputs} a Velocity is expected, and yours is a "
+           f"{type(back[0]).__name__}: what makes it?")
 
 
 _VELOCITY = """
@@ -316,11 +316,11 @@ exercise(
         entry="registry[Velocity] = lambda v: (v, None), lambda _, children: Velocity(*children)"),
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
-        (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "who makes it"),
+        (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "what makes it"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
                           "lambda y, children: Velocity(*children, y)"), "not among the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, None), "
-                          "lambda _, children: Velocity(*children[::-1])"), "what order"),
+                          "lambda _, children: Velocity(*children[::-1])"), "in which order"),
     ],
     hints=["registry[tuple] shows what the two functions take and give",
            "`Velocity(*children)` makes one of its parts"])
@@ -349,9 +349,10 @@ def grade_filled(filled: Callable) -> None:
                        "children, where the other tree has a leaf. Say that it is a leaf"
                        ) from error
         taken = got == defaults != expected
-        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is no leaf"),
+        _same(inputs, got, expected, (got == tree, "that is `tree` as it was: a None is not a "
+                                                   "leaf"),
               (taken, "those are the defaults alone"),
-              (zeros(got) < zeros(expected), "the 0.0 was replaced, and is no None"),
+              (zeros(got) < zeros(expected), "the 0.0 was replaced, and is not a None"),
               (True, "and a None deeper inside?"), what="the answer")
 
 
@@ -368,7 +369,7 @@ def filled(tree, defaults):
     wrong=[
         (_FILLED.format(f="lambda x, d: d if x is None else x", leaf=""), "node without children"),
         ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
-         "a None is no leaf"),
+         "a None is not a leaf"),
         (_FILLED.format(f="lambda x, d: x or d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
         (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the defaults alone"),
         ("def filled(tree, defaults):\n    return {k: defaults[k] if v is None else v "

@@ -16,16 +16,16 @@ from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers
 CHAPTER = "13_in_place_updates"
 
 _TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in it, what to say
-    (TypeError, "item assignment", "an array of ours cannot be written to; `.at` makes a new one"),
-    (TypeError, "non-tuple sequence", "a list that is the whole index is to be made an array"),
+    (TypeError, "item assignment", "one of our arrays cannot be written to; `.at` makes a new one"),
+    (TypeError, "non-tuple sequence", "a list that is the whole index should be made an array"),
     (IndexError, "static integers", "the ends of a slice cannot depend on a traced number; single "
      "places can"),
     (jax.errors.NonConcreteBooleanIndexError, "", "under `jit` nobody knows how many places a mask "
      "has, so it cannot be an index"),
     (jax.errors.TracerArrayConversionError, "", "NumPy cannot work on what `jit` traces; `.at` "
      "can"),
-    (jax.errors.TracerIntegerConversionError, "", "a traced number is no index of a list of "
-     "Python's; it is one of an array of ours"),
+    (jax.errors.TracerIntegerConversionError, "", "a traced number cannot index a Python "
+     "list, but it can index one of our arrays"),
     (jax.errors.TracerBoolConversionError, "", "Python's `if` cannot ask a traced number"),
 )
 
@@ -106,7 +106,8 @@ def exchanged(x, i, j):
     wrong=[
         ("def exchanged(x, i, j):\n    x = x.at[i].set(x[j])\n    x = x.at[j].set(x[i])\n"
          "    return x", "which `x` is read"),
-        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])", "to be made an array"),
+        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])",
+         "should be made an array"),
         ("def exchanged(x, i, j):\n    x[i], x[j] = x[j], x[i]\n    return x",
          "cannot be written to"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
@@ -114,7 +115,7 @@ def exchanged(x, i, j):
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
          "    return jnp.asarray(y)", "NumPy cannot work"),
         ("def exchanged(x, i, j):\n    y = [*x]\n    y[i], y[j] = y[j], y[i]\n"
-         "    return jnp.stack(y)", "no index of a list"),
+         "    return jnp.stack(y)", "cannot index a Python list"),
     ],
     hints=["the old array is still there after an update"])
 
@@ -132,14 +133,14 @@ def grade_group_means(group_means: Callable) -> None:
         out = _called(f, jnp.asarray(values), jnp.asarray(groups), inputs=inputs,
                       expected=sums / sizes)
         agree(inputs, out, sums / sizes,
-              (np.shape(out) != (3,), "one number for each group is wanted"),
+              (np.shape(out) != (3,), "one number for each group is expected"),
               (near(out, [m[-1] for m in members]), "these are the last values of each group: a "
                "later `set` overwrites an earlier one"),
-              (near(out, sums), "these are the sums; how many values has each group?"),
+              (near(out, sums), "these are the sums; how many values does each group have?"),
               (near(out, sizes), "these are the numbers of values; what is their sum?"),
               (near(out, np.zeros(3)), "nothing has arrived: an update that is not returned is "
                "lost"),
-              "each sum is to be divided by the number of values in its own group")
+              "each sum should be divided by the number of values in its own group")
 
 
 exercise(
@@ -177,12 +178,12 @@ def grade_sieve(sieve: Callable) -> None:
     out = np.asarray(out)
     message = (f"the primes below 30 are {PRIMES}, and yours are "
             f"{np.flatnonzero(out).tolist()}\n")
-    expect(out.dtype == bool, f"booleans are wanted, and these are {out.dtype}")
+    expect(out.dtype == bool, f"booleans are expected, and these are {out.dtype}")
     expect(not np.array_equal(~out[2:], np.isin(np.arange(2, 30), PRIMES)),
            message + "the other way round: True for primes")
     expect(not out[4], message + "4 is still there: does the loop go on with the array that "
            "the update returned?")
-    expect(not out[0] and not out[1], message + "0 and 1 are no primes")
+    expect(not out[0] and not out[1], message + "0 and 1 are not primes")
     expect(out[2], message + "2 is a prime, and is struck out: begin with its multiple 4")
     expect(np.flatnonzero(out).tolist() == PRIMES, message + "for each number from 2 on, strike "
            "out its multiples")
@@ -207,7 +208,7 @@ def sieve():
          "    return prime", "unrolled"),
         ("def sieve():\n    return lax.fori_loop(\n"
          "        2, 30, lambda i, p: p.at[multiples(i)].set(False), jnp.ones(30, bool))",
-         "no primes"),
+         "not primes"),
         ("def sieve():\n    def strike(i, p):\n        p.at[multiples(i)].set(False)\n"
          "        return p\n    return lax.fori_loop(2, 30, strike, jnp.ones(30, bool))",
          "4 is still there"),
@@ -220,8 +221,8 @@ def sieve():
 
 
 def grade_slopes_of_mixed(answer: Any) -> None:
-    expect(jnp.shape(answer) == (3,), f"three numbers are wanted, one for each of y, and yours is "
-           f"{shown(answer)}")
+    expect(jnp.shape(answer) == (3,), f"three numbers are expected, one for each of y, and yours "
+           f"is {shown(answer)}")
     for place, (result, expected, why) in enumerate(zip(answer, (0.0, 14.0, 10.0), (
             "two values are written to place 0, and this one is lost",
             "this value stays in place 0, and goes into place 2, too: its slope has two parts",
@@ -249,7 +250,7 @@ exercise(
 def grade_three_labels(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3 and
            all(np.shape(one) == (3,) for one in answer),
-           f"three lists of three numbers are wanted, for a, b and c, and yours is {answer!r}")
+           f"three lists of three numbers are expected, for a, b and c, and yours is {answer!r}")
     a, b, c = answer
     agree("`a`", a, [1, 0, 2],
           (near(a[1], 5.0), "the line with 5 computes a new array, and gives it no name"),
@@ -285,7 +286,7 @@ _PROGRAMS = (  # in a reader's words, how many updates are lost, a hint
     ("y = x.at[0].set(1.0)\nreturn y.at[1].set(2.0)", 0, "the second update reads the first"),
     ("x.at[1].add(2.0)\nx.at[2].multiply(3.0)\nreturn x + 1.0", 2, "there are other updates "
      "than `set`: their names are scatter-add, scatter-mul and so on"),
-    ("jnp.sin(x)\nreturn x.at[0].max(2.0)", 0, "the sine is forgotten, but it is no update"),
+    ("jnp.sin(x)\nreturn x.at[0].max(2.0)", 0, "the sine is forgotten, but it is not an update"),
     ("y = x.at[0].set(1.0)\nreturn x * jnp.sum(y)", 0, "the sum reads it"),
     ("for i in range(3):\n    x.at[i].set(0.0)\nreturn x", 3, "one in each round"),
 )
@@ -299,7 +300,7 @@ def grade_forgotten(forgotten: Callable) -> None:
         exec(compile(f"def f(x):\n{lines}", "<an example>", "exec"), names)
         result = forgotten(names["f"], x)
         agree("the function " + "; ".join(map(str.strip, body.splitlines())), result, expected,
-              (np.shape(result) != (), "one number is wanted"), why,
+              (np.shape(result) != (), "one number is expected"), why,
               what="the number of lost updates", tolerance=0)
 
 
@@ -321,7 +322,7 @@ exercise(
          "reads the first"),
         (_FORGOTTEN.replace('.startswith("scatter")', ' == "scatter"'), "than `set`"),
         (_FORGOTTEN.replace('eqn.primitive.name.startswith("scatter") and ', ""),
-         "it is no update"),
+         "it is not an update"),
         (_FORGOTTEN.replace(" and eqn.outvars[0] not in read", ""), "by its caller"),
         ("def forgotten(f, *args):\n    return f(*args)", "one number"),
     ],
@@ -346,13 +347,13 @@ def grade_last_seen(last_seen: Callable) -> None:
             result = _called(f, jnp.array(items), inputs=inputs, expected=expected)
             agree(inputs, result, expected,
                   (near(result, first), "these are the first places"),
-                  (near(result, np.maximum(expected, 0)), "an item that never comes has -1: where "
+                  (near(result, np.maximum(expected, 0)), "an item that never occurs has -1: where "
                    "do you begin?"),
                   (near(result, counts), "these are the counts"),
                   (near(result, np.where(expected < 0, 0, expected + 1)) or
                    near(result, np.where(expected < 0, -1, expected + 1)), "the first place is 0"),
-                  (np.shape(result) != (4,), "one number for each of the four items is wanted"),
-                  "the places of one item are all written to one element; the largest is to stay",
+                  (np.shape(result) != (4,), "one number for each of the four items is expected"),
+                  "the places of one item are all written to one element; the largest should stay",
                   tolerance=0)
     program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
     expect(not _sets_many(program), "for items = [0, 1, 0] the answer is [2, 1, -1, -1], and so is "
@@ -376,9 +377,9 @@ exercise(
     "last_seen", chapter=CHAPTER, grade=grade_last_seen, solution=_LAST_SEEN,
     wrong=[
         (_LAST_SEEN.replace(".max(", ".set("), "leaves the order open"),
-        (_LAST_SEEN.replace(".max(", ".add("), "the largest is to stay"),
+        (_LAST_SEEN.replace(".max(", ".add("), "the largest should stay"),
         (_LAST_SEEN.replace("jnp.full(count, -1)", "jnp.zeros(count, int)"), "where do you begin"),
-        (_LAST_SEEN.replace("-1", "9").replace(".max(", ".min("), "the largest is to stay"),
+        (_LAST_SEEN.replace("-1", "9").replace(".max(", ".min("), "the largest should stay"),
         (_LAST_SEEN.replace("jnp.arange(len(items))", "1 + jnp.arange(len(items))"),
          "the first place is 0"),
         (_LAST_SEEN.replace("jnp.full(count, -1).at[items].max(places)",
@@ -406,11 +407,11 @@ def grade_cleared_from(cleared_from: Callable) -> None:
                       (near(result, x), "this is `x` as it was"),
                       (near(result, clamped), "`dynamic_update_slice` moves a start that is too "
                        "near the end, so that all of the update is inside"),
-                      (near(result, one), "two elements are to be cleared, if there are two"),
+                      (near(result, one), "two elements should be cleared, if there are two"),
                       (np.shape(result) != x.shape, "return the whole vector"),
                       (i >= n - 1 and near(result[0], 0.0), "a place beyond the end is not the "
                        "first one"),
-                      "clear the elements i and i + 1, as far as they exist")
+                      "clear the elements i and i + 1, if they exist")
 
 
 _CLEARED = """
@@ -428,7 +429,7 @@ exercise(
         ("def cleared_from(x, i):\n    return x.at[(i + jnp.arange(2)) % len(x)].set(0.0)",
          "is not the first one"),
         ("def cleared_from(x, i):\n    return x.at[i].set(0.0)", "two elements"),
-        (_CLEARED.replace("drop", "clip"), "as far as they exist"),
+        (_CLEARED.replace("drop", "clip"), "if they exist"),
         ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
          "    return x.at[(k >= i) & (k < i + 2)].set(0.0)", "cannot be an index"),
     ],
@@ -469,7 +470,7 @@ def _whole_copies(f: Callable) -> int:
 
 def grade_copies(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 5,
-           f"five numbers are wanted, one for each function, and yours is {answer!r}")
+           f"five numbers are expected, one for each function, and yours is {answer!r}")
     functions: dict[str, Any] = {"jnp": jnp}
     exec(_COPYING, functions)
     why = {

@@ -42,13 +42,13 @@ def grade_slowly(slowly: Callable) -> None:
         result = slowly(f, in_axes)(*args)
         [size, *_] = (s[axis] for s, axis in zip(shapes, in_axes, strict=True) if axis is not None)
         expect(len(calls) == size, f"for {inputs} there are {size} calls of f, and yours makes "
-               f"{len(calls)}\none call for each example: a loop of Python's")
+               f"{len(calls)}\none call for each example: a Python loop")
         why = ("an argument whose axis is None goes to each call as it is" if None in in_axes else
                "f is given one example, without the axis that counts them")
         expect(calls[0] == expected, f"for {inputs} f is given arrays of the shapes {expected}, "
                f"and yours gives it {calls[0]}\n{why}")
         expect(not isinstance(result, list | tuple), f"for {inputs} one array of {size} numbers is "
-               f"wanted, and yours is a {type(result).__name__}: stack the results")
+               f"expected, and yours is a {type(result).__name__}: stack the results")
         agree(inputs, result, jax.vmap(f, in_axes=in_axes)(*args), (
             any(in_axes), "the examples may lie along another axis than the first"))
 
@@ -128,7 +128,7 @@ def seen_shape(shape, axis):
 
 def grade_columns_in_axes(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2,
-           f"for two arguments a tuple of two entries is wanted, and yours is {answer!r}")
+           f"for two arguments a tuple of two entries is expected, and yours is {answer!r}")
     table, row = np.arange(12.0).reshape(3, 4), np.array([5.0, 6.0, 7.0, 8.0])
     try:
         columns, rows = jax.vmap(lambda column, row: (column, row), tuple(answer))(table, row)
@@ -157,7 +157,7 @@ def grade_all_pairs(all_pairs: Callable) -> None:
         expected: np.ndarray = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
         inputs = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
         with instead_of(ValueError, "inconsistent sizes", f"for {inputs} a table of {n} rows and "
-                        f"{m} columns is wanted, and yours is an error: one `vmap` goes through "
+                        f"{m} columns is expected, and yours is an error: one `vmap` goes through "
                         "both lists at once; let each of two go through one"):
             result = all_pairs(lambda x, y: x - 2 * y)(xs, ys)
         agree(inputs, result, expected,
@@ -224,8 +224,8 @@ def grade_max_p(max_p: Any) -> None:
     x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
     for axes in ((1,), (0, 2), (0, 1, 2)):
         inputs, result = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
-        expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is wanted, "
-               f"and yours is {shown(result)}: a rule gives a list, here of one array")
+        expect(isinstance(result, list | tuple), f"for {inputs} [{shown(x.max(axes))}] is "
+               f"expected, and yours is {shown(result)}: a rule gives a list, here of one array")
         agree(inputs, result[0], x.max(axes), "the largest along those axes")
     expect(callable(getattr(max_p, "batch", None)),
            "now the rule `batch`, as `batched` in `linear` is one")
@@ -237,7 +237,7 @@ def grade_max_p(max_p: Any) -> None:
             result = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
         agree(inputs, result, np.moveaxis(x, axis, 0).max(1), (
             axis > 0, "where is the axis of the batch when the maximum is taken?"),
-            "with one axis more in front, axis k of the example is axis k + 1 of the batch")
+            "with one more axis in front, axis k of the example is axis k + 1 of the batch")
 
 
 _GIVEN_MINI = """
@@ -315,14 +315,14 @@ def grade_three_shapes(answer: Any) -> None:
     inputs = "x of shape (2, 3, 4), in_axes=2 outside and in_axes=0 inside,"
     expect(isinstance(answer, list | tuple) and len(answer) == 3
            and all(isinstance(shape, tuple) for shape in answer),
-           f"three shapes are wanted, each a tuple, and yours is {answer!r}")
+           f"three shapes are expected, each a tuple, and yours is {answer!r}")
     inside, between, numpys = answer
     message = f"for {inputs} yours is {list(answer)}\n"
     expect(inside != (2, 3, 4) or numpys == (2, 3, 4), message + "begin with what f sees: "
            "two transformations have each taken one axis away")
     expect(between not in ((3, 4), (2, 4)), message + "the outer `vmap` takes its axis first, the "
            "last of three; what is left is the batch of the inner one")
-    expect(between == (2, 3), message + "the second: which axis has the outer `vmap` taken?")
+    expect(between == (2, 3), message + "the second: which axis did the outer `vmap` take?")
     expect(inside == (3,), message + "the first: the inner `vmap` has taken axis 0 of (2, 3)")
     expect(sorted(numpys) == [2, 3, 4], message + "the third: NumPy is given every number of x")
     expect(numpys == (2, 3, 4), message + "the third: the rule of `sin` need not move any axis")
@@ -336,7 +336,7 @@ exercise(
            ("[(3,), (2, 3), (4, 2, 3)]", "need not move"),
            ("[(2, 3, 4), (2, 3), (3,)]", "what f sees"),
            ("[(3,), (2, 3), (2, 3)]", "every number of x"), ("(3,)", "three shapes")],
-    afterthought="with `mini` the third is (4, 2, 3): it brings each axis to the front")
+    afterthought="with `mini` the third is (4, 2, 3): it moves each axis to the front")
 
 
 # -- hypot_p ---------------------------------------------------------------------------------------
@@ -365,8 +365,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
             mini.transpose_p.impl = listened
         expect(isinstance(result, tuple | list) and len(result) == 2
                and all(isinstance(part, list | tuple) and len(part) == 1 for part in result),
-               f"for {inputs} two lists of one entry are wanted, the result and where its axis is; "
-               f"yours is {' '.join(repr(result).split())}")
+               f"for {inputs} two lists of one entry are expected, the result and where its axis "
+               f"is; yours is {' '.join(repr(result).split())}")
         [out], [dim] = result
         expect(not (moved and dims[0] == dims[1]), f"for {inputs} no axis moves, and yours calls "
                f"`transpose` {len(moved)} times: both have their axis at the same place")
@@ -378,7 +378,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
             dims[0] != dims[1] and None not in dims,
             "the axes are at different places: they must be brought to the same one first"),
             (None in dims, "what is the same for all must be repeated for each example"),
-            "say of the result where its axis is", what="the result, its axis brought in front,")
+            "say of the result where its axis is", what="the result, its axis brought to the "
+                                                        "front,")
 
 
 _HYPOT = """

@@ -39,15 +39,14 @@ def test_an_associative_scan_is_jaxs(scan, axis, reverse):
 
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16", "complex64", "bool"])
-def test_running_totals_with_a_name_are_those_of_jax(name, dtype):
+def test_running_totals_with_a_name_are_those_of_jax(name, dtype, beside_jax):
     if dtype == "bool" and name in ("add", "mul"):
         return
     rows = np.asarray(np.round(ROWS * 4) / 4 + .25).astype(jax.numpy.dtype(dtype))
     rows[2, 1] = np.nan if dtype in ("float32", "bfloat16") else 0
     for fn, reverse in ((lambda x, y: (x, y), False), (lambda x, y: (y, x), True)):
-        ours, theirs = (lib.lax.associative_scan(
-            lambda x, y, lib=lib, fn=fn: getattr(lib.lax, name)(*fn(x, y)), rows, reverse)
-            for lib in (minijax, jax))
+        ours, theirs = beside_jax(lambda lib: lib.lax.associative_scan(
+            lambda x, y, lib=lib, fn=fn: getattr(lib.lax, name)(*fn(x, y)), rows, reverse))
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(np.asarray(ours, complex), np.asarray(theirs, complex),
                                    rtol=3e-2 if dtype == "bfloat16" else 1e-5)
@@ -55,9 +54,9 @@ def test_running_totals_with_a_name_are_those_of_jax(name, dtype):
 
 @pytest.mark.parametrize("length", [1, 2, 300])
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min", "rem"])
-def test_weak_types_are_those_of_jax(name, length):
-    ours, theirs = (lib.lax.associative_scan(
-        getattr(lib.lax, name), lib.numpy.broadcast_to(2., (length,))) for lib in (minijax, jax))
+def test_weak_types_are_those_of_jax(name, length, beside_jax):
+    ours, theirs = beside_jax(lambda lib: lib.lax.associative_scan(
+        getattr(lib.lax, name), lib.numpy.broadcast_to(2., (length,))))
     assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
 
 
@@ -84,21 +83,21 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_programs_with_it_give_what_they_give_in_jax(program):
-    ours, theirs = (lib.tree.leaves(PROGRAMS[program](lib, lib.lax.associative_scan))
-                    for lib in (minijax, jax))
+def test_programs_with_it_give_what_they_give_in_jax(program, beside_jax):
+    ours, theirs = beside_jax(
+        lambda lib: lib.tree.leaves(PROGRAMS[program](lib, lib.lax.associative_scan)))
     for a, b in zip(ours, theirs, strict=True):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_its_sums_are_as_precise_as_jaxs():
+def test_its_sums_are_as_precise_as_jaxs(beside_jax):
     exact = np.cumsum(LONG.astype(float))
 
     def error(lib):
         sums = lib.jit(functools.partial(lib.lax.associative_scan, lib.numpy.add))(LONG)
         return np.abs(np.asarray(sums) - exact).max()
-    ours, theirs = error(minijax), error(jax)
+    ours, theirs = beside_jax(error)
     assert ours <= 2 * theirs
 
 

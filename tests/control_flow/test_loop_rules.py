@@ -150,9 +150,9 @@ def test_one_program_may_be_the_body_of_loops_that_divide_its_arguments_otherwis
     lambda L, z: L.lax.cond(True, lambda z: z * 2, lambda z: z, z),
     lambda L, z: L.lax.map(lambda t: abs(t * z), np.ones(3, np.float32)),
     lambda L, z: L.lax.scan(lambda c, x: (c + abs(x + 1j), c), 0., np.ones(3, np.float32))])
-def test_complex_numbers_run_through_eager_loops_and_branches(program):
-    for ours, theirs in zip(*(jax.tree.leaves(program(lib, lib.numpy.array(.5 + .1j)))
-                              for lib in (minijax, jax)), strict=True):
+def test_complex_numbers_run_through_eager_loops_and_branches(program, beside_jax):
+    leaves = beside_jax(lambda lib: jax.tree.leaves(program(lib, lib.numpy.array(.5 + .1j))))
+    for ours, theirs in zip(*leaves, strict=True):
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
 
 
@@ -163,10 +163,10 @@ def test_complex_numbers_run_through_eager_loops_and_branches(program):
     lambda c, x: (c, (x, 1.)),
 ], ids=["a carry", "two that change places", "one into two", "all"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_what_the_body_hands_on_is_not_computed_by_the_loop(body, reverse):
+def test_what_the_body_hands_on_is_not_computed_by_the_loop(body, reverse, beside_jax):
     def program(lib):
         return lambda a, b, xs: lib.lax.scan(body, (a, b), xs, reverse=reverse)
-    ours, theirs = (str(lib.make_jaxpr(program(lib))(2., 3., X)) for lib in (minijax, jax))
+    ours, theirs = beside_jax(lambda lib: str(lib.make_jaxpr(program(lib))(2., 3., X)))
     assert ours == theirs
     same(lambda lib: lib.jit(program(lib))(np.float32(2), np.float32(3), X))
     same(lambda lib: lib.jacrev(program(lib), (0, 1, 2))(np.float32(2), np.float32(3), X))
@@ -330,12 +330,12 @@ HANDED_ON = {
 
 
 @pytest.mark.parametrize("body", HANDED_ON.values(), ids=HANDED_ON.keys())
-def test_a_carry_that_is_handed_on_is_a_constant_of_the_loop(body):
+def test_a_carry_that_is_handed_on_is_a_constant_of_the_loop(body, beside_jax):
     def program(lib):
         def f(x, y):
             return lib.lax.while_loop(lambda s: s[0] < 3, body(x), (0, x, y))
         return f
-    ours, theirs = (str(lib.make_jaxpr(program(lib))(2., 3.)) for lib in (minijax, jax))
+    ours, theirs = beside_jax(lambda lib: str(lib.make_jaxpr(program(lib))(2., 3.)))
     assert ours == theirs
     same(lambda lib: lib.jit(lambda *xs: lib.jvp(program(lib), xs, xs)[0])(START[0], START[1]))
     same(lambda lib: lib.jit(lib.vmap(program(lib)))(START, START))
@@ -379,9 +379,10 @@ def what_runs(lib):
     return seen
 
 
-def test_loops_under_disable_jit_give_their_bodies_what_jax_gives():
+def test_loops_under_disable_jit_give_their_bodies_what_jax_gives(beside_jax):
     with minijax.disable_jit(), jax.disable_jit():
-        assert what_runs(minijax) == what_runs(jax)
+        ours, theirs = beside_jax(what_runs)
+        assert ours == theirs
 
 
 # Each step is given numbers whose slope is infinite: zero times it, where one would do, is nan.

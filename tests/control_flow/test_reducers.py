@@ -28,9 +28,9 @@ WINDOW = (1, 2, 2)
     lambda j, x: j.lax.reduce_window((x, -x), (0., 0.), lambda a, b: (
         a[0] + b[0], j.numpy.maximum(a[1], b[1])), WINDOW, window_dilation=(1, 1, 2)),
 ])
-def test_the_results_are_those_of_jax(program):
-    found, wanted = (jax.tree.leaves([program(j, X), j.jit(lambda x, j=j: program(j, x))(X)])
-                     for j in (minijax, jax))
+def test_the_results_are_those_of_jax(program, beside_jax):
+    found, wanted = beside_jax(
+        lambda j: jax.tree.leaves([program(j, X), j.jit(lambda x: program(j, x))(X)]))
     for one, other in zip(found, wanted, strict=True):
         assert str(one.dtype) == str(other.dtype)
         np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
@@ -47,10 +47,11 @@ def test_a_function_of_ones_own_has_derivatives_and_batches():
 JOIN = lambda a, b: a * b + a
 
 
-def test_a_window_joined_so_moves_with_what_it_begins_with_and_has_derivatives_and_batches():
+def test_a_window_joined_so_moves_with_what_it_begins_with_and_has_derivatives_and_batches(
+        beside_jax):
     def begins_with(j):
         return lambda c: j.lax.reduce_window(j.numpy.asarray(X), c, JOIN, WINDOW, (1, 2, 2))
-    ours, theirs = (begins_with(j) for j in (minijax, jax))
+    ours, theirs = beside_jax(lambda j: begins_with(j))
     batch = minijax.vmap(ours)(np.float32([1, 2]))
     np.testing.assert_allclose(batch, np.stack([theirs(c) for c in np.float32([1, 2])]), rtol=1e-5)
     check_grads(ours, (1.5,), 2)  # JAX: has no derivative in this
@@ -58,14 +59,15 @@ def test_a_window_joined_so_moves_with_what_it_begins_with_and_has_derivatives_a
         lambda x: minijax.lax.reduce_window(x, 2., JOIN, WINDOW, (1, 2, 2)), (X,), 1)
 
 
-def test_what_a_function_joins_is_one_operation_in_a_program_as_in_jax():
+def test_what_a_function_joins_is_one_operation_in_a_program_as_in_jax(beside_jax):
     def printed(j):
         f = j.vmap(lambda x: (j.lax.reduce(x, 2., JOIN, (1,)),
                               j.lax.reduce_window(x, 2., JOIN, WINDOW[1:], (1, 1))))
         return [(str(eqn.primitive), {k: str(v).replace(" ", "").replace("\n", "")
                                       for k, v in eqn.params.items() if k != "computation"})
                 for eqn in j.make_jaxpr(f)(X).eqns]
-    assert printed(minijax) == printed(jax)
+    ours, theirs = beside_jax(printed)
+    assert ours == theirs
 
 
 def test_a_function_that_closes_over_tracers_is_refused_as_in_jax():

@@ -4,7 +4,6 @@ import collections
 import functools
 import importlib
 
-import jax
 import numpy as np
 import pytest
 
@@ -37,8 +36,8 @@ TRANSFORMED = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMED)
-def test_derivatives_are_jaxs(name):
-    ours, theirs = (TRANSFORMED[name](lib, chain(lib, lib.checkpoint)) for lib in (minijax, jax))
+def test_derivatives_are_jaxs(name, beside_jax):
+    ours, theirs = beside_jax(lambda lib: TRANSFORMED[name](lib, chain(lib, lib.checkpoint)))
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
@@ -73,7 +72,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_whatever_a_policy_keeps_derivatives_are_jaxs(name):
+def test_whatever_a_policy_keeps_derivatives_are_jaxs(name, beside_jax):
     def gradients(lib):
         named = importlib.import_module(f"{lib.__name__}.ad_checkpoint").checkpoint_name
 
@@ -84,7 +83,7 @@ def test_whatever_a_policy_keeps_derivatives_are_jaxs(name):
         w = np.outer(X, X) + np.eye(3, dtype=np.float32)
         return [*lib.grad(f, (0, 1))(w, X), lib.jit(lib.grad(f, 1))(w, X),
                 lib.hessian(f, 1)(w, X)]
-    for ours, theirs in zip(gradients(minijax), gradients(jax), strict=True):
+    for ours, theirs in zip(*beside_jax(gradients), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
@@ -102,7 +101,7 @@ def test_what_a_policy_keeps_is_not_computed_again():
     assert products(some.everything_saveable) == products(some.dots_saveable) == 1
 
 
-def test_a_loop_inside_that_starts_from_a_constant_has_its_gradient():
+def test_a_loop_inside_that_starts_from_a_constant_has_its_gradient(beside_jax):
     def gradients(lib):
         @lib.checkpoint
         def f(x, w):
@@ -110,11 +109,11 @@ def test_a_loop_inside_that_starts_from_a_constant_has_its_gradient():
                 lambda c, row: (c + lib.numpy.sin(row * w.sum()), c * row), 0.0, x)
             return total + rows.sum()
         return [*lib.grad(f, (0, 1))(X, X), lib.jit(lib.hessian(f))(X, X)]
-    for ours, theirs in zip(gradients(minijax), gradients(jax), strict=True):
+    for ours, theirs in zip(*beside_jax(gradients), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_second_derivatives_go_through_what_it_holds():
+def test_second_derivatives_go_through_what_it_holds(beside_jax):
     def sine(lib):
         return lambda x: lib.numpy.sin(x) * x
 
@@ -127,7 +126,7 @@ def test_second_derivatives_go_through_what_it_holds():
         "fori_loop": lambda lib: lambda x: lib.lax.fori_loop(0, 3, lambda i, c: sine(lib)(c), x),
     }
     for name, f in inner.items():
-        ours, theirs = (lib.grad(lib.grad(lib.checkpoint(f(lib))))(2.0) for lib in (minijax, jax))
+        ours, theirs = beside_jax(lambda lib: lib.grad(lib.grad(lib.checkpoint(f(lib))))(2.0))
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg=name)
 
 
@@ -161,7 +160,7 @@ def test_an_argument_that_the_second_computation_does_not_read_is_let_go():
     assert kept == ["from the argument x"]
 
 
-def test_a_function_is_traced_as_often_as_by_jax():
+def test_a_function_is_traced_as_often_as_by_jax(beside_jax):
     def counts(lib):
         seen = []
 
@@ -186,7 +185,8 @@ def test_a_function_is_traced_as_often_as_by_jax():
                 call()
                 found.append(len(seen))
         return found
-    assert counts(minijax) == counts(jax)
+    ours, theirs = beside_jax(counts)
+    assert ours == theirs
 
 
 def test_a_static_argument_may_be_unhashable():
@@ -247,7 +247,7 @@ def operations(jaxpr, times=1):
 
 @pytest.mark.parametrize("policy", ["everything", "dots", "names", None])
 @pytest.mark.parametrize("name", with_programs_inside(minijax))
-def test_a_policy_looks_into_loops_and_branches_as_jaxs_does(name, policy):
+def test_a_policy_looks_into_loops_and_branches_as_jaxs_does(name, policy, beside_jax):
     x, w = np.eye(2, dtype=np.float32) * .7 + .1, np.linspace(-1, 1, 12, dtype=np.float32)
     w = w.reshape(3, 2, 2)
 
@@ -260,7 +260,7 @@ def test_a_policy_looks_into_loops_and_branches_as_jaxs_does(name, policy):
         return ({k: counts[k] for k in ("dot_general", "sin", "cos")}, [out, *back(out)] + (
             [lib.jvp(gradient, (x,), (x,))[1], lib.vmap(gradient)(np.stack([x, -x]))]
             if policy == "names" else []))
-    (ours, values), (theirs, wanted) = found(minijax), found(jax)
+    (ours, values), (theirs, wanted) = beside_jax(found)
     assert ours == theirs
     for value, right in zip(values, wanted, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)

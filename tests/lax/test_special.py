@@ -20,11 +20,11 @@ def test_values_are_those_of_scipy(name, truth):
 
 
 @pytest.mark.parametrize("name", ["igamma", "igammac", "igamma_grad_a", "random_gamma_grad"])
-def test_values_in_short_floats_and_at_the_edges_are_those_of_jax(name):
+def test_values_in_short_floats_and_at_the_edges_are_those_of_jax(name, beside_jax):
     for dtype in (np.float32, np.float16):
         a, x = (np.array(v, dtype) for v in ([.5, 2, 3, 3, 0, -1, np.nan, 1],
                                              [.2, 3, 0, -1, 1, 1, 1, np.nan]))
-        found, wanted = (getattr(j.lax, name)(a, x) for j in (minijax, jax))
+        found, wanted = beside_jax(lambda j: getattr(j.lax, name)(a, x))
         assert found.dtype == wanted.dtype
         rough = 1e-5 if dtype == np.float32 else 2e-3
         np.testing.assert_allclose(np.asarray(found, float), np.asarray(wanted, float),
@@ -88,11 +88,10 @@ def test_derivatives_that_are_not_known_are_refused_in_jaxs_words(refused_alike)
                 lib.grad(getattr(lib.lax, name))(2., 3.)
 
 
-def test_a_program_has_one_equation_for_each_as_in_jax(refused_alike):
+def test_a_program_has_one_equation_for_each_as_in_jax(refused_alike, beside_jax):
     for name, args in (("igamma", (2., 1.)), ("igammac", (np.ones(2), 1.)),
                        ("igamma_grad_a", (2., 1.)), ("betainc", (2., 3., .5))):
-        ours, wanted = (str(lib.make_jaxpr(getattr(lib.lax, name))(*args))
-                        for lib in (minijax, jax))
+        ours, wanted = beside_jax(lambda lib: str(lib.make_jaxpr(getattr(lib.lax, name))(*args)))
         assert ours == wanted
     refused_alike(lambda lib: lib.lax.betainc(1, 2, 3))
 
@@ -102,10 +101,9 @@ def test_a_nan_is_said_to_come_from_the_whole_operation():
         lax.igamma(-1., 2.)
 
 
-def test_derivatives_in_the_last_argument_are_those_of_jax():
+def test_derivatives_in_the_last_argument_are_those_of_jax(beside_jax):
     for args, f in (((2., 3., .3), "betainc"), ((1., 2.5), "polygamma")):
-        found, wanted = (lib.grad(getattr(lib.lax, f), len(args) - 1)(*args)
-                         for lib in (minijax, jax))
+        found, wanted = beside_jax(lambda lib: lib.grad(getattr(lib.lax, f), len(args) - 1)(*args))
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
@@ -144,8 +142,7 @@ def test_the_derivatives_of_special_values_end():
     assert np.isnan(found[kinds[0]]).all() and (found[kinds[1]] == 0).all()
 
 
-def test_gamma_numbers_have_second_derivatives():
+def test_gamma_numbers_have_second_derivatives(beside_jax):
     a, x = np.float32([.7, 1.3, 4.]), np.float32([.3, 2., 3.])
-    found, wanted = (lib.jacfwd(lib.jacfwd(lib.lax.random_gamma_grad))(a, x)
-                     for lib in (minijax, jax))
+    found, wanted = beside_jax(lambda lib: lib.jacfwd(lib.jacfwd(lib.lax.random_gamma_grad))(a, x))
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)

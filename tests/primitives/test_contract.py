@@ -40,14 +40,15 @@ def test_products_are_those_of_jax(left, right, numbers):
 
 
 @pytest.mark.parametrize(("left", "right", "numbers"), PLACEMENTS[:8], ids=str)
-def test_gradients_of_products_are_the_programs_and_numbers_of_jax(left, right, numbers):
+def test_gradients_of_products_are_the_programs_and_numbers_of_jax(
+        left, right, numbers, beside_jax):
     x, y = of_shape(left), of_shape(right)
     weights = np.cos(np.asarray(jax.lax.dot_general(x, y, numbers)))
 
     def loss(m, x, y):
         product = m.lax.mul(m.lax.dot_general(x, y, numbers), weights)
         return m.lax.reduce_sum(product, tuple(range(product.ndim)))
-    ours, theirs = (m.grad(lambda x, y, m=m: loss(m, x, y), (0, 1))(x, y) for m in (minijax, jax))
+    ours, theirs = beside_jax(lambda m: m.grad(lambda x, y, m=m: loss(m, x, y), (0, 1))(x, y))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

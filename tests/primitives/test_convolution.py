@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-import minijax
 from minijax import lax
 from minijax.primitives.convolution import conv_general_dilated_p
 
@@ -31,15 +30,15 @@ def close(found, wanted):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: "x".join(map(str, e.args[0].shape)))
-def test_values_and_derivatives_are_those_of_jax(example):
+def test_values_and_derivatives_are_those_of_jax(example, beside_jax):
     x, w = example.args
     programs = [lambda library, f: library.jit(f)(x, w)]
     if x.dtype.kind == "f":
         programs += [lambda library, f: library.jit(library.grad(
             lambda x, w: (f(x, w) ** 2).sum(), (0, 1)))(x, w)]
     for program in programs:
-        found, wanted = (jax.tree.leaves(program(library, of(library, example.params)))
-                         for library in (minijax, jax))
+        found, wanted = beside_jax(
+            lambda library: jax.tree.leaves(program(library, of(library, example.params))))
         for one, other in zip(found, wanted, strict=True):
             close(one, other)
 
@@ -47,10 +46,10 @@ def test_values_and_derivatives_are_those_of_jax(example):
 @pytest.mark.parametrize("axes", [(1, None), (None, 2), (1, 2)], ids=str)
 @pytest.mark.parametrize("example", [EXAMPLES[i] for i in (3, 5, 6)], ids=["plain", "features",
                                                                           "batches"])
-def test_batches_are_those_of_jax(example, axes):
+def test_batches_are_those_of_jax(example, axes, beside_jax):
     x, w = (x if d is None else np.stack([x, 2 * x - 1], d)
             for x, d in zip(example.args, axes, strict=True))
-    close(*(library.vmap(of(library, example.params), axes)(x, w) for library in (minijax, jax)))
+    close(*beside_jax(lambda library: library.vmap(of(library, example.params), axes)(x, w)))
 
 
 @pytest.mark.parametrize("strides", [1, 2, 3, 5])
@@ -113,11 +112,11 @@ def test_shapes_are_those_of_jax():
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
-def test_no_convolutions_at_all_have_the_shape_of_jaxs(axes):
+def test_no_convolutions_at_all_have_the_shape_of_jaxs(axes, beside_jax):
     x, w = (np.ones((0, n) if axis == 0 else n, np.float32)
             for n, axis in zip((5, 3), axes, strict=True))
     for map_of in (lambda lib: lambda f: lib.vmap(f, axes),
                    lambda lib: lambda f: lib.jit(lib.vmap(f, axes)),
                    lambda lib: lambda f: lib.vmap(lib.grad(lambda x, w: f(x, w).sum()), axes)):
-        ours, theirs = (map_of(lib)(lib.numpy.convolve)(x, w) for lib in (minijax, jax))
+        ours, theirs = beside_jax(lambda lib: map_of(lib)(lib.numpy.convolve)(x, w))
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)

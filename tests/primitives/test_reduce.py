@@ -46,9 +46,8 @@ def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
 @pytest.mark.parametrize("x", [np.float32([2, 3, 0, 5]), np.float32([0, 3, 0, 5]),
                                np.float32([1, 1, 1]), X[0, 0]], ids=str)
 @pytest.mark.parametrize("name", NAMES[:4])
-def test_gradients_of_reductions_are_those_of_jax(name, x):
-    ours, theirs = (m.grad(lambda x, m=m: getattr(m.lax, name)(x, (0,)))(x)
-                    for m in (minijax, jax))
+def test_gradients_of_reductions_are_those_of_jax(name, x, beside_jax):
+    ours, theirs = beside_jax(lambda m: m.grad(lambda x, m=m: getattr(m.lax, name)(x, (0,)))(x))
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
 
 
@@ -90,13 +89,13 @@ def test_running_totals_are_those_of_jax(name, axis, reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", RUNNING)
-def test_derivatives_of_running_totals_are_those_of_jax(name, reverse):
+def test_derivatives_of_running_totals_are_those_of_jax(name, reverse, beside_jax):
     weights = np.cos(np.arange(5, dtype=np.float32))
     for x in (Y[0, :, 0], np.float32([1, 0, 2, 0, 3]), np.float32([1, 3, 2, 5, 4])):
         def loss(m, x):
             total = getattr(m.lax, name)(x, 0, reverse)
             return m.lax.reduce_sum(m.lax.mul(total, weights), (0,))
-        ours, theirs = (m.grad(lambda x, m=m: loss(m, x))(x) for m in (minijax, jax))
+        ours, theirs = beside_jax(lambda m: m.grad(lambda x, m=m: loss(m, x))(x))
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-5)
 
 

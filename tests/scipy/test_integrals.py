@@ -53,10 +53,10 @@ def test_calls(agrees_with_jax, expression):
 @pytest.mark.parametrize(("name", "args"), [
     ("erfcx", [.7]), ("dawsn", [.7]), ("fresnel", [.7]), ("expi", [.7]), ("exp1", [.7]),
     ("sici", [.7]), ("spence", [.7]), ("owens_t", [.7, .4])])
-def test_derivatives(name, args):
+def test_derivatives(name, args, beside_jax):
     def slopes(top):
         return top.jacrev(getattr(top.scipy.special, name), tuple(range(len(args))))(*args)
-    found, wanted = (jax.tree.leaves(slopes(top)) for top in (minijax, jax))
+    found, wanted = beside_jax(lambda top: jax.tree.leaves(slopes(top)))
     np.testing.assert_allclose(found, wanted, 2e-6)
 
 
@@ -68,10 +68,10 @@ def test_a_derivative_of_an_exponential_integral_is_the_one_of_lower_order():
         np.testing.assert_allclose(found, wanted, 3e-6)
 
 
-def test_the_derivative_of_the_faddeeva_function():
+def test_the_derivative_of_the_faddeeva_function(beside_jax):
     for z in (.7 + .2j, .7 - .2j):
-        found, wanted = (top.grad(top.scipy.special.wofz, holomorphic=True)(z)
-                         for top in (minijax, jax))
+        found, wanted = beside_jax(
+            lambda top: top.grad(top.scipy.special.wofz, holomorphic=True)(z))
         np.testing.assert_allclose(found, wanted, 1e-6)
 
 

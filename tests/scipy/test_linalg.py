@@ -132,9 +132,9 @@ def log_likelihood(top):
     return loss
 
 
-def test_a_gaussian_process_and_its_derivatives(jax_says):
+def test_a_gaussian_process_and_its_derivatives(jax_says, beside_jax):
     args = np.float32(.8), np.float32(.1)
-    f, g = log_likelihood(minijax), log_likelihood(jax)
+    f, g = beside_jax(log_likelihood)
     value, slopes, curves = jax_says(lambda: [jax.jit(h)(*args) for h in (
         g, jax.grad(g, (0, 1)), jax.hessian(g, (0, 1)))])
     for wrap in (lambda f: f, minijax.jit):
@@ -169,7 +169,7 @@ def test_gradients(f, jax_says):
 @pytest.mark.parametrize("x", [
     np.eye(2), np.diag([1, 1j]), np.float32([[0, 3], [-3, 0]]), np.cos(np.arange(6.)).reshape(3, 2),
     np.float32([[1, 0], [0, 1], [0, 0]])])
-def test_the_polar_factors_vary_as_in_jax_where_singular_values_are_alike(x):
+def test_the_polar_factors_vary_as_in_jax_where_singular_values_are_alike(x, beside_jax):
     x = x.astype(np.complex64 if x.dtype.kind == "c" else np.float32)
     t = np.sin(np.arange(x.size)).reshape(x.shape).astype(x.dtype) * (x[0, 0] + 2)
 
@@ -178,6 +178,6 @@ def test_the_polar_factors_vary_as_in_jax_where_singular_values_are_alike(x):
         given = (x, t) if side == "right" else (x.conj().T, t.conj().T)
         return top.jit(lambda x, t: top.jvp(f, (x,), (t,)))(*given)
     for side in ("right", "left")[:1 + (len(x) > 2)]:  # JAX takes no square ones from the left
-        both = (minijax.tree.leaves(slopes(top, side)) for top in (minijax, jax))
+        both = beside_jax(lambda top: minijax.tree.leaves(slopes(top, side)))
         for found, wanted in zip(*both, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

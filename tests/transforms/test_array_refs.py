@@ -90,14 +90,14 @@ COMPILED = [reads_and_writes, in_loops, in_while, in_branches, in_transformation
 
 @pytest.mark.parametrize(("program", "jitted"), [
     *((program, False) for program in EAGER), *((program, True) for program in COMPILED)])
-def test_a_program_writes_and_reads_what_it_does_in_jax(program, jitted):
+def test_a_program_writes_and_reads_what_it_does_in_jax(program, jitted, beside_jax):
     def found(lib):
         ref = lib.new_ref(lib.numpy.asarray(X))
         run = lambda: program(lib, ref)
         if jitted:
             run = lib.jit(run)
         return lib.tree.leaves([run(), run(), ref[...]])
-    for ours, theirs in zip(found(minijax), found(jax), strict=True):
+    for ours, theirs in zip(*beside_jax(found), strict=True):
         assert np.asarray(ours).dtype == np.asarray(theirs).dtype
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
@@ -298,7 +298,7 @@ def added_in_a_loop(lib, x):
         lib, 1.0, 2.0, lambda lib, ref: lib.ref.swap(ref, ..., 3.0)))(),
     lambda lib: added_in_a_loop(lib, 0.0), lambda lib: lib.jit(lambda: added_in_a_loop(lib, 0.0))(),
     lambda lib: lib.jit(lambda x: added_in_a_loop(lib, x))(0.0)])
-def test_what_is_written_in_a_program_is_not_weak(program):
-    ours, theirs = (lib.tree.leaves(program(lib)) for lib in (minijax, jax))
+def test_what_is_written_in_a_program_is_not_weak(program, beside_jax):
+    ours, theirs = beside_jax(lambda lib: lib.tree.leaves(program(lib)))
     assert [(x.dtype, x.weak_type, float(x)) for x in ours] == [
         (x.dtype, x.weak_type, float(x)) for x in theirs]

@@ -156,10 +156,11 @@ DERIVATIVES = {
 
 @pytest.mark.parametrize("function", OF_A_NUMBER)
 @pytest.mark.parametrize("derivative", DERIVATIVES)
-def test_derivatives_by_a_python_number_are_as_weakly_typed_as_jaxs(function, derivative):
+def test_derivatives_by_a_python_number_are_as_weakly_typed_as_jaxs(
+        function, derivative, beside_jax):
     def found(lib):
         return DERIVATIVES[derivative](lib, lambda x: OF_A_NUMBER[function](lib, x))
-    ours, theirs = found(minijax), found(jax)
+    ours, theirs = beside_jax(found)
     assert types(minijax, ours) == types(jax, theirs)
     same({minijax: ours, jax: theirs}.get)
 
@@ -196,14 +197,14 @@ def test_cotangents_that_are_not_wanted_are_not_computed_in_any_program():
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
-def test_a_pull_back_goes_through_jit_and_another_argument_may_be_put_in_it():
+def test_a_pull_back_goes_through_jit_and_another_argument_may_be_put_in_it(beside_jax):
     def pulled(lib):
         w, x = lib.numpy.eye(2) + 1, lib.numpy.array([1.0, 2.0])
         y, pull = lib.jit(lambda w, x: lib.vjp(lambda w, x: lib.numpy.sin(w @ x), w, x))(w, x)
         before = lib.jit(lambda pull, ct: pull(ct))(pull, y)
         pull.args_res[1] = 10 * x
         return [np.asarray(leaf) for leaf in lib.tree.leaves((before, pull(y)))]
-    for ours, theirs in zip(pulled(minijax), pulled(jax), strict=True):
+    for ours, theirs in zip(*beside_jax(pulled), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
@@ -253,7 +254,7 @@ def test_derivatives_of_programs_are_as_weak_as_those_of_jax(name, weak, jax_say
 
 
 @pytest.mark.parametrize("weak", [*itertools.product([False, True], repeat=4)], ids=str)
-def test_a_transposed_scan_is_as_weak_as_its_cotangents(weak):
+def test_a_transposed_scan_is_as_weak_as_its_cotangents(weak, beside_jax):
     def weakness(lib):
         def given(k, shape=()):
             return lib.ShapeDtypeStruct(shape, np.float32, weak_type=weak[k])
@@ -261,4 +262,5 @@ def test_a_transposed_scan_is_as_weak_as_its_cotangents(weak):
                                     given(0), given(1, (3,)))
         found = lib.eval_shape(back, (given(2), given(3, (3,))))
         return [x.weak_type for x in lib.tree.leaves(found)]
-    assert weakness(minijax) == weakness(jax)
+    ours, theirs = beside_jax(weakness)
+    assert ours == theirs

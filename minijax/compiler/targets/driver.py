@@ -6,13 +6,14 @@ In JAX: `xla/stream_executor/cuda`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from minijax import errors
+from minijax import config, errors
 
 from ..loops import Kernel
 from . import cublas, graphs, ptx
@@ -84,6 +85,15 @@ def number_of(address: int) -> int:
     cuda = bindings()
     kind = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     return int(done(cuda.cuPointerGetAttribute(kind, address)))
+
+
+def ptx_of(kernel: Kernel, processor: str) -> list[str]:
+    """PTX of the launches of a kernel, in their order, by the compiler of the configuration."""
+    if config.compiler.value == "numba":
+        from . import numba_nvvm  # which most programs never need
+
+        return numba_nvvm.compile_cached(kernel, processor)
+    return [ptx.compile_cached(ptx.assembly(kernel), processor)]
 
 
 class Gpu:
@@ -218,13 +228,16 @@ class Gpu:
 
     def prepared(self, kernel: Kernel) -> Callable[[], graphs.Launches]:
         """A constructor of the launches of a kernel: concurrent calls need one each."""
+        functions = self.functions(ptx_of(kernel, self.processor))
         launches = ptx.launches_of(kernel.body)
-        functions = self.functions(ptx.compile_cached(ptx.assembly(kernel), self.processor),
-                                   [f"launch_{k}" for k in range(len(launches))])
         return graphs.prepared(self, kernel, dict(zip(launches, functions, strict=True)))
 
-    def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
-        """The functions of a PTX program, which the driver assembles and caches on disk."""
+    def functions(self, texts: Sequence[str]) -> list[Any]:
+        """The launches in PTX programs, which the driver assembles and caches on disk."""
         self.enter()
-        module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
-        return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
+        functions = {}
+        for text in texts:
+            module = done(self.cuda.cuModuleLoadData(text.encode() + b"\0"))
+            for name in re.findall(r"[.]entry (\w+)", text):
+                functions[name] = done(self.cuda.cuModuleGetFunction(module, name.encode()))
+        return [functions[f"launch_{k}"] for k in range(len(functions))]

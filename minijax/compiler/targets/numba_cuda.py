@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (Address, Assign, Atomic, Barrier, Buffer, Call, Declare, For, Index, Kernel,
-                     Launch, Let, Load, Operand, Shuffle, accesses, walk)
+from ..loops import (Address, Assign, Atomic, Barrier, Buffer, Call, Constant, Declare, For, Index,
+                     Kernel, Launch, Let, Load, Operand, Shuffle, accesses, walk)
 from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
                           result_text, stored_type)
 from ..scalars import kind_of
@@ -45,6 +45,16 @@ def numba_cuda_text(kernel: Kernel, in_avals: Avals, out_avals: Avals) -> str:
     <BLANKLINE>
     """
     return CudaProgram(kernel).text(in_avals, out_avals)
+
+
+def factors(let: Let) -> Sequence[Operand]:
+    """The factors of a product, or of a quotient by a power of two, which NVVM makes one."""
+    if let.op == "div" and isinstance(y := let.args[1], Constant):
+        with np.errstate(all="ignore"):
+            reciprocal = y.dtype.type(1) / y.value
+        if abs(np.frexp(y.value)[0]) == 0.5 and np.isfinite(reciprocal):
+            return let.args[0], Constant(reciprocal, y.dtype)
+    return let.args if let.op == "mul" else ()
 
 
 class CudaProgram(Program):
@@ -151,7 +161,8 @@ class CudaText(NumbaText):
 
     def print_let(self, let: Let) -> None:
         kind, f = kind_of(let.target.dtype), "f" * (let.target.dtype.itemsize == 4)
-        if let.op == "mul" and kind == "f" and let.target in self.summands:
+        args = factors(let) if kind == "f" and let.target in self.summands else ()
+        if args:
             form = "libdevice.{f}mul_rn({0}, {1})"
         elif let.op == "copysign":
             form = "-abs({0}) if libdevice.signbit{f}({1}) else abs({0})"
@@ -160,7 +171,8 @@ class CudaText(NumbaText):
         else:
             return super().print_let(let)
         self.shorten(let.args)
-        self.define(let.target, plain(form.format(*map(self.operand, let.args), f=f or "d")))
+        texts = map(self.operand, args or let.args)
+        self.define(let.target, plain(form.format(*texts, f=f or "d")))
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.flush()

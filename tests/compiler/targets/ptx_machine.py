@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
-from minijax.compiler.targets import ptx
+from minijax.compiler.targets import driver, ptx
 from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
@@ -131,6 +131,13 @@ def field_of(m: re.Match, x: Any, start: Any, length: Any) -> Any:
     return np.where(length == 0, 0, np.where(size > 0, value, sign))
 
 
+def inserted(m: re.Match, x: Any, into: Any, start: Any, length: Any) -> Any:
+    """A number with its bits from `start` on replaced by so many of another one."""
+    ones = ~shifted_left(~np.zeros_like(x), length & 255)
+    mask = shifted_left(ones, start & 255)
+    return into & ~mask | shifted_left(x, start & 255) & mask
+
+
 def permuted(m: re.Match, low: Any, high: Any, choice: Any) -> Any:
     """Four of eight bytes, each chosen by a digit; with its upper bit, the byte's sign."""
     both, result = high.astype("u8") << np.uint64(32) | low, np.zeros_like(choice)
@@ -140,6 +147,13 @@ def permuted(m: re.Match, low: Any, high: Any, choice: Any) -> Any:
         byte = np.where(digit & 8, np.where(byte & 128, 255, 0), byte).astype("u4")
         result = result | byte << np.uint32(8 * k)
     return result
+
+
+def product_of_bytes(m: re.Match, x: Any, y: Any, z: Any) -> Any:
+    """A number plus the products of the four bytes of two others."""
+    x, y = (np.atleast_1d(word).view(dtype_of(f"{m[kind]}8")).reshape(-1, 4).astype("i4")
+            for word, kind in ((x, "x"), (y, "y")))
+    return z + (x * y).sum(axis=1, dtype="i4").view("u4")
 
 
 def counted(m: re.Match, x: Any) -> Any:
@@ -183,6 +197,17 @@ def compared(m: re.Match, x: Any, y: Any) -> Any:
     if name.endswith("u"):
         return COMPARISONS[name[:-1]](x, y) | either
     return COMPARISONS[name](x, y) & ~either
+
+
+def truncated_fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z of float32, rounded toward zero."""
+    product = x.astype(np.float64) * y
+    total = product + z
+    back = total - product
+    error = (product - (total - back)) + (z - back)  # total + error is exact
+    nearest = total.astype(np.float32)
+    rest = np.where(total == nearest, error, total - nearest)
+    return np.where(rest * np.sign(nearest) < 0, np.nextafter(nearest, np.float32(0)), nearest)
 
 
 TESTS = {"infinite": np.isinf, "finite": np.isfinite, "notanumber": np.isnan,
@@ -255,6 +280,8 @@ row(f"shl[.]{BITS}", "{t} {t} u32", lambda m, x, y: shifted_left(x, y))
 row(f"shr[.]{INT}", "{t} {t} u32", lambda m, x, y: shifted_right(x, y))
 row("shf[.](?P<way>[lr])[.](?P<mode>wrap|clamp)[.]b32", "b32 b32 b32 u32", funnel)
 row("bfe[.](?P<t>[us](?:32|64))", "{t} {t} u32 u32", field_of)
+row("bfi[.](?P<t>b32|b64)", "{t} {t} {t} u32 u32", inserted)
+row("dp4a[.](?P<x>[us])32[.](?P<y>[us])32", "b32 b32 b32 b32", product_of_bytes)
 row("prmt[.]b32", "b32 b32 b32 b32", permuted)
 row("(?P<op>popc|clz)[.](?P<t>b32|b64)", "u32 {t}", counted)
 row("brev[.](?P<t>b32|b64)", "{t} {t}", reversed_bits)
@@ -272,6 +299,8 @@ for _short, _processor in (("f16", 53), ("bf16", 90)):
         lambda m, x, y: _UFUNCS[m["op"]](x, y), _processor, arithmetic=True)
 row(f"fma[.]rn{FLOAT}", "{t} {t} {t} {t}",
     lambda m, *xyz: OPS["fma"].meaning(*np.broadcast_arrays(*xyz)), arithmetic=True)
+row("fma[.]rz[.](?P<t>f32)", "{t} {t} {t} {t}", lambda m, *xyz: truncated_fma(*xyz),
+    arithmetic=True)
 row(f"div[.]rn{FLOAT}", "{t} {t} {t}", lambda m, x, y: np.divide(x, y), arithmetic=True)
 row(f"rcp[.]rn{FLOAT}", "{t} {t}", lambda m, x: x.dtype.type(1) / x, arithmetic=True)
 row(f"sqrt[.]rn{FLOAT}", "{t} {t}", lambda m, x: np.sqrt(x), arithmetic=True)
@@ -392,8 +421,9 @@ class Module:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-ARRAY = re.compile(r"(?:[.](?:visible|internal|extern|weak) )?[.](shared|local|global|const) "
-                   r"[.]align (\d+) [.](\w+)\s+([\w$.]+)(?:\[(\d+)\])?(?: = \{(.*)\})?;")
+ARRAY = re.compile(r"(?:[.](?:visible|internal|extern|weak|common) )?"
+                   r"[.](shared|local|global|const) [.]align (\d+) [.](\w+)\s+([\w$.]+)"
+                   r"(?:\[(\d+)\])?(?: = \{(.*)\})?;")
 STATEMENT = re.compile(r"(?:@(!?)(%p\d+)\s+)?([a-z][\w.:]*)\s*([^;]*);")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 DIRECTIVE = re.compile(r"[.](version|address_size|maxntid|minnctapersm|reqntid|pragma)\b|[{}]?$")
@@ -412,8 +442,8 @@ def parsed(text: str) -> Module:
     """
     module, function = Module(), Function()
     text = re.sub(r"//.*", "", text)
-    text = re.sub(r"\{ [.]reg [.]b32 tmp; (mov[^;]*;)\s*\}", lambda m: m[1].replace("tmp", "_"),
-                  text)
+    text = re.sub(r"\{\s+[.]reg [.]b32 (%?te?mp);\s+(mov[^;]*;)\s*\}",
+                  lambda m: m[2].replace(m[1], "_"), text)
     text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
                   flags=re.S)
     for line in map(str.strip, text.splitlines()):
@@ -463,25 +493,28 @@ class PtxMachine(Emulator):
     def prepared(self, kernel: Kernel) -> Callable[[], Launches]:
         """What makes the launches of a kernel; each is for one call at a time."""
         launches = ptx.launches_of(kernel.body)
-        module = parsed(self.code(ptx.assembly(kernel))) if launches else Module()
-        addresses = {}
-        for name, values in module.constants.items():
-            addresses[name] = self.allocate(values.nbytes)
-            self.store(addresses[name], values)
+        functions = {}
+        for module in map(parsed, self.texts(kernel) if launches else ()):
+            addresses = {}
+            for name, values in module.constants.items():
+                addresses[name] = self.allocate(values.nbytes)
+                self.store(addresses[name], values)
+            functions |= {name: (module, function, addresses)
+                          for name, function in module.functions.items()}
         first = [x for x, offset in kernel.offsets.items() if not offset][:1]  # of the workspace
 
         def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
             buffers, has_temps, scalars = ptx.parameters(kernel, launch)
-            function = module.functions[f"launch_{launches.index(launch)}"]
+            module, function, addresses = functions[f"launch_{launches.index(launch)}"]
             values = [*(np.uint64(places[x]) for x in buffers),
                       *(np.asarray(numbers[x], x.dtype) for x in scalars),
                       *(np.uint64(places[x]) for x in (first if has_temps else []))]
             self.run(module, function, launch, values, addresses)
         return lambda: Launches(SimpleNamespace(launch=run), kernel)
 
-    def code(self, text: str) -> str:
-        """The PTX of a text."""
-        return ptx.compile(text, self.processor)
+    def texts(self, kernel: Kernel) -> list[str]:
+        """PTX of all launches, by the compiler that is chosen."""
+        return driver.ptx_of(kernel, self.processor)
 
     def run(self, module: Module, function: Function, launch: Launch, values: Sequence[Any],
             addresses: Mapping[str, int]) -> None:
@@ -741,17 +774,26 @@ class Threads:
     def run_shfl(self, name: str, target: str, source: str, lanes: str, clamp: str, mask: str
                  ) -> None:
         """Each thread has the value of another one in its warp."""
-        if name != "shfl.sync.bfly.b32" or int(clamp) != WARP - 1:
+        target, _, is_valid = target.partition("|")  # the second says that there is such a thread
+        distance, last, members = map(self.number, (lanes, clamp, mask))
+        if name != "shfl.sync.bfly.b32" or last != WARP - 1:
             raise Refused(f"no row says what {name} means")
         is_here = np.zeros(self.count, bool)
         is_here[self.here] = True
-        named = (int(mask) >> np.arange(WARP) & 1).astype(bool)
+        named = (members >> np.arange(WARP) & 1).astype(bool)
         warps = is_here.reshape(-1, WARP)
         if (warps.any(axis=1) & (warps != named).any(axis=1)).any():
             raise Refused("the threads of a shuffle are not those of its mask")
         whole = np.zeros(self.count, "u4")
         whole[self.here] = self.read(source, "u32")
-        self.write(target, "u32", whole[np.arange(self.count) ^ int(lanes)][self.here])
+        self.write(target, "u32", whole[np.arange(self.count) ^ distance][self.here])
+        if is_valid:
+            self.write(is_valid, "pred", True)
+
+    def number(self, operand: str) -> int:
+        """A number that all threads have."""
+        [number] = np.unique(self.read(operand, "u32"))
+        return int(number)
 
 
 ATOMIC: dict[str, Callable[[Any, Any], Any]] = {

@@ -64,8 +64,8 @@ class Written(PtxMachine):
 
     text = ""
 
-    def code(self, text):
-        return self.text
+    def texts(self, kernel):
+        return [self.text]
 
 
 def ran(body, result, dtype, threads=32):
@@ -114,10 +114,18 @@ SAID = {
     "ordered": ("mov.b32 %r2, 0f7FC00000; setp.ne.f32 %p1, %r2, %r2; selp.b32 %r3, 1, 2, %p1;",
                 "%r3", "u4", 2),
     "a field": ("mov.b32 %r2, 240; bfe.s32 %r3, %r2, 4, 4;", "%r3", "i4", -1),
+    "a field is replaced": ("mov.b32 %r2, 21; mov.b32 %r3, -1; bfi.b32 %r4, %r2, %r3, 4, 4;",
+                            "%r4", "u4", 0xFFFFFF5F),
+    "a long field": ("mov.b64 %rd4, -1; mov.b64 %rd5, 3; bfi.b64 %rd6, %rd4, %rd5, 60, 9;",
+                     "%rd6", "u8", 0xF000000000000003),
+    "a product of bytes": ("mov.b32 %r2, -16645372; mov.b32 %r3, 0x1010101U; "
+                           "dp4a.s32.u32 %r4, %r2, %r3, 10;", "%r4", "u4", 18),
     "bytes are chosen": ("mov.b32 %r2, 305419896; prmt.b32 %r3, %r2, 0, 0x123U;",
                          "%r3", "u4", 0x78563412),
     "one rounding": ("mov.b32 %r2, 0f3F800001; fma.rn.f32 %r3, %r2, %r2, 0fBF800002;",
                      "%r3", "f4", 2.**-46),
+    "rounding toward zero": ("mov.b32 %r2, 0f33C00000; "
+                             "fma.rz.f32 %r3, %r2, 0f3F800000, 0f3F800000;", "%r3", "f4", 1),
     "leading zeros": ("mov.b64 %rd4, 1; clz.b64 %r3, %rd4;", "%r3", "u4", 63),
     "two words of one": ("mov.b64 %rd4, -2; mov.b64 {_, %r3}, %rd4;", "%r3", "i4", -1),
     "a neighbour": ("shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;", "%r3", "u4", np.arange(32) ^ 1),
@@ -231,8 +239,7 @@ def unlimited(monkeypatch):
 
 def flushing(monkeypatch):
     """Arithmetic that takes subnormal numbers for zeros."""
-    compiled = ptx.compile
-    monkeypatch.setattr(ptx, "compile", lambda text, processor: compiled(text.replace(
+    monkeypatch.setattr(ptx, "compile_cached", lambda text, processor: ptx.compile(text.replace(
         ' "nvvm.maxntid"', ' "denormal-fp-math"="preserve-sign" "nvvm.maxntid"'), processor))
 
 
