@@ -19,7 +19,7 @@ from minijax.notebook.source import bound_names, set_on
 NAME = "mini"
 OWN = "my_mini_{}.py"  # a reader's library at the end of a chapter, where there is one
 KEPT = Path("mini")  # the folder, beside the chapters, of what stands at the end of each
-_GOES_ON_IN = {"11": "22", "24": "26"}  # the chapters between two only use a library
+_GOES_ON_IN = {"11": "22", "24": "26", "27": "29"}  # the chapters between two only use a library
 
 
 # The library's sections in reading order; one that is not listed comes after them.

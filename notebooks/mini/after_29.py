@@ -1,0 +1,2144 @@
+"""JAX rebuilt small: derivatives both ways, batches, programs and `jit`, in any nesting.
+
+    jit(grad(lambda x: sum(sin(x) * x)))(np.array([0.0, 1.0]))
+
+A `Primitive` is an operation, a row of rules. A `Trace` is a transformation at work: its tracers
+stand for values, and its rules run in its parent. A `Jaxpr` is what a function does, written down:
+for the way back, to be transformed again, and to be compiled. Then it becomes a `Kernel`, a tree of
+fused loops, which is printed as Python for Numba. Names are those of minijax and of JAX.
+"""
+
+import functools
+import itertools
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+
+# ── Types ────────────────────────────────────────────────────────────────────────────────────────
+
+class ShapedArray(NamedTuple):
+    """The type of a value: what is known of it before its numbers are."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __str__(self):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def get_aval(x):
+    """The type of a value."""
+    aval = getattr(x, "aval", None)
+    return aval if isinstance(aval, ShapedArray) else ShapedArray(np.shape(x), np.result_type(x))
+
+
+# ── Primitives and traces ────────────────────────────────────────────────────────────────────────
+
+class Primitive:
+    """An operation: a name, and a rule for each way to interpret it. Rules give lists."""
+
+    def __init__(self, name, **rules):
+        self.name = name
+        self.__dict__.update(rules)
+
+    def bind(self, *args, **params):
+        """Apply it under the current trace, or the first around it that it concerns."""
+        trace = current_trace
+        while not trace.concerns(self, args, params):
+            trace = trace.parent
+        return run_with(trace.ground, trace.process_primitive, self, args, params)
+
+    def rule(self, slot):
+        """The rule in a slot."""
+        if getattr(self, slot, None) is None:
+            raise NotImplementedError(f"the primitive {self.name!r} has no rule {slot!r}")
+        return getattr(self, slot)
+
+    def __call__(self, *args, **params):
+        """Its one result."""
+        [out] = self.bind(*args, **params)
+        return out
+
+
+class Trace:
+    """What happens to operations; this one takes all that come."""
+
+    def __init__(self, parent=None):
+        self.parent, self.ground = parent, self
+
+    def owns(self, x):
+        """Whether a value is one of its tracers."""
+        return isinstance(x, Tracer) and x.trace is self
+
+    def concerns(self, primitive, args, params):
+        """Whether it processes the operation; if not, its parent is asked."""
+        return True
+
+
+class EvalTrace(Trace):
+    """The last trace: it computes."""
+
+    def process_primitive(self, primitive, args, params):
+        """The results, which are numbers."""
+        return primitive.rule("impl")(*args, **params)
+
+
+current_trace = EvalTrace()
+
+
+def run_with(trace, f, /, *args, **params):
+    """Call f while this trace is the current one."""
+    global current_trace
+    before, current_trace = current_trace, trace
+    try:
+        return f(*args, **params)
+    finally:
+        current_trace = before
+
+
+class RuleTrace(Trace):
+    """Processes what has a tracer of its own, by rules that run in its parent."""
+
+    def __init__(self, parent):
+        self.parent = self.ground = parent
+
+    def concerns(self, primitive, args, params):
+        """Whether an argument is one of its tracers."""
+        return any(map(self.owns, args))
+
+
+class Tracer:
+    """Stands for a value, and holds what its trace needs."""
+
+    __array_ufunc__ = None  # NumPy's arrays leave the operators to us
+
+    def __init__(self, trace, aval=None, **parts):
+        self.trace, self.aval = trace, aval
+        self.__dict__.update(parts)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+
+    def __neg__(self): return neg(self)
+    def __add__(self, other): return add(self, other)
+    def __sub__(self, other): return sub(self, other)
+    def __rsub__(self, other): return sub(other, self)
+    def __mul__(self, other): return mul(self, other)
+    def __truediv__(self, other): return div(self, other)
+    def __rtruediv__(self, other): return div(other, self)
+    def __gt__(self, other): return greater(self, other)
+    def __lt__(self, other): return greater(other, self)
+
+    def __bool__(self):
+        """Whether it is true, which nobody knows."""
+        raise TypeError(f"only the type of this value is known, {self.aval}: use where or cond")
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+# ── Trees ────────────────────────────────────────────────────────────────────────────────────────
+
+class PyTreeDef(NamedTuple):
+    """How a nest is put together, without its leaves."""
+
+    kind: type
+    data: object = None
+    children: tuple = ()
+
+
+LEAF = PyTreeDef(object)
+registry = {  # for each container: how it comes apart, into children and data, and together
+    tuple: (lambda x: (x, None), lambda _, children: tuple(children)),
+    list: (lambda x: (x, None), lambda _, children: list(children)),
+    dict: (lambda x: ([x[k] for k in sorted(x)], tuple(sorted(x))),
+           lambda keys, children: dict(zip(keys, children))),
+    type(None): (lambda x: ((), None), lambda _, children: None),
+}
+
+
+def unzip(pairs):
+    """Two lists from pairs."""
+    return [*map(list, zip(*pairs))] or [[], []]
+
+
+def tree_flatten(x):
+    """The leaves of a nest, and how it is put together."""
+    if type(x) not in registry:
+        return [x], LEAF
+    children, data = registry[type(x)][0](x)
+    leaves, trees = unzip(map(tree_flatten, children))
+    return [leaf for part in leaves for leaf in part], PyTreeDef(type(x), data, tuple(trees))
+
+
+def tree_unflatten(tree, leaves):
+    """The nest with these leaves."""
+    leaves = iter(leaves)
+
+    def build(tree):
+        if tree is LEAF:
+            return next(leaves)
+        return registry[tree.kind][1](tree.data, [build(child) for child in tree.children])
+    return build(tree)
+
+
+def flat_function(f, in_tree):
+    """f from leaves to leaves; and a function that tells the output's tree afterwards."""
+    trees = []
+
+    def flat(*leaves):
+        outs, tree = tree_flatten(f(*tree_unflatten(in_tree, leaves)))
+        trees.append(tree)
+        return outs
+    return flat, lambda: trees[-1]
+
+
+def tree_map(f, tree, *rest):
+    """f of the leaves that stand at one place in several nests of one form, as such a nest."""
+    leaves, treedef = tree_flatten(tree)
+    others = [tree_flatten(nest)[0] for nest in rest]
+    return tree_unflatten(treedef, [f(*xs) for xs in zip(leaves, *others)])
+
+
+class tree:
+    """Functions of nests, under JAX's names."""
+
+    map = staticmethod(tree_map)
+
+
+# ── Forward derivatives ──────────────────────────────────────────────────────────────────────────
+
+class Zero:
+    """A tangent that is zero: nobody has computed it, and nobody needs to."""
+
+
+zero = Zero()
+
+
+class JVPTrace(RuleTrace):
+    """Carries a tangent beside each primal that moves."""
+
+    def join(self, x, t):
+        """A primal and its tangent as one value."""
+        return x if t is zero else Tracer(self, get_aval(x), primal=x, tangent=t)
+
+    def split(self, x):
+        """The primal and the tangent of a value."""
+        return (x.primal, x.tangent) if self.owns(x) else (x, zero)
+
+    def process_primitive(self, primitive, args, params):
+        """The results, and their tangents, by the rule `jvp`."""
+        primals, tangents = zip(*map(self.split, args))
+        outs, out_tangents = primitive.rule("jvp")(primals, tangents, **params)
+        return list(map(self.join, outs, out_tangents))
+
+
+def jvp_flat(f, primals, tangents):
+    """Outputs and their tangents, of a function of arrays that gives a list."""
+    trace = JVPTrace(current_trace)
+    outs = run_with(trace, f, *map(trace.join, primals, tangents))
+    return unzip(map(trace.split, outs))
+
+
+def jvp(f, primals, tangents):
+    """f's value, and how fast it changes where its arguments change at these speeds."""
+    flat, in_tree = tree_flatten(primals)
+    g, out_tree = flat_function(f, in_tree)
+    outs, ts = jvp_flat(g, flat, tree_flatten(tangents)[0])
+    ts = map(instantiate, ts, map(get_aval, outs))
+    return tree_unflatten(out_tree(), outs), tree_unflatten(out_tree(), ts)
+
+
+def instantiate(t, aval):
+    """A tangent as an array."""
+    return np.zeros(aval.shape, aval.dtype) if t is zero else t
+
+
+# ── Vectorising ──────────────────────────────────────────────────────────────────────────────────
+
+class Axis(NamedTuple):
+    """The axis of a batch, and what operations inside may call it."""
+
+    size: int
+    name: object = None
+
+
+class BatchTrace(RuleTrace):
+    """Carries whole batches, and where their axis is."""
+
+    def __init__(self, parent, axis):
+        super().__init__(parent)
+        self.axis = axis
+
+    def concerns(self, primitive, args, params):
+        """Whether an argument is a batch, or the operation is on the axis of this name."""
+        named = self.axis.name is not None and params.get("axis_name") == self.axis.name
+        return named or super().concerns(primitive, args, params)
+
+    def join(self, x, dim):
+        """A batch, and where its axis is, as one example."""
+        if dim is None:
+            return x
+        shape, dtype = get_aval(x)
+        return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
+
+    def split(self, x):
+        """The batch behind a value, and where its axis is."""
+        return (x.batch, x.dim) if self.owns(x) else (x, None)
+
+    def process_primitive(self, primitive, args, params):
+        """The results for all examples, by the rule `batch`."""
+        values, dims = unzip(map(self.split, args))
+        outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
+        return list(map(self.join, outs, out_dims))
+
+
+def mapped_size(args, dims):
+    """How many examples there are, along the axes that are mapped."""
+    sizes = [np.shape(x)[dim] for x, dim in zip(args, dims) if dim is not None]
+    if len(set(sizes)) != 1:
+        raise ValueError(f"vmap maps over axes of one size, and those given have the sizes {sizes}")
+    return sizes[0]
+
+
+def vmap_flat(f, axis, args, dims):
+    """Outputs with their batch in front, of a function of arrays that gives a list."""
+    trace = BatchTrace(current_trace, axis)
+    outs = run_with(trace, f, *map(trace.join, args, dims))
+    return [bdim_at_front(*trace.split(x), axis.size) for x in outs]
+
+
+def vmap(f, in_axes=0, axis_name=None):
+    """f for many examples at once, which lie along these axes of its arguments."""
+    def batched(*args):
+        flat, in_tree = tree_flatten(args)
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        dims = [axis for axis, x in zip(axes, args) for _ in tree_flatten(x)[0]]
+        g, out_tree = flat_function(f, in_tree)
+        outs = vmap_flat(g, Axis(mapped_size(flat, dims), axis_name), flat, dims)
+        return tree_unflatten(out_tree(), outs)
+    return batched
+
+
+def bdim_at_front(x, dim, size):
+    """A batch with its axis in front; what is the same for all is repeated."""
+    shape = np.shape(x)
+    if dim is None:
+        return broadcast(x, (size, *shape))
+    return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
+
+
+def batch_in_front(rule):
+    """A rule for batches anywhere, from one that takes and gives all of them in front."""
+    def batch(axis, values, dims, **params):
+        values = [bdim_at_front(x, dim, axis.size) for x, dim in zip(values, dims)]
+        outs = rule(axis, values, **params)
+        return outs, [0] * len(outs)
+    return batch
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────────
+
+class Var:
+    """A name for a value."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+class Literal:
+    """A value that is known."""
+
+    def __init__(self, value):
+        self.value, self.aval = value, get_aval(value)
+
+
+class JaxprEqn(NamedTuple):
+    """outvars = primitive[params] invars"""
+
+    invars: tuple
+    outvars: tuple
+    primitive: Primitive
+    params: dict
+
+
+class Jaxpr:
+    """A program: its inputs, its outputs, and the equations between, in order."""
+
+    def __init__(self, invars, outvars, eqns):
+        self.invars, self.outvars, self.eqns = tuple(invars), tuple(outvars), tuple(eqns)
+        self.in_avals = [v.aval for v in self.invars]
+        self.out_avals = [v.aval for v in self.outvars]
+
+    def __repr__(self):
+        return "{…}"
+
+    def __str__(self):
+        names = {}
+
+        def name(v):
+            if isinstance(v, Literal):
+                return str(v.value) if np.ndim(v.value) == 0 else "[…]"
+            letter, number = "abcdefghijklmnopqrstuvwxyz"[len(names) % 26], len(names) // 26
+            return names.setdefault(v, letter + str(number or ""))
+
+        def typed(vs):
+            return " ".join(f"{name(v)}:{v.aval}" for v in vs)
+
+        lines = [f"{{ {typed(self.invars)}"]
+        for eqn in self.eqns:
+            params = ", ".join(f"{k}={v!r}" for k, v in eqn.params.items())
+            lines.append(f"    {typed(eqn.outvars)} = {eqn.primitive.name}[{params}] "
+                         f"{' '.join(map(name, eqn.invars))}")
+        return "\n".join([*lines, f"  return {' '.join(map(name, self.outvars))} }}"])
+
+
+class DynamicJaxprTrace(Trace):
+    """Writes operations down, and computes nothing."""
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.eqns, self.consts = [], {}
+
+    def new_arg(self, aval):
+        """A tracer for a new variable."""
+        return Tracer(self, aval, var=Var(aval))
+
+    def atom(self, x):
+        """A variable of this program: of its own, or for a value that a trace outside holds."""
+        if not isinstance(x, Tracer):
+            return Literal(x)
+        if self.owns(x):
+            return x.var
+        return self.consts.setdefault(id(x), (Var(x.aval), x))[0]
+
+    def process_primitive(self, primitive, args, params):
+        """Tracers for the results of a new equation."""
+        invars = tuple(map(self.atom, args))
+        outs = [self.new_arg(aval) for aval in type_of(primitive, map(get_aval, args), params)]
+        self.eqns.append(JaxprEqn(invars, tuple(x.var for x in outs), primitive, params))
+        return outs
+
+    def program(self, args, outs):
+        """What was written and is read; and its constants, which are its first inputs."""
+        outvars = tuple(map(self.atom, outs))
+        read, kept = set(outvars), []
+        for eqn in reversed(self.eqns):
+            if not read.isdisjoint(eqn.outvars):
+                kept.append(eqn)
+                read.update(eqn.invars)
+        constvars, consts = unzip((v, x) for v, x in self.consts.values() if v in read)
+        return Jaxpr([*constvars, *(x.var for x in args)], outvars, kept[::-1]), consts
+
+
+def type_of(primitive, avals, params):
+    """The types of an operation's results: said by it, or as they come out of one run."""
+    if hasattr(primitive, "abstract_eval"):
+        return primitive.abstract_eval(*avals, **params)
+    outs = primitive.rule("impl")(*(np.ones(a.shape, a.dtype) for a in avals), **params)
+    return list(map(get_aval, outs))
+
+
+def stage(f, avals, kind=DynamicJaxprTrace):
+    """The program that a function of arrays is, and the outside values that come first in it."""
+    trace = kind(current_trace)
+    inputs = list(map(trace.new_arg, avals))
+    return trace.program(inputs, run_with(trace, f, *inputs))
+
+
+def make_jaxpr(f):
+    """From arguments like those of f, to the program that f is of such."""
+    def made(*args):
+        flat, in_tree = tree_flatten(args)
+        return stage(flat_function(f, in_tree)[0], map(get_aval, flat))[0]
+    return made
+
+
+def eval_jaxpr(jaxpr, *args):
+    """Run a program, operation by operation, under the current trace."""
+    values = dict(zip(jaxpr.invars, args))
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    for eqn in jaxpr.eqns:
+        values.update(zip(eqn.outvars, eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)))
+    return list(map(read, jaxpr.outvars))
+
+
+# ── Reverse derivatives ──────────────────────────────────────────────────────────────────────────
+
+class SplitTrace(DynamicJaxprTrace):
+    """Writes down what mentions an unknown; all else runs in the parent."""
+
+    concerns = RuleTrace.concerns
+
+
+def is_float(x):
+    """Whether a value can move."""
+    return np.issubdtype(get_aval(x).dtype, np.floating)
+
+
+def linearize_flat(f, primals):
+    """Outputs; their derivative, a program of tangents, with its constants; which of them move."""
+    trace = SplitTrace(current_trace)
+    tangents = [trace.new_arg(get_aval(x)) if is_float(x) else zero for x in primals]
+    outs, out_tangents = run_with(trace, jvp_flat, f, primals, tangents)
+    moving = [t is not zero for t in out_tangents]
+    jaxpr, consts = trace.program([t for t in tangents if t is not zero],
+                                  [t for t in out_tangents if t is not zero])
+    return outs, jaxpr, consts, moving
+
+
+class Undefined(NamedTuple):
+    """An argument that an operation is linear in, while it runs backwards."""
+
+    aval: ShapedArray
+
+
+def backward_pass(jaxpr, args, cotangents):
+    """The cotangents of the arguments that are Undefined, in which the program is linear."""
+    values, sums = dict(zip(jaxpr.invars, args)), {}
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    def give(atom, ct):
+        if isinstance(read(atom), Undefined) and ct is not zero:
+            sums[atom] = add(sums[atom], ct) if atom in sums else ct
+
+    linear = []
+    for eqn in jaxpr.eqns:
+        args = list(map(read, eqn.invars))
+        if any(isinstance(x, Undefined) for x in args):
+            linear.append(eqn)
+            values.update((v, Undefined(v.aval)) for v in eqn.outvars)
+        else:
+            values.update(zip(eqn.outvars, eqn.primitive.bind(*args, **eqn.params)))
+    for atom, ct in zip(jaxpr.outvars, cotangents):
+        give(atom, ct)
+    for eqn in reversed(linear):
+        cts = [sums.get(v, zero) for v in eqn.outvars]
+        if any(ct is not zero for ct in cts):
+            in_cts = eqn.primitive.rule("transpose")(cts, *map(read, eqn.invars), **eqn.params)
+            for atom, ct in zip(eqn.invars, in_cts):
+                give(atom, ct)
+    return [sums.get(v, zero) for v in jaxpr.invars]
+
+
+def vjp(f, *args):
+    """f's result, and the function from a cotangent of it to those of the arguments."""
+    flat, in_tree = tree_flatten(args)
+    g, out_tree = flat_function(f, in_tree)
+    outs, jaxpr, consts, moving = linearize_flat(g, flat)
+
+    def back(cotangents):
+        cts = [ct for ct, moves in zip(tree_flatten(cotangents)[0], moving) if moves]
+        unknown = [Undefined(aval) for aval in jaxpr.in_avals[len(consts):]]
+        in_cts = iter(backward_pass(jaxpr, [*consts, *unknown], cts)[len(consts):])
+        return tree_unflatten(in_tree, [
+            instantiate(next(in_cts), get_aval(x)) if is_float(x) else None for x in flat])
+    return tree_unflatten(out_tree(), outs), back
+
+
+def value_and_grad(f):
+    """f's value, and its gradient with regard to the first argument."""
+    def both(x, *rest):
+        out, back = vjp(lambda x: f(x, *rest), x)
+        if np.shape(out) != ():
+            raise TypeError(f"a gradient is of one number, not of {get_aval(out)}")
+        return out, back(1.0)[0]
+    return both
+
+
+def grad(f):
+    """f's gradient with regard to the first argument."""
+    return lambda *args: value_and_grad(f)(*args)[1]
+
+
+# ── Operations ───────────────────────────────────────────────────────────────────────────────────
+
+def with_slopes(name, impl, *slopes, **rules):
+    """An operation whose tangent is a sum of one term for each argument."""
+    def jvp(primals, tangents):
+        y = primitive(*primals)
+        terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
+        return [y], [functools.reduce(add, terms) if terms else zero]
+
+    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, **rules,
+                          batch=batch_in_front(lambda axis, values: primitive.bind(*values)))
+    return primitive
+
+
+def elementwise(name, impl, *slopes, **rules):
+    """An operation, element by element, on what is first stretched to one shape."""
+    def stretching(*args):
+        shape = np.broadcast_shapes(*map(np.shape, args))
+        return primitive(*(broadcast(x, shape) for x in args))
+
+    primitive = with_slopes(name, impl, *slopes, **rules)
+    return stretching
+
+
+sin = elementwise("sin", np.sin, lambda t, y, x: t * cos(x))
+cos = elementwise("cos", np.cos, lambda t, y, x: -t * sin(x))
+exp = elementwise("exp", np.exp, lambda t, y, x: t * y)
+log = elementwise("log", np.log, lambda t, y, x: t / x)
+tanh = elementwise("tanh", np.tanh, lambda t, y, x: t * (1.0 - y * y))
+
+
+def linear(name, impl, batch, back):
+    """A linear operation on one array; a tangent goes the same way, and a cotangent back."""
+    primitive = Primitive(
+        name, impl=lambda x, **params: [impl(np.asarray(x), **params)],
+        jvp=lambda xs, ts, **params: ([primitive(*xs, **params)], [primitive(*ts, **params)]),
+        transpose=lambda cts, x, **params: [back(cts[0], x.aval.shape, **params)],
+        batch=batch_in_front(
+            lambda axis, xs, **params: [primitive(*xs, **batch(axis.size, **params))]))
+    return primitive
+
+
+def expanded(x, shape, axes):
+    """x repeated to a shape, in which its own axes stand at the places in axes."""
+    return np.broadcast_to(np.expand_dims(x, others(axes, len(shape))), shape)
+
+
+def others(axes, n):
+    """Those of n axes that are not among these."""
+    return tuple(k for k in range(n) if k not in axes)
+
+
+def shifted(axes):
+    """The same axes, with one more in front."""
+    return (0, *(k + 1 for k in axes))
+
+
+def transpose(x, axes):
+    """x with its axes in another order."""
+    return transpose_p(x, axes=tuple(axes))
+
+
+def reshape(x, shape):
+    """The same elements in another shape."""
+    return x if np.shape(x) == tuple(shape) else reshape_p(x, shape=tuple(shape))
+
+
+def broadcast(x, shape):
+    """x repeated to a shape, by NumPy's rules: axes of size 1 stretch, new ones come in front."""
+    before, shape = np.shape(x), tuple(shape)
+    if before == shape:
+        return x
+    new = len(shape) - len(before)
+    kept = [k for k, n in enumerate(before) if n == shape[k + new]]
+    return broadcast_p(reshape(x, [before[k] for k in kept]), shape=shape,
+                       axes=tuple(k + new for k in kept))
+
+
+def sum(x, axis=None):
+    """The sum along an axis, along several, or of all elements."""
+    n = len(np.shape(x))
+    axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return sum_p(x, axes=tuple(k % n for k in axes))
+
+
+def dot(x, y):
+    """The product of a matrix and a matrix or a vector."""
+    if len(np.shape(y)) > 1:
+        return dot_p(x, y)
+    return reshape(dot_p(x, reshape(y, (*np.shape(y), 1))), np.shape(x)[:-1])
+
+
+greater = elementwise("greater", np.greater)
+
+
+def transposed(*rules):
+    """The transpose of an operation that is linear in each of some arguments."""
+    def transpose(cotangents, *args, **params):
+        [ct] = cotangents
+        return [rule(ct, *args, **params) if isinstance(x, Undefined) else None
+                for rule, x in zip(rules, args)]
+    return transpose
+
+
+neg = elementwise("neg", np.negative, lambda t, y, x: -t, transpose=transposed(lambda ct, x: -ct))
+add = elementwise("add", np.add, lambda t, z, x, y: t, lambda t, z, x, y: t,
+                  transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct))
+sub = elementwise("sub", np.subtract, lambda t, z, x, y: t, lambda t, z, x, y: -t,
+                  transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: -ct))
+mul = elementwise("mul", np.multiply, lambda t, z, x, y: t * y, lambda t, z, x, y: x * t,
+                  transpose=transposed(lambda ct, x, y: ct * y, lambda ct, x, y: x * ct))
+div = elementwise("div", np.divide, lambda t, z, x, y: t / y, lambda t, z, x, y: -t * z / y,
+                  transpose=transposed(lambda ct, x, y: ct / y, None))
+where = elementwise("where", np.where, None, lambda t, z, c, x, y: where(c, t, 0.0),
+                    lambda t, z, c, x, y: where(c, 0.0, t),
+                    transpose=transposed(None, lambda ct, c, x, y: where(c, ct, 0.0),
+                                         lambda ct, c, x, y: where(c, 0.0, ct)))
+broadcast_p = linear("broadcast", expanded, lambda n, shape, axes: {
+    "shape": (n, *shape), "axes": shifted(axes)}, lambda ct, before, shape, axes: sum(
+        ct, others(axes, len(shape))))
+transpose_p = linear("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)},
+                     lambda ct, before, axes: transpose(ct, np.argsort(axes).tolist()))
+reshape_p = linear("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)},
+                   lambda ct, before, shape: reshape(ct, before))
+sum_p = linear("sum", lambda x, axes: np.sum(x, axis=axes),
+               lambda n, axes: {"axes": shifted(axes)[1:]},
+               lambda ct, before, axes: broadcast_p(
+                   ct, shape=before, axes=others(axes, len(before))))
+
+
+def turned(x):
+    """Matrices, each with rows and columns exchanged."""
+    n = len(np.shape(x))
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+dot_p = with_slopes("dot", np.matmul, lambda t, z, x, y: dot_p(t, y),
+                    lambda t, z, x, y: dot_p(x, t),
+                    transpose=transposed(lambda ct, x, y: dot_p(ct, turned(y)),
+                                         lambda ct, x, y: dot_p(turned(x), ct)))
+
+
+def maximum(x, y):
+    """The larger one, element by element."""
+    return where(greater(x, y), x, y)
+
+
+def mean(x):
+    """The mean of all elements."""
+    return sum(x) / float(math.prod(np.shape(x)))
+
+
+def max_jvp(primals, tangents, axes):
+    """The tangents of the largest elements; of several that are equal, their mean."""
+    [x], [t] = primals, tangents
+    y, shape = max_p(x, axes=axes), np.shape(x)
+    largest = broadcast_p(y, shape=shape, axes=others(axes, len(shape)))
+    weights = where(greater(largest, x), 0.0, 1.0)
+    return [y], [sum_p(weights * t, axes=axes) / sum_p(weights, axes=axes)]
+
+
+def amax(x, axis=None):
+    """The largest along an axis, or of all elements."""
+    n = len(np.shape(x))
+    axes = range(n) if axis is None else (axis,)
+    return max_p(x, axes=tuple(k % n for k in axes))
+
+
+max_p = Primitive("max", impl=lambda x, axes: [np.max(x, axis=axes)], jvp=max_jvp,
+                  batch=batch_in_front(lambda axis, xs, axes: [
+                      max_p(*xs, axes=shifted(axes)[1:])]))
+
+
+# ── Programs as parameters ───────────────────────────────────────────────────────────────────────
+
+def floats(avals):
+    """Which types are those of floats."""
+    return [np.issubdtype(a.dtype, np.floating) for a in avals]
+
+
+def only(chosen, xs):
+    """Those that are chosen."""
+    return [x for c, x in zip(chosen, xs) if c]
+
+
+def merge(chosen, yes, no):
+    """One list again: the next of yes where chosen, else the next of no."""
+    yes, no = iter(yes), iter(no)
+    return [next(yes) if c else next(no) for c in chosen]
+
+
+def pieces(xs, *counts):
+    """A list cut into lists of these lengths."""
+    xs = iter(xs)
+    return [[next(xs) for _ in range(count)] for count in counts]
+
+
+@functools.lru_cache(None)
+def jvp_jaxpr(jaxpr):
+    """From inputs and the tangents of the floats among them, to the tangents of the outputs."""
+    moving = floats(jaxpr.in_avals)
+
+    def f(*args):
+        primals, ts = pieces(args, len(moving), moving.count(True))
+        _, ts = jvp_flat(functools.partial(eval_jaxpr, jaxpr), primals,
+                         merge(moving, ts, [zero] * len(moving)))
+        return only(floats(jaxpr.out_avals), map(instantiate, ts, jaxpr.out_avals))
+
+    return stage(f, jaxpr.in_avals + only(moving, jaxpr.in_avals))[0]
+
+
+def on_batches(f, axis):
+    """f, which takes arrays and gives a list, of batches, all of them in front."""
+    return lambda *args: vmap_flat(f, axis, args, [0] * len(args))
+
+
+@functools.lru_cache(None)
+def batch_jaxpr(jaxpr, axis):
+    """From batches of the inputs to batches of the outputs, all of them in front."""
+    avals = [ShapedArray((axis.size, *a.shape), a.dtype) for a in jaxpr.in_avals]
+    return stage(on_batches(functools.partial(eval_jaxpr, jaxpr), axis), avals)[0]
+
+
+@functools.lru_cache(None)
+def transpose_jaxpr(jaxpr, linear):
+    """From the other inputs and all cotangents, to those of the inputs it is linear in."""
+    known = [not lin for lin in linear]
+
+    def f(*args):
+        values, cts = pieces(args, known.count(True), len(jaxpr.outvars))
+        values = merge(known, values, map(Undefined, only(linear, jaxpr.in_avals)))
+        in_cts = backward_pass(jaxpr, values, cts)
+        return only(linear, map(instantiate, in_cts, jaxpr.in_avals))
+
+    return stage(f, only(known, jaxpr.in_avals) + jaxpr.out_avals)[0]
+
+
+def running_one_of(name, impl, first=0):
+    """A primitive that runs one of its programs: each transformation transforms them all.
+
+    The first arguments say which; the others are those of the programs.
+    """
+    def jvp(primals, tangents, programs):
+        avals = programs[0].in_avals
+        ts = only(floats(avals), map(instantiate, tangents[first:], avals))
+        outs = primitive.bind(*primals, programs=programs)
+        ts = primitive.bind(*primals, *ts, programs=tuple(map(jvp_jaxpr, programs)))
+        return outs, merge(floats(programs[0].out_avals), ts, [zero] * len(outs))
+
+    def batch(axis, values, dims, programs):
+        args = [bdim_at_front(x, d, axis.size) for x, d in zip(values[first:], dims[first:])]
+        programs = tuple(batch_jaxpr(jaxpr, axis) for jaxpr in programs)
+        if all(d is None for d in dims[:first]):
+            outs = primitive.bind(*values[:first], *args, programs=programs)
+        else:
+            outs = chosen(values[0], *(eval_jaxpr(jaxpr, *args) for jaxpr in programs))
+        return outs, [0] * len(outs)
+
+    def transpose(cts, *args, programs):
+        which, args = args[:first], args[first:]
+        linear = tuple(isinstance(x, Undefined) for x in args)
+        outs = primitive.bind(*which, *only([not lin for lin in linear], args),
+                              *map(instantiate, cts, programs[0].out_avals),
+                              programs=tuple(transpose_jaxpr(p, linear) for p in programs))
+        return [None] * first + merge(linear, outs, [None] * len(args))
+
+    primitive = Primitive(name, impl=impl, jvp=jvp, batch=batch, transpose=transpose,
+                          abstract_eval=lambda *avals, programs: programs[0].out_avals)
+    return primitive
+
+
+def called_by(primitive, f):
+    """f as a program that a primitive runs, written once for each type of arguments."""
+    programs = {}
+
+    def called(*args):
+        flat, in_tree = tree_flatten(args)
+        key = in_tree, tuple(map(get_aval, flat))
+        if key not in programs:
+            g, out_tree = flat_function(f, in_tree)
+            programs[key] = *stage(g, key[1]), out_tree()
+        jaxpr, consts, tree = programs[key]
+        return tree_unflatten(tree, primitive.bind(*consts, *flat, programs=(jaxpr,)))
+    called.programs = programs
+    return called
+
+
+def checkpoint(f):
+    """f, whose backward pass computes again what it needs."""
+    return called_by(checkpoint_p, f)
+
+
+checkpoint_p = running_one_of("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
+
+
+# ── The loop tree ────────────────────────────────────────────────────────────────────────────────
+
+class Statement:
+    """What a body is made of: a frozen record."""
+
+    def __init_subclass__(cls):
+        dataclass(frozen=True)(cls)
+
+
+class Let(Statement):
+    """A new name for the result of an operation."""
+
+    target: str
+    op: str
+    args: tuple
+
+
+class Assign(Statement):
+    """Another value for a name that has one."""
+
+    variable: str
+    op: str
+    args: tuple
+
+
+class Load(Statement):
+    """A new name for an element."""
+
+    target: str
+    buffer: str
+    index: tuple
+
+
+class Store(Statement):
+    """Another value for an element."""
+
+    buffer: str
+    index: tuple
+    value: str
+
+
+class For(Statement):
+    """A body for each number from start up to stop."""
+
+    index: str
+    start: int
+    stop: int
+    body: tuple
+    step: int = 1
+
+
+class If(Statement):
+    """One of two bodies."""
+
+    test: str
+    then: tuple
+    orelse: tuple = ()
+
+
+class While(Statement):
+    """The condition, and while its test says so, the body and the condition again."""
+
+    condition: tuple
+    test: str
+    body: tuple
+
+
+class Call(Statement):
+    """New names for the results of a function."""
+
+    targets: tuple
+    external: str
+    args: tuple
+
+
+class Kernel(Statement):
+    """A whole function: the names of what it takes and gives, and its body."""
+
+    name: str
+    inputs: tuple
+    body: tuple
+    outputs: tuple
+
+
+def lines(body):
+    """Statements as lines of Python."""
+    for each in body:
+        match each:
+            case Let(name, op, args) | Assign(name, op, args):
+                yield f"{name} = {op.format(*args)}"
+            case Load(name, buffer, index):
+                yield f"{name} = {place(buffer, index)}"
+            case Store(buffer, index, value):
+                yield f"{place(buffer, index)} = {value}"
+            case Call(names, function, args):
+                results = f"({''.join(f'{x}, ' for x in names)}) = " if names else ""
+                yield f"{results}{function}({', '.join(map(str, args))})"
+            case For(index, start, stop, body, step):
+                bounds = [start, stop, step] if step != 1 else [start, stop] if start else [stop]
+                head = f"for {index} in range({', '.join(map(str, bounds))}):"
+                yield from block(head, lines(body))
+            case If(test, then, orelse):
+                yield from block(f"if {test}:", lines(then))
+                yield from block("else:", lines(orelse)) if orelse else ()
+            case While(condition, test, body):
+                yield from block("while True:", [
+                    *lines(condition), f"if not {test}: break", *lines(body)])
+            case _:  # of a kind that a later chapter adds
+                yield each.text
+
+
+def block(head, inside):
+    """A line, and what is inside of it."""
+    return [head, *("    " + line for line in inside)]
+
+
+def kernel_text(kernel):
+    """A function as a text."""
+    results = [f"return ({''.join(f'{x}, ' for x in kernel.outputs)})"] if kernel.outputs else []
+    return "\n".join(block(f"def {kernel.name}({', '.join(kernel.inputs)}):",
+                           [*lines(kernel.body), *results]))
+
+
+def walk(body):
+    """All statements, those inside of others, too."""
+    for each in body:
+        yield each
+        for part in vars(each).values():
+            if isinstance(part, tuple):
+                yield from walk(x for x in part if isinstance(x, Statement))
+
+
+def assigned(body):
+    """The names from outside to which statements assign."""
+    own = {each.target for each in walk(body) if isinstance(each, Let)}
+    return dict.fromkeys(each.variable for each in walk(body)
+                         if isinstance(each, Assign) and each.variable not in own)
+
+
+def names(body):
+    """What statements mention, each once, in their order: names, and among them numbers."""
+    parts = [part for each in walk(body) for field in vars(each).values()
+             for part in (field if isinstance(field, tuple) else (field,))]
+    return dict.fromkeys(part for part in parts if not isinstance(part, Statement))
+
+
+def defined(body):
+    """The names that get a value in statements, each once, in their order."""
+    parts = []
+    for each in walk(body):
+        match each:
+            case Let(name) | Assign(name) | Load(name) | For(name):
+                parts.append(name)
+            case Call(results):
+                parts += results
+    return dict.fromkeys(parts)
+
+
+def module_text(kernels):
+    """Functions as one text."""
+    return "\n\n".join(map(kernel_text, kernels))
+
+
+class Barrier(Statement):
+    """Each thread of a block waits for all others."""
+
+    text = "yield"
+
+
+# ── Loops as text ────────────────────────────────────────────────────────────────────────────────
+
+class Page:
+    """The statements of a function, while they are written, in loops that are open."""
+
+    def __init__(self, functions):
+        self.functions, self.values, self.count = functions, {}, 0
+        self.scopes, self.depths, self.known = [[]], {}, {}
+
+    def fresh(self, inside=0):
+        """A name that is new, here or in the body that comes next."""
+        self.count += 1
+        self.depths[f"v{self.count}"] = len(self.scopes) - 1 + inside
+        return f"v{self.count}"
+
+    def named(self, v, name):
+        """The name, by which a variable is known from now on."""
+        self.values[v] = name
+        return name
+
+    def emit(self, statement):
+        """Write a statement in the innermost body."""
+        self.scopes[-1].append(statement)
+
+    def body(self, write, *args):
+        """What a function writes, as the body of a statement."""
+        self.scopes.append([])
+        write(*args)
+        statements = tuple(self.scopes.pop())
+        self.known = {what: name for what, name in self.known.items()
+                      if self.depths[name] < len(self.scopes)}
+        return statements
+
+    def loop(self, shape, write, *at):
+        """Loops over all places in an array of a shape, around what is written for a place."""
+        if not shape:
+            return write(at)
+        i, size = self.fresh(1), shape[0]
+        start, stop, step = size if isinstance(size, tuple) else (0, size, 1)
+        self.emit(For(i, start, stop, self.body(self.loop, shape[1:], write, *at, i), step))
+
+    def once(self, kind, what, parts):
+        """A name for what a statement gives: it is written once, as far out as its parts are."""
+        if (kind, what, parts) not in self.known:
+            name = self.known[kind, what, parts] = self.fresh()
+            depth = self.depths[name] = max(self.depths.get(x, 0) for x in (what, *parts))
+            self.scopes[depth].append(kind(name, what, parts))
+        return self.known[kind, what, parts]
+
+    def let(self, op, *args):
+        """A name for what an operation gives."""
+        return self.once(Let, op, args)
+
+    def load(self, buffer, index):
+        """A name for an element of an array."""
+        return self.once(Load, buffer, tuple(index))
+
+
+def place(buffer, index):
+    """The text of one element of an array."""
+    return f"{buffer}[{', '.join(map(str, index)) or '()'}]"
+
+
+TEXT = {  # an element of the result, from elements in the same place
+    "neg": "-{0}", "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})",
+    "div": "({0} / {1})", "sin": "math.sin({0})", "cos": "math.cos({0})", "exp": "math.exp({0})",
+    "log": "math.log({0})", "tanh": "math.tanh({0})", "greater": "({0} > {1})",
+    "where": "({1} if {0} else {2})",
+}
+ELEMENT = {}  # operations with a recipe of their own
+
+
+def recipe(page, eqn):
+    """From a place to a name for that element of the result."""
+    name, parts = eqn.primitive.name, list(map(page.element, eqn.invars))
+    if name in ELEMENT:
+        return lambda at: ELEMENT[name](page, at, eqn, *parts, **eqn.params)
+    if name in SOURCE:
+        before = eqn.invars[0].aval.shape
+        return lambda at: parts[0]([page.let(*i) if isinstance(i, tuple) else i
+                                    for i in SOURCE[name](at, before, **eqn.params)])
+    if name not in TEXT:
+        raise NotImplementedError(f"no text for an element of {name!r}, in TEXT, SOURCE or LOOPS")
+    return lambda at: page.let(TEXT[name], *(part(at) for part in parts))
+
+
+class Values(Page):
+    """Finds, besides, an element of any variable, or an array that holds it."""
+
+    def element(self, atom):
+        """From a place to a name for that element."""
+        value = self.values.get(atom) or self.constant(atom)
+        return value if callable(value) else lambda at: self.load(value, at)
+
+    def constant(self, literal):
+        """A recipe for a number; the name of an array."""
+        if np.ndim(literal.value) == 0:
+            return lambda at: repr(np.asarray(literal.value).item())
+        name = f"c{len(self.functions)}"
+        self.functions[name] = np.ascontiguousarray(literal.value)
+        return name
+
+    def array(self, atom):
+        """The name of an array; if need be, its elements are computed now."""
+        value = self.values.get(atom)
+        return value if isinstance(value, str) else self.stored(atom, self.element(atom))
+
+    def stored(self, v, element):
+        """A new array for a variable, and a loop that stores its elements."""
+        name, kind = self.fresh(), {"bool": "bool_"}.get(str(v.aval.dtype), v.aval.dtype)
+        self.emit(Let(name, f"np.empty({v.aval.shape}, np.{kind})", ()))
+        if element:
+            self.loop(v.aval.shape, lambda at: self.emit(Store(name, at, element(at))))
+        return self.named(v, name)
+
+
+LOOPS = {}  # operations that are loops of their own: none yet
+COST = {"exp": 10.0, "log": 10.0, "sin": 15.0, "cos": 15.0, "tanh": 20.0, "div": 4.0,
+        "broadcast": 0.0, "transpose": 0.0}  # of one element; of others 1.0
+STORE, LOAD = 3.0, 1.0
+
+
+def size_of(v):
+    """How many elements an array has."""
+    return math.prod(v.aval.shape)
+
+
+def worth_storing(jaxpr):
+    """The variables that get an array: the loops that read them would compute them too often."""
+    cost, stored = {}, set(jaxpr.outvars)
+    for eqn in jaxpr.eqns:
+        out, name = eqn.outvars[0], eqn.primitive.name
+        cost[out] = (0.0 if is_loop(eqn) else COST.get(name, 1.0)) + math.fsum(
+            0.0 if isinstance(v, Literal) else cost.get(v, LOAD) for v in eqn.invars)
+        if name in REDUCE:
+            cost[out] *= size_of(eqn.invars[0]) / max(size_of(out), 1)
+    loops = {v: {} for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)}
+    for eqn in reversed(jaxpr.eqns):
+        out, name = eqn.outvars[0], eqn.primitive.name
+        evaluations, size = math.fsum(loops[out].values()), size_of(out)
+        if (evaluations - size) * cost[out] > size * STORE + evaluations * LOAD:
+            stored.add(out)
+        around = {out: size} if is_loop(eqn) or out in stored else loops[out]
+        if name in REDUCE:
+            around = {out: size_of(eqn.invars[0])}
+        if name == "broadcast" and eqn.params["axes"] == tuple(range(len(eqn.params["axes"]))):
+            around = {v: min(rounds, size_of(eqn.invars[0])) for v, rounds in around.items()}
+        for v in eqn.invars:
+            loops[v].update(around)
+        if is_loop(eqn) and name not in REDUCE:
+            stored.update(eqn.invars)
+    return stored
+
+
+LANES = 8
+
+
+def in_lanes(page, name, shape, part):
+    """A name for what a reduction makes of the elements at all places of a shape."""
+    start, step = REDUCE[name]
+    *outer, n = shape or [1]
+    lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
+    whole = n - n % len(lanes)
+
+    def take(some, at):
+        *front, k = at
+        elements = [part([*front, page.let("{} + {}", k, j) if j else k])
+                    for j in range(len(some))]
+        for lane, x in zip(some, elements):
+            page.emit(Assign(lane, step, (lane, x)))
+    for lane in lanes:
+        page.emit(Let(lane, start, ()))
+    page.loop([*outer, (0, whole, len(lanes))], functools.partial(take, lanes))
+    if whole < n:
+        page.loop([*outer, (whole, n, 1)], functools.partial(take, lanes[:1]))
+    while len(lanes) > 1:
+        lanes = [page.let(step, *pair) for pair in zip(lanes[::2], lanes[1::2])]
+    return lanes[0]
+
+
+def reduced(page, at, eqn, part, axes):
+    """A name for a reduction at one place: loops of its own, as far out as the place is known."""
+    [x], key = eqn.invars, (id(eqn), *at)
+    if key not in page.known:
+        depth = max((page.depths.get(i, 0) for i in at), default=0)
+        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
+
+        def element(along):
+            along, kept = iter(along), iter(at)
+            return part([next(along if k in axes else kept) for k in range(len(x.aval.shape))])
+        way = in_lanes if at else in_blocks
+        name = way(page, eqn.primitive.name, [x.aval.shape[k] for k in axes], element)
+        page.scopes, page.known[key] = open_loops, name
+    return page.known[key]
+
+
+def is_loop(eqn):
+    """Whether an equation writes loops of its own; all others have recipes."""
+    name = eqn.primitive.name
+    if name in REDUCE and name in LOOPS:
+        return len(eqn.invars[0].aval.shape) - 1 not in eqn.params["axes"]
+    return name in LOOPS
+
+
+class Text(Values):
+    """A program as a loop tree, in which operations are fused, and as the text of that."""
+
+    def __init__(self, jaxpr, functions):
+        super().__init__(functions)
+        names = tuple(self.named(v, self.fresh()) for v in jaxpr.invars)
+        stored = worth_storing(jaxpr)
+        for eqn in jaxpr.eqns:
+            out = eqn.outvars[0]
+            if is_loop(eqn):
+                LOOPS[eqn.primitive.name](self, eqn, **eqn.params)
+            else:
+                self.values[out] = recipe(self, eqn)
+                if out in stored:
+                    self.array(out)
+        outs = tuple(map(self.array, jaxpr.outvars))
+        self.kernel = Kernel("program", names, tuple(self.scopes[0]), outs)
+        self.text = kernel_text(self.kernel)
+
+
+def add_to(page, buffer, index, x):
+    """Add a number to an element of an array."""
+    before, after = page.fresh(), page.fresh()
+    page.emit(Load(before, buffer, tuple(index)))
+    page.emit(Let(after, "{} + {}", (before, x)))
+    page.emit(Store(buffer, tuple(index), after))
+
+
+def sum_loop(page, eqn, axes):
+    """Add each element to its place in the result."""
+    [x], [v] = eqn.invars, eqn.outvars
+    part, total = page.element(x), page.stored(v, lambda at: "0")
+    page.loop(x.aval.shape, lambda at: add_to(
+        page, total, [i for k, i in enumerate(at) if k not in axes], part(at)))
+
+
+def dot_loop(page, eqn):
+    """Add each product of two elements to its place in the result."""
+    [x, y], [v] = map(page.array, eqn.invars), eqn.outvars
+    total = page.stored(v, lambda at: "0")
+    *stack, n, m = v.aval.shape
+
+    def take(at):
+        *s, i, k, j = at
+        product = page.let("{} * {}", page.load(x, [*s, i, k]), page.load(y, [*s, k, j]))
+        add_to(page, total, [*s, i, j], product)
+    page.loop([*stack, n, eqn.invars[0].aval.shape[-1], m], take)
+
+
+LOOPS.update(sum=sum_loop, dot=dot_loop)
+
+
+def reshape_loop(page, eqn, shape):
+    """The same memory, in another shape."""
+    page.named(eqn.outvars[0], page.let(f"{{}}.reshape({shape})", page.array(eqn.invars[0])))
+
+
+def call_program(page, jaxpr, args):
+    """The call of a program as a function of its own; the names of its results."""
+    name = f"f{len(page.functions)}"
+    page.functions[name] = None  # taken: what is made next has functions, too
+    page.functions[name] = compiled(Text(jaxpr, page.functions))
+    outs = tuple(page.fresh() for _ in jaxpr.outvars)
+    page.emit(Call(outs, name, tuple(args)))
+    return outs
+
+
+def call_loop(text, eqn, programs, **others):
+    """The call of a program as a function of its own."""
+    args = list(map(text.array, eqn.invars))
+    text.values.update(zip(eqn.outvars, call_program(text, programs[0], args)))
+
+
+LOOPS.update(reshape=reshape_loop, jit=call_loop)
+SOURCE = {  # the place in the operand, from the place in the result and the operand's shape
+    "broadcast": lambda at, before, shape, axes: [at[k] for k in axes],
+    "transpose": lambda at, before, axes: [at[axes.index(k)] for k in range(len(axes))],
+}
+
+
+def pad_element(page, at, eqn, part, start, shape):
+    """The element of the operand that is nearest, which exists; or zero."""
+    before = eqn.invars[0].aval.shape
+    inside = [f"{k} <= {{}} < {k + n}" for k, n in zip(start, before)]
+    operand = part([page.let("min(max({} - {}, 0), {})", i, k, n - 1)
+                    for i, k, n in zip(at, start, before)])
+    return page.let(f"({{}} if {' and '.join(inside) or True} else 0)", operand, *at)
+
+
+REDUCE = {"sum": ("0", "{0} + {1}")}  # what a reduction starts from, and how it takes one more in
+ELEMENT["sum"] = reduced
+BLOCK = 1 << 15
+
+
+def in_blocks(page, name, shape, part):
+    """The same of a whole array: of each block of it, and then of what these give."""
+    if math.prod(shape) < 2 * BLOCK:
+        return in_lanes(page, name, shape, part)
+    n, *inner = shape
+    size = max(BLOCK // math.prod(inner), 1)
+    blocks, parts = -(-n // size), page.fresh()
+    page.emit(Let(parts, f"np.empty({blocks})", ()))
+
+    def block(k, rows):
+        total = in_lanes(page, name, [rows, *inner], lambda at: part(
+            [page.let(f"{{}} * {size} + {{}}", k, at[0]), *at[1:]]))
+        page.emit(Store(parts, (k,), total))
+    page.loop([n // size], lambda at: block(*at, size))
+    if n % size:
+        block(blocks - 1, n % size)
+    return in_lanes(page, name, [blocks], lambda at: page.load(parts, at))
+
+
+REDUCE["max"] = ("-inf", "max({0}, {1})")
+ELEMENT["max"] = reduced
+
+
+# ── Compiling ────────────────────────────────────────────────────────────────────────────────────
+
+def jit(f):
+    """f as a program; from arrays, where nobody transforms, straight to the compiled code."""
+    long_way, ready = called_by(jit_p, f), {}
+
+    def jitted(*args):
+        if type(current_trace) is not EvalTrace or not all(
+                [type(x) is np.ndarray and x.flags.carray for x in args]):
+            return long_way(*args)
+        key = tuple([(x.shape, x.dtype) for x in args])
+        if key not in ready:
+            out = long_way(*args)
+            jaxpr, _, tree = long_way.programs[tree_flatten(args)[1], tuple(map(get_aval, args))]
+            ready[key] = executable(jaxpr) if tree is LEAF else None
+            return out
+        return ready[key](*args)[0] if ready[key] else long_way(*args)
+    return jitted
+
+
+def compiled(text, threads=False):
+    """The function of a text, as machine code; with threads, they share its long loops."""
+    import numba
+
+    kernels = in_parts(text.kernel) if threads else []
+    names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "share": share,
+             "MASK": MASK, **text.functions}
+    exec(module_text(kernels) or text.text, names)
+    for name in [kernel.name for kernel in kernels[:-1]] or ["program"]:
+        names[name] = numba.njit(names[name], error_model="numpy", nogil=True)
+    return names["program"]
+
+
+@functools.lru_cache(None)
+def executable(jaxpr):
+    """A program as machine code, made once."""
+    return compiled(Text(simplified(jaxpr), {}), threads=True)
+
+
+def run_compiled(*args, programs):
+    """What `jit` does with numbers."""
+    args = [np.require(x, a.dtype, "CW") for x, a in zip(args, programs[0].in_avals)]
+    return list(executable(programs[0])(*args))
+
+
+jit_p = running_one_of("jit", run_compiled)
+
+
+# ── Control flow ─────────────────────────────────────────────────────────────────────────────────
+
+def aligned(one, two):
+    """Two staged programs, made to take the constants of both first; and these."""
+    (one, consts), (two, more) = one, two
+    n, others_of = len(consts), lambda values: [Var(get_aval(x)) for x in values]
+    one = Jaxpr([*one.invars[:n], *others_of(more), *one.invars[n:]], one.outvars, one.eqns)
+    two = Jaxpr([*others_of(consts), *two.invars], two.outvars, two.eqns)
+    return (one, two), consts + more
+
+
+def cond(which, if_true, if_false, *args):
+    """if_true(*args) or if_false(*args)."""
+    flat, in_tree = tree_flatten(args)
+    fs, trees = unzip(flat_function(f, in_tree) for f in (if_true, if_false))
+    programs, consts = aligned(*(stage(f, list(map(get_aval, flat))) for f in fs))
+    types = [(tree(), program.out_avals) for tree, program in zip(trees, programs)]
+    if types[0] != types[1]:
+        raise TypeError(f"the branches give different types: {types[0]} and {types[1]}")
+    return tree_unflatten(trees[0](), cond_p.bind(which, *consts, *flat, programs=programs))
+
+
+def chosen(which, yes, no):
+    """For each example of a batch, what it has chosen of two lists of results."""
+    def rows(x):
+        return reshape(which, (*np.shape(which), *(1,) * (len(np.shape(x)) - 1)))
+    return [where(rows(x), x, y) for x, y in zip(yes, no)]
+
+
+cond_p = running_one_of("cond", lambda which, *args, programs: eval_jaxpr(
+    programs[0 if which else 1], *args), first=1)
+
+
+def while_loop(test, body, start):
+    """body of body of … start, for as long as test says so."""
+    flat, in_tree = tree_flatten((start,))
+    avals = list(map(get_aval, flat))
+    (test, body), consts = aligned(*(
+        stage(flat_function(f, in_tree)[0], avals) for f in (test, body)))
+    if body.out_avals != avals:
+        raise TypeError(f"the body takes {avals} and gives {body.out_avals}")
+    n = len(consts)
+    body = Jaxpr(body.invars, body.invars[:n] + body.outvars, body.eqns)
+    return tree_unflatten(in_tree, while_p.bind(*consts, *flat, test=test, body=body)[n:])[0]
+
+
+def while_impl(*carry, test, body):
+    """The loop, in Python."""
+    while eval_jaxpr(test, *carry)[0]:
+        carry = eval_jaxpr(body, *carry)
+    return list(carry)
+
+
+def while_jvp(primals, tangents, test, body):
+    """A loop in which tangents go round, too."""
+    n, moving = len(primals), floats(body.in_avals)
+    args = [*primals, *only(moving, map(instantiate, tangents, body.in_avals))]
+    avals = list(map(get_aval, args))
+
+    def both(*args):
+        return eval_jaxpr(body, *args[:n]) + eval_jaxpr(jvp_jaxpr(body), *args)
+
+    outs = while_p.bind(*args, body=stage(both, avals)[0], test=stage(
+        lambda *args: eval_jaxpr(test, *args[:n]), avals)[0])
+    return outs[:n], merge(moving, outs[n:], [zero] * n)
+
+
+def while_batch(axis, values, test, body):
+    """A loop that goes on while any example does; the others stay as they are."""
+    test, body = (batch_jaxpr(program, axis) for program in (test, body))
+
+    def any_goes_on(*carry):
+        return [sum(where(eval_jaxpr(test, *carry)[0], 1.0, 0.0)) > 0.0]
+
+    def step(*carry):
+        return chosen(eval_jaxpr(test, *carry)[0], eval_jaxpr(body, *carry), carry)
+
+    return while_p.bind(*values, test=stage(any_goes_on, body.in_avals)[0],
+                        body=stage(step, body.in_avals)[0])
+
+
+while_p = Primitive("while", impl=while_impl, jvp=while_jvp, batch=batch_in_front(while_batch),
+                    abstract_eval=lambda *avals, test, body: body.out_avals)
+
+
+def scan(f, init, xs):
+    """A loop over the rows of xs, from (carry, x) to (carry, y): the last carry, and all y."""
+    flat, in_tree = tree_flatten((init, xs))
+    n, avals = len(tree_flatten(init)[0]), list(map(get_aval, flat))
+    rows = [ShapedArray(a.shape[1:], a.dtype) for a in avals[n:]]
+    g, out_tree = flat_function(f, in_tree)
+    body, consts = stage(g, avals[:n] + rows)
+    outs = scan_p.bind(*consts, *flat, body=body, length=avals[n].shape[0], reverse=False,
+                       consts=len(consts), carries=n)
+    return tree_unflatten(out_tree(), outs)
+
+
+def scan_impl(*args, body, length, reverse, consts, carries):
+    """The loop, in Python."""
+    fixed, carry, xs = args[:consts], list(args[consts:consts + carries]), args[consts + carries:]
+    ys = [np.empty((length, *a.shape), a.dtype) for a in body.out_avals[carries:]]
+    for k in reversed(range(length)) if reverse else range(length):
+        outs = eval_jaxpr(body, *fixed, *carry, *(x[k] for x in xs))
+        carry = outs[:carries]
+        for y, row in zip(ys, outs[carries:]):
+            y[k] = row
+    return carry + ys
+
+
+def scan_types(*avals, body, length, carries, **how):
+    """The types of the last carry, and of the rows put together."""
+    return body.out_avals[:carries] + [ShapedArray((length, *a.shape), a.dtype)
+                                       for a in body.out_avals[carries:]]
+
+
+def rows_first(x):
+    """The first two axes exchanged."""
+    return transpose(x, (1, 0, *range(2, len(np.shape(x)))))
+
+
+def scan_batch(axis, values, dims, body, consts, carries, **how):
+    """A loop over rows of batches."""
+    values = [bdim_at_front(x, d, axis.size) for x, d in zip(values, dims)]
+    end = consts + carries
+    outs = scan_p.bind(*values[:end], *map(rows_first, values[end:]), consts=consts,
+                       carries=carries, body=batch_jaxpr(body, axis), **how)
+    return outs, [0] * carries + [1] * (len(outs) - carries)
+
+
+def scan_jvp(primals, tangents, body, consts, carries, **how):
+    """Two loops: of the values, which keeps its carries, and of the tangents."""
+    end, floating = consts + carries, floats(body.in_avals)
+    # The loop of values, which gives the carry that came into each round, too.
+    keeping = Jaxpr(body.invars, body.outvars + body.invars[consts:end], body.eqns)
+    outs = scan_p.bind(*primals, body=keeping, consts=consts, carries=carries, **how)
+    outs, history = outs[:len(body.outvars)], outs[len(body.outvars):]
+    # The tangents: which go round, and which are rows.
+    tangents = [instantiate(t, get_aval(x)) for x, t in zip(primals, tangents)]
+    ts, xts = only(floating[:end], tangents), only(floating[end:], tangents[end:])
+    # A round of tangents: what is fixed, what goes round, rows.
+    program, n = jvp_jaxpr(body), floating[:consts].count(True)
+    fixed, kept, rows, moving, row_ts = pieces(program.invars, consts, carries,
+                                               len(primals) - end, len(ts), len(xts))
+    program = Jaxpr(fixed + moving + kept + rows + row_ts, (*moving[:n], *program.outvars),
+                    program.eqns)
+    # The loop of tangents.
+    ts = scan_p.bind(*primals[:consts], *ts, *history, *primals[end:], *xts, body=program,
+                     consts=consts, carries=len(ts), **how)
+    return outs, merge(floats(body.out_avals), ts[n:], [zero] * len(outs))
+
+
+def scan_transpose(cts, *args, body, length, reverse, consts, carries):
+    """A loop of cotangents, from the other end."""
+    # The whole carry is linear, even where it starts from a zero that is known.
+    linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
+                   for k, x in enumerate(args))
+    known = only([not lin for lin in linear], args)
+    cts = list(map(instantiate, cts, scan_types(body=body, length=length, carries=carries)))
+    # A round back: what is fixed, what goes round, rows.
+    program = transpose_jaxpr(body, linear)
+    fixed, rows, carry, row_cts = pieces(program.invars, consts, len(known) - consts, carries,
+                                         len(cts) - carries)
+    program = Jaxpr(fixed + carry + rows + row_cts, program.outvars, program.eqns)
+    # The loop back, from the other end.
+    outs = scan_p.bind(*known[:consts], *cts[:carries], *known[consts:], *cts[carries:],
+                       body=program, length=length, reverse=not reverse, consts=consts,
+                       carries=carries)
+    return merge(linear, outs, [None] * len(args))
+
+
+scan_p = Primitive("scan", impl=scan_impl, abstract_eval=scan_types, jvp=scan_jvp, batch=scan_batch,
+                   transpose=scan_transpose)
+
+
+def fori_loop(start, stop, body, x):
+    """body(k, x) for each k from start up to stop."""
+    return scan(lambda x, k: (body(k, x), 0.0), x, np.arange(start, stop))[0]
+
+
+def assign(page, targets, program, args):
+    """Call a program, and give its results to these names."""
+    for target, result in zip(targets, call_program(page, program, args)):
+        page.emit(Assign(target, "{}", (result,)))
+
+
+def cond_loop(page, eqn, programs):
+    """Two calls, of which one is made."""
+    which, *args = map(page.array, eqn.invars)
+    names = [page.named(v, page.fresh()) for v in eqn.outvars]
+    branches = [page.body(assign, page, names, program, args) for program in programs]
+    page.emit(If(page.load(which, ()), *branches))
+
+
+LOOPS["cond"] = cond_loop
+
+
+def carried(page, variables, start):
+    """Names for what goes round, with copies of what it starts from."""
+    names = [page.named(v, page.fresh()) for v in variables]
+    for name, x in zip(names, start):
+        page.emit(Let(name, "{}.copy()", (x,)))
+    return names
+
+
+def while_text(page, eqn, test, body):
+    """A loop of calls, until the test says no."""
+    names = carried(page, eqn.outvars, map(page.array, eqn.invars))
+    condition = page.body(call_program, page, test, names)
+    goes_on = place(*condition[-1].targets, ())
+    page.emit(While(condition, goes_on, page.body(assign, page, names, body, names)))
+
+
+LOOPS["while"] = while_text
+
+
+def scan_text(page, eqn, body, length, reverse, consts, carries):
+    """A loop of calls, one for each row."""
+    args, end = list(map(page.array, eqn.invars)), consts + carries
+    names = carried(page, eqn.outvars[:carries], args[consts:end])
+    ys = [page.stored(v, None) for v in eqn.outvars[carries:]]
+
+    def turn(at):
+        rows = [page.let(f"{{0}}[{{1}}:{{1}} + 1].reshape({v.aval.shape[1:]})", x, *at)
+                for x, v in zip(args[end:], eqn.invars[end:])]
+        outs = call_program(page, body, args[:consts] + names + rows)
+        for name, out in zip(names, outs):
+            page.emit(Assign(name, "{}", (out,)))
+        for y, out in zip(ys, outs[carries:]):
+            page.emit(Store(y, (*at, "..."), out))
+    page.loop([(length - 1, -1, -1) if reverse else length], turn)
+
+
+LOOPS["scan"] = scan_text
+
+
+# ── Rules of your own ────────────────────────────────────────────────────────────────────────────
+
+class custom_jvp:
+    """A function with a derivative of yours: from primals and tangents to results and theirs."""
+
+    def __init__(self, f):
+        self.f = f
+
+    def defjvp(self, rule):
+        """Have this rule, from primals and tangents to results and theirs."""
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args):
+        """One operation, which has the program of f and the rule."""
+        flat, in_tree = tree_flatten(args)
+        g, out_tree = flat_function(self.f, in_tree)
+        jaxpr, consts = stage(g, map(get_aval, flat))
+
+        def rule(*both):  # what comes from outside is a constant to it
+            _, primals, _, tangents = pieces(both, *[len(consts), len(flat)] * 2)
+            out, t = self.rule(tree_unflatten(in_tree, primals), tree_unflatten(in_tree, tangents))
+            return tree_flatten(out)[0] + tree_flatten(t)[0]
+        outs = custom_jvp_call_p.bind(*consts, *flat, programs=(jaxpr,), rule=rule)
+        return tree_unflatten(out_tree(), outs)
+
+
+def custom_rule(primals, tangents, programs, rule):
+    """The user's rule."""
+    outs = rule(*primals, *map(instantiate, tangents, programs[0].in_avals))
+    return outs[:len(outs) // 2], outs[len(outs) // 2:]
+
+
+def custom_batch(axis, values, programs, rule):
+    """The operation for batches: of the program, and of the rule."""
+    return custom_jvp_call_p.bind(*values, programs=(batch_jaxpr(programs[0], axis),),
+                                  rule=on_batches(rule, axis))
+
+
+custom_jvp_call_p = Primitive(
+    "custom_jvp_call", jvp=custom_rule, batch=batch_in_front(custom_batch),
+    impl=lambda *args, programs, rule: eval_jaxpr(programs[0], *args),
+    abstract_eval=lambda *avals, programs, rule: programs[0].out_avals)
+LOOPS.update(custom_jvp_call=call_loop)
+
+
+class custom_vjp(custom_jvp):
+    """A function with a derivative of yours, backwards: fwd saves what bwd needs."""
+
+    def defvjp(self, fwd, bwd):
+        """Have these rules: of the arguments, and of what is saved and the cotangents."""
+        def rule(primals, tangents):
+            out, saved = fwd(*primals)
+            (outs, out_tree), (kept, tree) = tree_flatten(out), tree_flatten(saved)
+
+            def back(*args):
+                saved, cts = pieces(args, len(kept), len(outs))
+                saved = tree_unflatten(tree, saved)
+                return tree_flatten(bwd(saved, tree_unflatten(out_tree, cts)))[0]
+            ts = back_p.bind(*kept, *tree_flatten(tangents)[0], back=back, count=len(kept),
+                             avals=tuple(map(get_aval, outs)))
+            return out, tree_unflatten(out_tree, ts)
+        self.rule = rule
+
+
+def back_transpose(cts, *args, back, count, avals):
+    """The user's bwd."""
+    return [None] * count + back(*args[:count], *map(instantiate, cts, avals))
+
+
+def back_batch(axis, values, back, count, avals):
+    """The operation for batches."""
+    avals = tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in avals)
+    return back_p.bind(*values, back=on_batches(back, axis), count=count, avals=avals)
+
+
+def only_backwards(*args, **params):
+    """What has a meaning backwards only."""
+    raise TypeError("a function with custom_vjp has no derivative forwards")
+
+
+back_p = Primitive("back", impl=only_backwards, transpose=back_transpose,
+                   batch=batch_in_front(back_batch),
+                   abstract_eval=lambda *args, back, count, avals: list(avals))
+LOOPS.update(checkpoint=call_loop)
+
+
+# ── Named axes ───────────────────────────────────────────────────────────────────────────────────
+
+def unbound(*args, axis_name):
+    """What an operation on an axis means where no axis has that name."""
+    raise NameError(f"unbound axis name: {axis_name}")
+
+
+def psum_batch(axis, values, dims, axis_name):
+    """A sum along the axis, if it is the one that is meant."""
+    [x], [dim] = values, dims
+    if axis.name != axis_name:
+        return [psum_p(x, axis_name=axis_name)], [dim]
+    return [x * float(axis.size) if dim is None else sum(x, dim)], [None]
+
+
+psum_p = linear("psum", unbound, None, lambda ct, before, **name: psum_p(ct, **name))
+psum_p.batch, psum_p.abstract_eval = psum_batch, lambda aval, axis_name: [aval]
+
+
+def psum(x, axis_name):
+    """The sum over all examples along the axis of this name, for each leaf of a nest."""
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [psum_p(leaf, axis_name=axis_name) for leaf in leaves])
+
+
+axis_index_p = Primitive("axis_index", impl=unbound, abstract_eval=lambda axis_name: [get_aval(0)],
+                         batch=lambda axis, *_, axis_name: ([np.arange(axis.size)], [0]))
+
+
+def axis_index(axis_name):
+    """Which example it is, of those along the axis of this name."""
+    return axis_index_p(axis_name=axis_name)
+
+
+# ── Simplifying ──────────────────────────────────────────────────────────────────────────────────
+
+class SimplifyingTrace(DynamicJaxprTrace):
+    """Writes an operation down only if no step has its results."""
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.written, self.made = {}, {}
+
+    def process_primitive(self, primitive, args, params):
+        """The results of the first step that has them; or of a new equation."""
+        for step in STEPS:
+            outs = step(self, primitive, args, params)
+            if outs is not None:
+                return outs
+        return self.write(primitive, args, params)
+
+    def write(self, primitive, args, params):
+        """Tracers for the results of a new equation, by which they are remembered."""
+        params = {name: inner(value) for name, value in params.items()}
+        outs = super().process_primitive(primitive, args, params)
+        self.made.update((x.var, (primitive.name, args, params)) for x in outs)
+        return outs
+
+    def made_by(self, x):
+        """The name, the arguments and the parameters of the operation that gave x."""
+        return self.made.get(x.var, ("", (), {})) if self.owns(x) else ("", (), {})
+
+
+@functools.lru_cache(None)
+def simplified(jaxpr):
+    """The same function of the same inputs, in fewer equations."""
+    return stage(functools.partial(eval_jaxpr, jaxpr), jaxpr.in_avals, SimplifyingTrace)[0]
+
+
+def inner(param):
+    """A parameter, with the programs in it simplified."""
+    if isinstance(param, tuple):
+        return tuple(map(inner, param))
+    return simplified(param) if isinstance(param, Jaxpr) else param
+
+
+INLINED = ("jit", "custom_jvp_call")
+
+
+def inlined(trace, primitive, args, params):
+    """Of an operation that only runs a program, that program's operations."""
+    return eval_jaxpr(params["programs"][0], *args) if primitive.name in INLINED else None
+
+
+def key_of(trace, x):
+    """What two arguments share only if they are the same."""
+    if trace.owns(x):
+        return x.var
+    x = np.asarray(x)
+    return x.dtype, x.shape, x.tobytes()
+
+
+def shared(trace, primitive, args, params):
+    """An operation is written once, and found again."""
+    key = primitive, tuple(key_of(trace, x) for x in args), tuple(sorted(params.items()))
+    if key not in trace.written:
+        trace.written[key] = trace.write(primitive, args, params)
+    return trace.written[key]
+
+
+def folded(trace, primitive, args, params):
+    """The results now, where they are numbers, and all arguments are."""
+    loops = any(isinstance(value, Jaxpr) for value in params.values())
+    if loops or "programs" in params or any(trace.owns(x) or np.ndim(x) for x in args):
+        return None
+    with np.errstate(all="ignore"):
+        outs = primitive.impl(*args, **params)
+    return None if any(map(np.ndim, outs)) else outs
+
+
+def number(trace, x):
+    """The one number that x consists of, if that is known."""
+    name, args, _ = trace.made_by(x)
+    if name == "broadcast":
+        return number(trace, args[0])
+    return None if trace.owns(x) or np.ndim(x) else x
+
+
+def dropping(unit, *places):
+    """A rule: an argument at one of these places, if it is this number, changes nothing."""
+    def rule(trace, *args):
+        for k in places:
+            value = number(trace, args[k])
+            if value is not None and value == unit and not np.signbit(value):
+                return args[1 - k]
+    return rule
+
+
+SIMPLER = {"mul": dropping(1.0, 0, 1), "div": dropping(1.0, 1), "sub": dropping(0.0, 1)}
+
+
+def simpler(trace, primitive, args, params):
+    """The value that the result is already, by a rule of algebra."""
+    if primitive.name not in SIMPLER:
+        return None
+    value = SIMPLER[primitive.name](trace, *args, **params)
+    if value is None or [get_aval(value)] != type_of(primitive, map(get_aval, args), params):
+        return None
+    return [value]
+
+
+STEPS = [inlined, folded, simpler, shared]
+
+
+# ── Parts of arrays ──────────────────────────────────────────────────────────────────────────────
+
+def part_of(x, start, shape):
+    """The part of this shape that begins at this place."""
+    return x[tuple(slice(first, first + n) for first, n in zip(start, shape))]
+
+
+def framed(x, start, shape):
+    """Zeros of a shape, and from a place on, x."""
+    out = np.zeros(shape, x.dtype)
+    part_of(out, start, x.shape)[...] = x
+    return out
+
+
+def one_axis_more(n, start, shape):
+    """The parameters for a batch."""
+    return {"start": (0, *start), "shape": (n, *shape)}
+
+
+window_p = linear("window", part_of, one_axis_more,
+                  lambda ct, before, start, shape: pad_p(ct, start=start, shape=before))
+pad_p = linear("pad", framed, one_axis_more,
+               lambda ct, before, start, shape: window_p(ct, start=start, shape=before))
+
+
+def window(x, start, shape):
+    """The part of an array of this shape that begins at this place."""
+    return window_p(x, start=tuple(start), shape=tuple(shape))
+
+
+def pad(x, start, shape):
+    """Zeros of a shape, and from a place on, x."""
+    return pad_p(x, start=tuple(start), shape=tuple(shape))
+
+
+SOURCE["window"] = lambda at, before, start, shape: [("{} + {}", i, k) for i, k in zip(at, start)]
+COST.update(window=0.0, pad=2.0)
+ELEMENT["pad"] = pad_element
+
+
+# ── Threads ──────────────────────────────────────────────────────────────────────────────────────
+
+THREADS = os.cpu_count()
+pool = ThreadPoolExecutor(63)
+
+
+def share(part, count, size, *arrays):
+    """A loop of so many rounds, in blocks of one size: a thread that is free takes the next."""
+    starts = iter(range(0, count, size))
+
+    def take():
+        for start in starts:
+            part(start, min(start + size, count), *arrays)
+    helpers = [pool.submit(take) for _ in range(THREADS - 1)]
+    take()
+    for helper in helpers:
+        helper.result()
+
+
+def independent(loop):
+    """Whether the rounds of a loop write nothing in common; what is called might do anything."""
+    return not assigned(loop.body) and not any(
+        isinstance(each, Call) or isinstance(each, Store) and loop.index not in each.index
+        for each in walk(loop.body))
+
+
+WORTH, MOST = 1 << 18, 64
+
+
+def cost_of(body):
+    """How many statements run: each as often as the loops around it have rounds."""
+    return math.fsum(1 + len(range(each.start, each.stop, each.step)) * cost_of(each.body)
+                     if isinstance(each, For) else 1 for each in body)
+
+
+def is_plain(statement):
+    """Whether a statement is a loop that takes each number from 0 on."""
+    return isinstance(statement, For) and (statement.start, statement.step) == (0, 1)
+
+
+def to_share(statement):
+    """The rounds and the size of a block, of a loop for threads; for others, None."""
+    cost = cost_of([statement])
+    if cost < WORTH or not is_plain(statement) or not independent(statement):
+        return None
+    return statement.stop, -(-statement.stop // min(MOST, int(2 * cost // WORTH)))
+
+
+def in_parts(kernel):
+    """A program as functions: each loop that threads share, and what lies between them."""
+    if not any(map(to_share, kernel.body)):
+        return [kernel]
+    groups = [tuple(group) for _, group in itertools.groupby(
+        kernel.body, lambda each: to_share(each) and id(each))]
+    parts, calls, known = [], [], {*kernel.inputs}
+    for k, body in enumerate(groups):
+        name, taken = f"part{k}", tuple(v for v in names(body) if v in known)
+        if blocks := to_share(body[0]):
+            parts.append(Kernel(name, ("start", "stop", *taken), from_start_to_stop(*body), ()))
+            calls.append(Call((), "share", (name, *blocks, *taken)))
+        else:
+            later = {*kernel.outputs}.union(*map(names, groups[k + 1:]))
+            made = tuple(v for v in defined(body) if v in later)
+            parts.append(Kernel(name, taken, body, made))
+            calls.append(Call(made, name, taken))
+        known.update(defined(body))
+    return [*parts, replace(kernel, body=tuple(calls))]
+
+
+TILE = 16
+
+
+def goes_to_neighbours(loop):
+    """Whether from round to round a loop goes to the neighbour in some array: its index is last."""
+    return any(isinstance(each, Load | Store) and each.index[-1:] == (loop.index,)
+               for each in walk(loop.body))
+
+
+def tiled(loop):
+    """A loop in which there is just another one; if it goes down a column, both in squares."""
+    [inner, *others] = loop.body
+    if others or not isinstance(inner, For) or not goes_to_neighbours(loop):
+        return loop
+    small = replace(inner, start="u", stop=f"min(u + {TILE}, {inner.stop})")
+    rows = replace(loop, start="t", stop=f"min(t + {TILE}, {loop.stop})", body=(small,))
+    return replace(loop, index="t", step=TILE, body=(
+        replace(inner, index="u", step=TILE, body=(rows,)),))
+
+
+def from_start_to_stop(loop):
+    """The statements of a part: a loop over some of its rounds; what is masked is not negative."""
+    masks = (Assign(name, f"{name} & MASK", ()) for name in ("start", "stop"))
+    return (*masks, tiled(replace(loop, start="start", stop="stop")))
+
+
+MASK = (1 << 32) - 1
+
+
+# ── Launches ─────────────────────────────────────────────────────────────────────────────────────
+
+TEAM = 64  # threads of a block
+ORDER = np.random.default_rng(0)
+
+
+class Refused(RuntimeError):
+    """What a launch does would not be the same each time, or is outside of its memory."""
+
+
+class Memory:
+    """An array on the device; it knows which thread has touched which place, and when."""
+
+    now = None  # the block, how many barriers its threads have passed, the thread
+
+    def __init__(self, name, array):
+        self.name, self.array, self.touched = name, array, {}
+
+    def touch(self, at, stores):
+        """Note who reads or writes an element; refuse a place outside, and a race."""
+        at, (block, era, thread) = at if isinstance(at, tuple) else (at,), Memory.now
+        where, who = f"{self.name}[{', '.join(map(str, at))}]", f"thread {thread} of block {block}"
+        if not all(0 <= i < n for i, n in zip(at, self.array.shape)):
+            raise Refused(f"{where} is outside of {self.name}, for {who}")
+        for (a, b, c), stored in self.touched.setdefault(at, {}):
+            one_after_the_other = a == block and (b != era or c == thread)
+            if (stores or stored) and not one_after_the_other:
+                raise Refused(f"a race for {where}: {who}, and thread {c} of block {a}")
+        self.touched[at][Memory.now, stores] = True
+
+    def __getitem__(self, at):
+        self.touch(at, False)
+        return self.array[at]
+
+    def __setitem__(self, at, value):
+        self.touch(at, True)
+        self.array[at] = value
+
+
+def launch(kernel, blocks, **arrays):
+    """Run a kernel: blocks in any order, and in a block the threads, from barrier to barrier."""
+    memory = {name: Memory(name, x) for name, x in arrays.items()}
+    for block in ORDER.permutation(blocks).tolist():
+        shared, era = Memory("shared", np.zeros(TEAM)), 0
+        under_way = {k: kernel(block, k, shared, **memory) for k in range(TEAM)}
+        while under_way:
+            for k in ORDER.permutation(list(under_way)).tolist():
+                Memory.now = block, era, k
+                if next(under_way[k], "ended") == "ended":
+                    del under_way[k]
+            if 0 < len(under_way) < TEAM:
+                raise Refused(f"{TEAM - len(under_way)} threads of block {block} have ended, and "
+                              f"{len(under_way)} wait for them at a barrier")
+            era += 1
+
+
+def grid(loop):
+    """How many blocks a loop is, and what a thread does: a round of it, or of two loops in one."""
+    mine, rounds, body = [Let(loop.index, "block * TEAM + thread", ())], loop.stop, loop.body
+    [inner, *others] = body
+    if not others and is_plain(inner) and independent(inner):
+        mine = [Let(name, f"(block * TEAM + thread) {op} {inner.stop}", ())
+                for name, op in ((loop.index, "//"), (inner.index, "%"))]
+        rounds, body = rounds * inner.stop, inner.body
+    return -(-rounds // TEAM), (*mine, If(f"{loop.index} < {loop.stop}", body))
+
+
+def team(loop):
+    """A block for each round of a loop: its threads share the loops inside."""
+    body = [Let(loop.index, "block", ())]
+    for each in loop.body:
+        if is_plain(each):
+            body.append(replace(each, start="thread", step="TEAM"))
+            body += [Assign(x, "yield from joined(thread, shared, {})", (x,))
+                     for x in assigned(each.body)]
+        else:
+            body.append(If("thread == 0", (each,)) if isinstance(each, Store) else each)
+    return loop.stop, tuple(body)
+
+
+def along_the_rows(loop):
+    """Whether there are several statements in a loop, and one goes from neighbour to neighbour."""
+    return len(loop.body) > 1 and any(
+        isinstance(each, For) and goes_to_neighbours(each) for each in loop.body)
+
+
+def scheduled(loop):
+    """How many blocks a loop is, and what a thread does."""
+    return (team if along_the_rows(loop) else grid)(loop)
+
+
+def in_launches(kernel):
+    """A program for a GPU: kernels, and what launches them one after the other."""
+    kernels, steps, known = [], [], {*kernel.inputs}
+    for each in kernel.body:
+        if is_plain(each) and independent(each):
+            (blocks, body), name = scheduled(each), f"kernel{len(kernels)}"
+            taken = [v for v in names([each]) if v in known]
+            inputs = ("block", "thread", "shared", *taken)
+            kernels.append(Kernel(name, inputs, (*body, Barrier()), ()))
+            each = Call((), "launch", (name, blocks, *(f"{v}={v}" for v in taken)))
+        steps.append(each)
+        known.update(defined([each]))
+    return [*kernels, replace(kernel, body=tuple(steps))]
+
+
+def gpu_text(f, *args):
+    """A program in which each sum is a loop with one register."""
+    global LANES, is_loop
+    before = LANES, is_loop
+    LANES, is_loop = 1, lambda eqn: eqn.primitive.name in LOOPS and eqn.primitive.name not in REDUCE
+    try:
+        return Text(simplified(make_jaxpr(f)(*args)), {})
+    finally:
+        LANES, is_loop = before
+
+
+def run_launches(text, functions, *args):
+    """Run the text of `in_launches` on the emulated GPU."""
+    names = {**globals(), **functions}
+    exec(text, names)
+    return names["program"](*[np.require(x, np.float64, "C") for x in args])[0]
+
+
+def on_gpu(f):
+    """f, whose result is one array, on the emulated GPU."""
+    def run(*args):
+        text = gpu_text(f, *args)
+        launches = module_text(in_launches(text.kernel))
+        return run_launches(launches, text.functions, *args)
+    return run
+
+
+def joined(thread, shared, x):
+    """The sum of what the threads of a block have: half of them add, then a quarter, and so on."""
+    shared[thread], half = x, TEAM // 2
+    while half:
+        yield
+        if thread < half:
+            shared[thread] = shared[thread] + shared[thread + half]
+        half //= 2
+    yield
+    total = shared[0]
+    yield
+    return total
