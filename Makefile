@@ -109,7 +109,7 @@ $(VENV)/.course: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) '.[course,dev,libraries$(ASSEMBLER)]'
+	$(PIP_INSTALL) '.[course,dev,libraries,mpi$(ASSEMBLER)]'
 	@touch $@ $(VENV)/.course
 
 $(VENV)/.cuda: $(VENV)/.dev

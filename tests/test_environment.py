@@ -16,7 +16,7 @@ CONDA_EXTRAS = ["course", "book", "dev"]
 def normalized(requirement):
     """(name, bound) of a requirement; `-`, `_` and `.` mean the same in a name."""
     pattern = r"([A-Za-z0-9_.-]+?)(?:\[\w+\])?\s*([<>=!~].*)?"
-    name, bound = re.fullmatch(pattern, requirement).groups()
+    name, bound = re.fullmatch(pattern, requirement.partition(";")[0]).groups()
     return re.sub(r"[-_.]+", "-", name).lower(), (bound or "").replace(" ", "")
 
 
@@ -40,7 +40,7 @@ def test_no_package_is_listed_twice():
 
 
 def test_extras_are_those_that_the_readme_names():
-    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries",
+    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries", "mpi",
                               "numba-cuda"]
 
 
