@@ -355,9 +355,8 @@ default_matmul_precision = choice(
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
     "Draw random bits in the layout of independent pieces."))
-# JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
-default_prng_impl = choice("default_prng_impl", "threefry2x32", traced=True, doc=(
-    "The default generator of random.key and random.PRNGKey."))
+default_prng_impl = choice("default_prng_impl", "threefry2x32", "rbg", "unsafe_rbg", traced=True,
+                           doc="The default generator of random.key and random.PRNGKey.")
 enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
     "Let random.PRNGKey return typed keys, as random.key does."))
 legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=True, doc=(

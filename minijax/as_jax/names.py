@@ -76,6 +76,7 @@ jax._src.pjit.jit_p                      transforms.compiled.jit_p          Quax
 jax._src.pjit.pjit                       transforms.jit.jit                 JAXNS
 jax._src.public_test_util                test_util                            tinygp
 jax._src.state.types.AbstractRef         transforms.array_refs.AbstractRef  Flax
+jax._src.traceback_util.UnfilteredStackTrace  errors.UnfilteredStackTrace      JAX's tests
 jax._src.traceback_util.api_boundary     util.tracebacks.api_boundary              Flax
 jax._src.traceback_util.include_frame    util.tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
+from minijax.random import generators
 from minijax.transforms.jit import jit
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
@@ -51,11 +52,11 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Args:
       seed: an integer of at most 64 bits; without 64-bit types, its lower 32 bits count.
-      impl: the name of the generator; the only one is "threefry2x32".
+      impl: the name of the generator: "threefry2x32", "rbg" or "unsafe_rbg".
       dtype: the dtype of the key, as another way to choose the generator.
 
     Returns:
-      A key: a scalar of dtype ``key<fry>``.
+      A key: a scalar of dtype ``key<fry>``; of another generator, with its tag.
 
     Raises:
       TypeError: when the seed is no integer scalar.
@@ -93,8 +94,8 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     offset = config.random_seed_offset.value
     if offset:
         value = value + np.asarray(offset).astype(value.dtype)
-    if hasattr(impl.impl, "key_type"):
-        return random_wrap_p.bind(impl.impl.seed(value), impl=impl)
+    if custom := generators.functions(impl):
+        return random_wrap_p.bind(custom.seed(value), impl=impl)
     return random_seed_p.bind(value, impl=impl)
 
 
@@ -173,9 +174,9 @@ def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
 def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
     """Bind a primitive to a key; outside of all transformations compiled, as Threefry is slow.
 
-    Keys of a custom generator call its function of the primitive's name.
+    Keys of other generators call their function of the primitive's name.
     """
-    custom = getattr(key.dtype.impl, primitive.name, None)
+    custom = getattr(generators.functions(key.dtype), primitive.name, None)
     if custom is not None:
         out = custom(random_unwrap_p.bind(key), *args, *params.values())
         return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)

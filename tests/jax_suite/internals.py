@@ -1,0 +1,103 @@
+"""The few things inside of JAX that its helpers of tests themselves use, written over ours."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import types
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import config, core, dtypes
+from minijax.extend import backend
+from tests.jax_suite import stand_ins
+
+
+def environment(convert: Any) -> Any:
+    """A reader of variables of the environment."""
+    return lambda name, default: convert(os.environ[name]) if name in os.environ else default
+
+
+def test_flag(name: str, default: Any, *_: Any, **__: Any) -> Any:
+    """A flag of JAX's helpers: its value alone, for one process."""
+    return types.SimpleNamespace(name=name, value=default)
+
+
+class States(dict):
+    """All flags by JAX's names; a flag that we lack holds nothing."""
+
+    def __missing__(self, name: str) -> Any:
+        return stand_ins.Missing(f"config.{name}")
+
+
+@functools.lru_cache
+def compiled_operation(*_: Any) -> None:
+    """JAX's cache of compiled operations: it never changes here."""
+
+
+def reset_trace_state() -> bool:
+    """Whether no transformation is left behind."""
+    return core.current_trace.get() is core.base_trace
+
+
+def get_backend(platform: str | None = None) -> types.SimpleNamespace:
+    """The client of a platform, with its names."""
+    client = backend.get_backend(platform)
+    return types.SimpleNamespace(platform=client.platform, platform_version="minijax")
+
+
+get_backend.cache_clear = lambda: None  # type: ignore[attr-defined]
+
+class ExplicitX64Mode(enum.Enum):
+    """What JAX does with explicit 64-bit dtypes: here it warns."""
+
+    WARN, ERROR, ALLOW = "warn", "error", "allow"
+
+
+class ExplicitX64:
+    """The flag of that name."""
+
+    value = ExplicitX64Mode.WARN
+
+    def __call__(self, mode: Any) -> Any:
+        if mode not in (self.value, "warn"):
+            return stand_ins.Missing(f"config.explicit_x64_dtypes({mode})")
+        return config.enable_checks(config.enable_checks.value)  # nothing changes
+
+
+_no = lambda *_: False
+INTERNALS: dict[str, Any] = {
+    "config.bool_flag": test_flag, "config.int_flag": test_flag,
+    "config.string_flag": test_flag, "config.enum_flag": test_flag,
+    "config.bool_env": environment(lambda text: text.lower() in ("1", "true", "yes", "on")),
+    "config.int_env": environment(int),
+    "config._read": config.read,
+    "config.config": config,
+    "config.config_states": States({f"jax_{name}": f for name, f in config.flags.items()}),
+    "config.ExplicitX64Mode": ExplicitX64Mode, "config.explicit_x64_dtypes": ExplicitX64(),
+    "core.reset_trace_state": reset_trace_state,
+    "dispatch.xla_primitive_callable": compiled_operation,
+    "cloud_tpu_init.running_in_cloud_tpu_vm": False,
+    "interpreters.mlir._platforms_with_donation": ["cpu"],
+    "lib.version": (0, 10, 2),
+    "lib.jaxlib_extension_version": 10_000,
+    "lib.cuda_versions": None,
+    "lib._jax": types.SimpleNamespace(is_optimized_build=lambda: True, is_asan=_no, is_msan=_no,
+                                      is_tsan=_no, is_sanitized=_no),
+    "deprecations.is_accelerated": _no,
+    "xla_bridge.get_backend": get_backend,
+    "xla_bridge.num_cpu_devices": config.num_cpu_devices,
+    **{f"dtypes.{name}": getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name[-1].isdigit()
+       or name.endswith(("fn", "fnu", "fnuz"))},
+    "dtypes.int1": None, "dtypes.uint1": None,
+    "dtypes._intn_dtypes": [np.dtype(x) for x in ("int2", "int4", "uint2", "uint4")],
+    "dtypes.python_scalar_types_to_dtypes": {
+        bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
+        complex: np.dtype("complex128")},
+    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in ("threefry2x32", "rbg", "unsafe_rbg")},
+    "compilation_cache._cache": None,
+    "compilation_cache.is_persistent_cache_enabled": _no,
+}
