@@ -53,6 +53,7 @@ jax.interpreters.mlir.lower_fun          extend.rules.lower_fun               Eq
 jax.interpreters.mlir.register_lowering  extend.rules.register_lowering       Equinox
 jax.interpreters.partial_eval.DynamicJaxprTracer  core.tracing.DynamicJaxprTracer    KFAC-JAX
 jax.interpreters.partial_eval.PartialVal  as_jax.internals.PartialVal         Flax
+jax.interpreters.partial_eval.dce_jaxpr  extend.core.dce_jaxpr            KFAC-JAX
 jax.interpreters.partial_eval.trace_to_jaxpr_nounits  as_jax.internals.trace_to_jaxpr_nounits  Flax
 jax.interpreters.pxla.thread_resources   as_jax.internals.thread_resources    Flax
 jax.interpreters.xla.apply_primitive     extend.rules.apply_primitive         tutorials

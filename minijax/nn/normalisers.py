@@ -6,7 +6,9 @@ In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
 
 from typing import Any
 
-from minijax import dtypes, lax, numpy as jnp
+import numpy as np
+
+from minijax import dtypes, errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, static_axes, static_index)
@@ -145,6 +147,9 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
                                "`num_classes`.")
     dtype = dtypes.check_user_dtype_supported(dtype, "one_hot")
     x = jnp.asarray(x)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        errors.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",
+                    DeprecationWarning)
     axis = canonical_axis(axis, x.ndim + 1)
     shape = [num_classes if d == axis else 1 for d in range(x.ndim + 1)]
     classes = lax.broadcasted_iota(dtypes.to_numeric_dtype(x.dtype), shape, axis)

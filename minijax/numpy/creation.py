@@ -212,13 +212,26 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
       TypeError: when the shape is traced.
     """
     check_arraylike("full", fill_value)
-    return _full(shape, filling(fill_value, dtype or dtypes.dtype(fill_value),
-                                dtype is None and dtypes.is_weakly_typed(fill_value)))
+    return _full(shape, _element(fill_value, dtype or dtypes.dtype(fill_value),
+                                 dtype is None and dtypes.is_weakly_typed(fill_value)))
+
+
+def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
+    """The element of a constant array; a number stands for all words of a key."""
+    if isinstance(dtype, dtypes.KeyType) and dtypes.dtype(value) != dtype:
+        return keys_of((), value, dtype)
+    return value if dtypes.is_key(dtype) else filling(value, dtype, weak_type)
 
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
     return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
+
+
+def _constant(shape: Any, number: int, dtype: DTypeLike) -> Array:
+    dtype = dtype or dtypes.default_float_dtype()
+    make = _element if isinstance(dtype, dtypes.KeyType) else convert  # which is cached
+    return _full(shape, make(number, dtype, False))
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -228,7 +241,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     Array([[0, 0],
            [0, 0]], dtype=int32)
     """
-    return _full(shape, convert(0, dtype or dtypes.default_float_dtype()))
+    return _constant(shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -237,7 +250,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     >>> ones(3)
     Array([1., 1., 1.], dtype=float32)
     """
-    return _full(shape, convert(1, dtype or dtypes.default_float_dtype()))
+    return _constant(shape, 1, dtype)
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -260,10 +273,7 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape
 
 
 def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
-    kind = dtype or a.dtype
-    if isinstance(kind, dtypes.KeyType):
-        return keys_of(a.shape if shape is None else shape, value, kind)
-    value = filling(value, dtype or a.dtype, dtype is None and a.weak_type)
+    value = _element(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)

@@ -40,6 +40,17 @@ def resolve_impl(spec: Any) -> dtypes.KeyType:
     return dtypes.key_dtype(name)
 
 
+def _chosen(impl: Any, dtype: Any) -> dtypes.KeyType:
+    """The key dtype, which either of two arguments names.
+
+    Raises:
+      ValueError: where both do.
+    """
+    if impl is not None and dtype is not None:
+        raise ValueError("Cannot specify both `impl` and `dtype`.")
+    return resolve_impl(dtype if impl is None else impl)
+
+
 def is_typed(x: Any) -> bool:
     """Whether `x` is an array of typed keys."""
     return isinstance(x, Array) and core.has_key_dtype(x.aval)
@@ -60,11 +71,12 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Raises:
       TypeError: when the seed is no integer scalar.
+      ValueError: for an unknown generator, or for both `impl` and `dtype`.
 
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
     """
-    return seeded("key", seed, resolve_impl(dtype if impl is None else impl))
+    return seeded("key", seed, _chosen(impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -115,7 +127,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     >>> key_data(wrap_key_data(PRNGKey(3)))
     Array([0, 3], dtype=uint32)
     """
-    impl, words = resolve_impl(dtype if impl is None else impl), key_bits_array
+    impl, words = _chosen(impl, dtype), key_bits_array
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(

@@ -35,8 +35,21 @@ class ShapeDtypeStruct(core.Typed):
             with lazily.importing:
                 from minijax.placement.named_sharding import sharding_of_struct
             sharding = sharding_of_struct(sharding)
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.struct = core.ShapedArray(tuple(shape), dtype, weak_type)
         self.sharding = sharding
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The structure of a value; where an array was committed to devices, with its sharding.
+
+        >>> ShapeDtypeStruct.like(1.5)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = core.get_aval(x)
+        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
@@ -44,6 +57,7 @@ class ShapeDtypeStruct(core.Typed):
         return self.struct.update(dtype=dtypes.canonicalize_dtype(self.struct.dtype))
 
     dtype = property(operator.attrgetter("struct.dtype"))
+    __len__ = core.Array.__len__
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, ShapeDtypeStruct) and self.struct is other.struct
@@ -191,6 +205,15 @@ class Lowered(Stage):
         """
         return self._lowered.as_text(dialect or "source")
 
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """Refused: JAX's is an object of MLIR.
+
+        Raises:
+          NotImplementedError: always, with what there is.
+        """
+        raise NotImplementedError(f"minijax has no MLIR, so no compiler_ir({dialect!r}): "
+                                  "as_text() shows the loops, as_text('jaxpr') the program")
+
     def cost_analysis(self) -> dict[str, float]:
         """How many floating-point operations, elementary functions and bytes the loops take."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
@@ -219,6 +242,15 @@ class Compiled(Stage):
     def cost_analysis(self) -> dict[str, float]:
         """The cost of the loops, as for `Lowered`."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
+
+    def runtime_executable(self) -> Any:
+        """Refused: JAX's is an object of XLA.
+
+        Raises:
+          NotImplementedError: always, with what there is.
+        """
+        raise NotImplementedError("minijax has no XLA executable: as_text() shows the machine "
+                                  "code, cost_analysis() and memory_analysis() its costs")
 
     def memory_analysis(self) -> Any:
         """How many bytes a call takes for its arguments, its results, and between them."""

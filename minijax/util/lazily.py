@@ -103,12 +103,12 @@ def later(module: str, function: str = "", unless: tuple[Any, ...] = ()) -> Call
     >>> later("math", "sqrt")(9)
     3.0
     """
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         if unless and args == unless:
             return None
         with importing:
             loaded = importlib.import_module(module)
-        return getattr(loaded, function)(*args) if function else None
+        return getattr(loaded, function)(*args, **kwargs) if function else None
     return call
 
 

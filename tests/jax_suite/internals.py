@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
+import inspect
 import os
 import types
 from typing import Any
@@ -11,8 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax import config, core, dtypes
+from minijax import config, core, dtypes, effects_barrier
 from minijax.extend import backend
+from minijax.primitives import convert
 from tests.jax_suite import stand_ins
 
 
@@ -63,9 +66,45 @@ class ExplicitX64:
     value = ExplicitX64Mode.WARN
 
     def __call__(self, mode: Any) -> Any:
-        if mode not in (self.value, "warn"):
-            return stand_ins.Missing(f"config.explicit_x64_dtypes({mode})")
-        return config.enable_checks(config.enable_checks.value)  # nothing changes
+        return NothingChanges() if mode in (self.value, "warn") else Refused()
+
+
+class NothingChanges(contextlib.ContextDecorator):
+    """A context in which the flag has the value that it has."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+class Refused(NothingChanges):
+    """A context in which it would have another."""
+
+    def __enter__(self) -> None:
+        raise stand_ins.NeedsInternals("config.explicit_x64_dtypes")
+
+    def __call__(self, test: Any) -> Any:  # there may be several of one name
+        return super().__call__(test) if inspect.isfunction(test) else test
+
+
+class ExtendedDType:
+    """A dtype of the test's own, which only JAX's own modules may define."""
+
+    def __init_subclass__(cls) -> None:
+        raise stand_ins.NeedsInternals("dtypes.ExtendedDType")
+
+
+def convert_element_type(x: Any, new_dtype: Any = None, weak_type: bool = False, **_: Any) -> Any:
+    """A conversion to a dtype that is weak or not."""
+    dtype = core.get_aval(x).dtype if new_dtype is None else np.dtype(new_dtype)
+    return convert.converted(core.as_value(x), dtypes.canonicalize_dtype(dtype), weak_type)
+
+
+def curry(f: Any) -> Any:
+    """A function that takes its first arguments alone, and returns one of the others."""
+    return functools.partial(functools.partial, f)
 
 
 _no = lambda *_: False
@@ -79,6 +118,10 @@ INTERNALS: dict[str, Any] = {
     "config.config_states": States({f"jax_{name}": f for name, f in config.flags.items()}),
     "config.ExplicitX64Mode": ExplicitX64Mode, "config.explicit_x64_dtypes": ExplicitX64(),
     "core.reset_trace_state": reset_trace_state,
+    "dispatch.runtime_tokens": types.SimpleNamespace(
+        clear=lambda: None, block_until_ready=effects_barrier),
+    "lax.control_flow.common._dedup_consts": compiled_operation,
+    "lax.control_flow.common._pad_constvars": compiled_operation,
     "dispatch.xla_primitive_callable": compiled_operation,
     "cloud_tpu_init.running_in_cloud_tpu_vm": False,
     "interpreters.mlir._platforms_with_donation": ["cpu"],
@@ -87,6 +130,9 @@ INTERNALS: dict[str, Any] = {
     "lib.cuda_versions": None,
     "lib._jax": types.SimpleNamespace(is_optimized_build=lambda: True, is_asan=_no, is_msan=_no,
                                       is_tsan=_no, is_sanitized=_no),
+    "dtypes.ExtendedDType": ExtendedDType,
+    "lax.lax._convert_element_type": convert_element_type,
+    "util.curry": curry,
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,

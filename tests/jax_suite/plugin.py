@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -30,11 +31,24 @@ if ON_MINIJAX:
         setattr(test_util, name, uncounted(name))
 
 
+# What a test asks of our objects that JAX has for itself, or of XLA: the name is in the message.
+OF_JAX = re.compile("|".join((
+    r"has no (?:attribute )?'(_\w+)'", r"there is no stage '(hlo|stablehlo)'",
+    r"has no (MLIR), so no compiler_ir", r"minijax has no (XLA executable)",
+    r"'(?:function|Partial)' object has no attribute '(args|func)'",
+    r"'CpuDevice' object has no attribute '(client)'")))
+
+
 def cause(error: BaseException | None) -> str:
     """The internals that a failure needs; empty where it is one of ours."""
     while error is not None:
         if isinstance(error, stand_ins.NeedsInternals):
             return str(error)
+        if isinstance(error, AttributeError) and str(error.name).startswith("_") and (
+                "is `jax` in this process" in str(error)):
+            return f"{getattr(error.obj, '__name__', '')}.{error.name}"
+        if name := OF_JAX.search(str(error)):
+            return str(name.group(0))
         error = error.__cause__ or error.__context__
     return ""
 

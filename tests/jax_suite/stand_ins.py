@@ -25,13 +25,15 @@ HELPERS = ("test_util", "test_loader", "test_warning_util", "public_test_util", 
            "hypothesis_test_util", "internal_test_util")
 # JAX's module → where ours has its names, besides the modules whose path is nearest.
 PLACES = {
-    "core": "extend.core core.jaxpr core.tracing core.trace core.primitive core errors",
+    "core": "extend.core extend.core.primitives core.jaxpr core.tracing core.trace core.primitive "
+            "core errors",
     "api": "transforms.api transforms.jit",
     "interpreters.ad": "extend.rules core.jvp core",
     "interpreters.batching": "extend.rules extend.vmappable core.vmap",
     "interpreters.partial_eval": "core.tracing core.partial_eval core.dce extend.core",
     "interpreters.mlir": "extend.rules",
     "interpreters.pxla": "sharding",
+    "api_util": "as_jax.internals",
     "linear_util": "extend.linear_util",
     "sharding_impls": "sharding placement.named_sharding",
     "mesh": "sharding placement.meshes",
@@ -81,7 +83,7 @@ class Missing:
         self._use()
         return iter([Missing(f"{self.__name__}[0]")])  # one case of a parametrised test
 
-    __call__ = __getitem__ = __enter__ = __bool__ = __len__ = _use
+    __call__ = __getitem__ = __enter__ = __exit__ = __bool__ = __len__ = _use
     __instancecheck__ = __or__ = __ror__ = __add__ = __int__ = __index__ = _use
     __eq__ = __lt__ = __gt__ = __le__ = __ge__ = _use  # type: ignore[assignment]
     __hash__ = object.__hash__
@@ -117,8 +119,9 @@ def ours(module: str, name: str) -> Any:
     path = full.removeprefix(f"{INTERNAL}.")
     if path in INTERNALS:
         return INTERNALS[path]
-    if full in names.OURS:
-        return finder.ours_at(names.OURS[full])
+    for row in (full, f"jax.{path}"):
+        if row in names.OURS:
+            return finder.ours_at(names.OURS[row])
     if is_module(full):
         return importlib.import_module(full)
     for place in places(module):
