@@ -261,10 +261,18 @@ class Call(FlatFunction):
     fun: arguments.Filled  # a function of the differentiable arguments
 
 
+def rule_of_wrapped(self: Any, name: str) -> Any:
+    """The `__getattr__` of a function with a rule: the methods `def…` of the function inside."""
+    if name.startswith("def"):
+        return getattr(self.fun, name)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 class CustomFunction:
     """A function and the rule for its derivative, which a subclass flattens."""
 
     primitive: CustomPrimitive
+    __getattr__ = rule_of_wrapped
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (),
                  nondiff_argnames: Sequence[str] = ()):

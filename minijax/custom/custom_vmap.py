@@ -14,6 +14,7 @@ from minijax.util import source_info, tracebacks
 from minijax import tree_util
 from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
 from minijax.control_flow import loops
+from minijax.custom.custom_jvp_vjp import rule_of_wrapped
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction
@@ -99,6 +100,8 @@ class custom_vmap:
     >>> minijax.vmap(f)(np.arange(3), np.arange(1, 4))
     Array([0, 2, 6], dtype=int32)
     """
+
+    __getattr__ = rule_of_wrapped
 
     def __init__(self, fun: Callable):
         looks_like(self, fun)

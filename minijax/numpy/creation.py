@@ -33,8 +33,8 @@ DTypeLike = Any
 
 # ── From values ──────────────────────────────────────────────────────────────────────────────
 
-def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
-          ndmin: int = 0, *, device: Any = None) -> Array:
+def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, device: Any = None) -> Array:
     """An array of these values: numbers, arrays, or lists of lists of them.
 
     >>> array([1, 2, 3])
@@ -45,6 +45,8 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     Raises:
       TypeError: for what is no number. ValueError: for lists of uneven lengths, and None.
     """
+    if args:
+        return _array_of_positional(object, dtype, *args, copy=copy, order=order, ndmin=ndmin)
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
     core.base_trace.notify("cast", object, dtype)
@@ -52,6 +54,20 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     if out.ndim < ndmin:
         out = lax.broadcast_to_rank(out, ndmin)
     return alias(out) if copy and out is object else out
+
+
+def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
+    """`array` with options by position, of which none may be named as well."""
+    options = dict(zip(named, args, strict=False))
+    for name in options:
+        if named[name] != _DEFAULTS[name]:
+            raise TypeError(f"array() got multiple values for argument '{name}'")
+    errors.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is "
+                "deprecated. Use keyword arguments instead.", DeprecationWarning)
+    return array(object, dtype, **{**named, **options})
+
+
+_DEFAULTS = {"copy": True, "order": "K", "ndmin": 0}
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,

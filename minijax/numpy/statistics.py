@@ -107,6 +107,9 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError("corrcoef: dtype must be a subclass of float or complex; "
+                         f"got {dtype=}")
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances

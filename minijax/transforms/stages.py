@@ -37,19 +37,9 @@ class ShapeDtypeStruct(core.Typed):
             sharding = sharding_of_struct(sharding)
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.struct = core.ShapedArray(tuple(shape), dtype, weak_type)
-        self.sharding = sharding
+        self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding
 
-    @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The structure of a value; where an array was committed to devices, with its sharding.
-
-        >>> ShapeDtypeStruct.like(1.5)
-        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
-        """
-        aval = core.get_aval(x)
-        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+    like = classmethod(lazily.later("minijax.transforms.api", "struct_like"))
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
@@ -86,10 +76,8 @@ class Stage:
 
     _traced: Traced
 
-    @property
-    def in_tree(self) -> tree_util.PyTreeDef:
-        """The tree of (positional arguments, keyword arguments), without the static ones."""
-        return self._traced.arguments.in_tree
+    in_tree = property(operator.attrgetter("_traced.arguments.in_tree"), doc=(
+        "The tree of (positional arguments, keyword arguments), without the static ones."))
 
     @property
     def args_info(self) -> Any:
@@ -104,10 +92,8 @@ class Stage:
         """The types of the arguments, in their tree."""
         return self.in_tree.unflatten_types(self._traced.jaxpr.in_avals)
 
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """The positions of donated leaves among the leaves of the arguments."""
-        return self._traced.arguments.donated
+    donate_argnums = property(operator.attrgetter("_traced.arguments.donated"), doc=(
+        "The positions of donated leaves among the leaves of the arguments."))
 
     @property
     def out_info(self) -> Any:
@@ -205,14 +191,7 @@ class Lowered(Stage):
         """
         return self._lowered.as_text(dialect or "source")
 
-    def compiler_ir(self, dialect: str | None = None) -> Any:
-        """Refused: JAX's is an object of MLIR.
-
-        Raises:
-          NotImplementedError: always, with what there is.
-        """
-        raise NotImplementedError(f"minijax has no MLIR, so no compiler_ir({dialect!r}): "
-                                  "as_text() shows the loops, as_text('jaxpr') the program")
+    compiler_ir = lazily.later("minijax.util.absent", "compiler_ir")
 
     def cost_analysis(self) -> dict[str, float]:
         """How many floating-point operations, elementary functions and bytes the loops take."""
@@ -239,18 +218,9 @@ class Compiled(Stage):
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""
         return self._lowered.as_text(dialect)
 
-    def cost_analysis(self) -> dict[str, float]:
-        """The cost of the loops, as for `Lowered`."""
-        return {name: float(count) for name, count in self._lowered.costs.items()}
+    cost_analysis = Lowered.cost_analysis
 
-    def runtime_executable(self) -> Any:
-        """Refused: JAX's is an object of XLA.
-
-        Raises:
-          NotImplementedError: always, with what there is.
-        """
-        raise NotImplementedError("minijax has no XLA executable: as_text() shows the machine "
-                                  "code, cost_analysis() and memory_analysis() its costs")
+    runtime_executable = lazily.later("minijax.util.absent", "runtime_executable")
 
     def memory_analysis(self) -> Any:
         """How many bytes a call takes for its arguments, its results, and between them."""
@@ -294,10 +264,7 @@ class Compiled(Stage):
             core.donate(values[i])
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
-    def __deepcopy__(self, memo: object = None) -> Compiled:
-        return self  # as a function does
-
-    __copy__ = __deepcopy__
+    __copy__ = __deepcopy__ = lambda self, memo=None: self  # as a function does
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle the machine code of {self._traced.fun_name!r}: it belongs "

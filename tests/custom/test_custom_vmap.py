@@ -82,3 +82,16 @@ def test_mistakes_are_refused_in_jaxs_words(case):
     with pytest.raises(theirs.type) as ours:
         REFUSED[case](minijax)
     assert str(ours.value).split("\n")[0] == str(theirs.value).split("\n")[0]
+
+
+def test_rules_of_the_function_inside_are_defined_through_the_outer_one():
+    for lib in (minijax, jax):
+        f = lib.custom_batching.custom_vmap(lib.custom_jvp(lambda x: 2.0 * x))
+        f.defjvp(lambda primals, tangents: (2.0 * primals[0], 5.0 * tangents[0]))
+        f.def_vmap(lambda axis_size, in_batched, x: (3.0 * x, True))
+        assert float(lib.vmap(f)(np.ones(2, np.float32))[1]) == 3.0
+        assert float(lib.grad(f.fun)(1.0)) == 5.0
+        g = lib.custom_vjp(lib.custom_batching.custom_vmap(lambda x: x))
+        assert g.def_vmap(abs) is abs
+        with pytest.raises(AttributeError):
+            _ = g.undefined

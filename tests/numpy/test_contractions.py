@@ -38,6 +38,7 @@ def test_products(agrees_with_jax, expression):
     "jnp.matmul(jnp.ones((2, 3, 1)), t[..., :5])", "jnp.matmul(t, jnp.ones((1, 5)))",
     "jnp.dot(v, jnp.ones(4))", "jnp.matmul(f, f)", "jnp.matmul(f, 2)", "jnp.matmul(2, f)",
     "jnp.matmul(jnp.ones((2, 2, 2)), jnp.ones((3, 2, 2)))", "jnp.dot([1, 2], v)",
+    "jnp.tensordot(f, f, ('bad', 'axes'))", "jnp.tensordot(v, f, ([0], [0, 1]))",
     "jnp.tensordot(f, f, 3)", "jnp.tensordot(f, f, ((0,), (0, 1)))",
     "jnp.cross(jnp.ones(4), jnp.ones(4))", "jnp.inner(f, jnp.ones(4))",
 ])
