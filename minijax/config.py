@@ -364,8 +364,7 @@ legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=Tru
 random_seed_offset = define("random_seed_offset", integer, 0, traced=True, doc=(
     "A number added to every seed: the same program with other random numbers."))
 
-disable_jit = switch("disable_jit", doc=(
-    "Run the Python of jitted functions and of control flow directly, operation by operation."))
+disable_jit = switch("disable_jit", "Run the Python of jitted functions and of control flow.")
 check_tracer_leaks = switch("check_tracer_leaks", traced=True, doc=(
     "Raise at the end of a transformation if one of its tracers is still referenced."))
 debug_nans = switch("debug_nans", "Raise FloatingPointError at the operation that produces a nan.")
@@ -393,6 +392,7 @@ log_compiles = switch("log_compiles", doc=(
 profiling = switch("profiling", doc=(
     "Record each operation in the profile of `jax.profiler`; `start_trace` sets it."))
 no_tracing = switch("no_tracing", "Refuse to trace a function that was not traced before.")
+no_execution = switch("no_execution", "Refuse to run an operation or a jitted function.")
 
 
 def _transfer_guard(what: str = "", together: tuple[Flag, ...] = ()) -> Flag:

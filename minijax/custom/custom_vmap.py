@@ -164,7 +164,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
         leaves, tree = tree_util.tree_flatten(args)
         flags = tree_util.tree_leaves(in_batched)
         whole, rows = partition_list(leaves, flags)
-        result = loops.map(lambda row: f(*tree_util.tree_unflatten(
+        result = loops.map(lambda row: mapped(*tree_util.tree_unflatten(
             tree, merge_lists((whole, row), flags))), rows)
         return result, tree_util.tree_map(lambda _: True, result)
     return mapped

@@ -95,3 +95,12 @@ def test_rules_of_the_function_inside_are_defined_through_the_outer_one():
         assert g.def_vmap(abs) is abs
         with pytest.raises(AttributeError):
             _ = g.undefined
+
+
+def test_a_sequential_vmap_has_its_rule_inside_of_the_loop():
+    def programs(lib):
+        f = lib.custom_batching.sequential_vmap(lambda x: x + 1.0)
+        return lib.make_jaxpr(lib.vmap(f))(X), lib.make_jaxpr(lambda x: lib.lax.map(f, x))(X)
+    for lib in (minijax, jax):
+        of_vmap, of_map = programs(lib)
+        assert str(of_vmap) == str(of_map) and "custom_vmap_call" in str(of_map)
