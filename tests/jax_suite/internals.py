@@ -6,6 +6,7 @@ import contextlib
 import enum
 import functools
 import inspect
+import itertools
 import os
 import types
 from typing import Any
@@ -24,9 +25,30 @@ def environment(convert: Any) -> Any:
     return lambda name, default: convert(os.environ[name]) if name in os.environ else default
 
 
+of_tests: dict[str, Any] = {}
+
+
 def test_flag(name: str, default: Any, *_: Any, **__: Any) -> Any:
     """A flag of JAX's helpers: its value alone, for one process."""
+    of_tests[name] = default
     return types.SimpleNamespace(name=name, value=default)
+
+
+def read(name: str) -> Any:
+    """The value of a flag, of ours or of JAX's helpers."""
+    return of_tests[name] if name in of_tests else config.read(name)
+
+
+def split_list(items: Any, sizes: Any) -> list[list]:
+    """A list cut into lists of these sizes and the rest."""
+    ends = [0, *itertools.accumulate(sizes), len(items)]
+    return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
+
+
+def unzip2(pairs: Any) -> tuple[tuple, tuple]:
+    """The first and the second items of pairs."""
+    both = list(pairs)
+    return tuple(x for x, _ in both), tuple(y for _, y in both)
 
 
 class States(dict):
@@ -92,7 +114,8 @@ class Refused(NothingChanges):
 class ExtendedDType:
     """A dtype of the test's own, which only JAX's own modules may define."""
 
-    def __init_subclass__(cls) -> None:
+    @property
+    def dtype(self) -> Any:
         raise stand_ins.NeedsInternals("dtypes.ExtendedDType")
 
 
@@ -113,7 +136,7 @@ INTERNALS: dict[str, Any] = {
     "config.string_flag": test_flag, "config.enum_flag": test_flag,
     "config.bool_env": environment(lambda text: text.lower() in ("1", "true", "yes", "on")),
     "config.int_env": environment(int),
-    "config._read": config.read,
+    "config._read": read,
     "config.config": config,
     "config.config_states": States({f"jax_{name}": f for name, f in config.flags.items()}),
     "config.ExplicitX64Mode": ExplicitX64Mode, "config.explicit_x64_dtypes": ExplicitX64(),
@@ -132,7 +155,7 @@ INTERNALS: dict[str, Any] = {
                                       is_tsan=_no, is_sanitized=_no),
     "dtypes.ExtendedDType": ExtendedDType,
     "lax.lax._convert_element_type": convert_element_type,
-    "util.curry": curry,
+    "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,
     "xla_bridge.num_cpu_devices": config.num_cpu_devices,
@@ -144,6 +167,7 @@ INTERNALS: dict[str, Any] = {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
     "random.prng.prngs": {x: dtypes.key_dtype(x) for x in ("threefry2x32", "rbg", "unsafe_rbg")},
+    "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
     "compilation_cache._cache": None,
     "compilation_cache.is_persistent_cache_enabled": _no,
 }
