@@ -665,7 +665,8 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
     value = check_arg(ct)
     if is_ours and value.aval.vma != aval.vma:  # users sum theirs over devices
         value = varying_along(value, aval.vma)
-    if why := mismatch(value.aval, aval):
+    inexact = dtypes.issubdtype(aval.dtype, np.inexact)  # of which JAX takes any dtype
+    if why := mismatch(value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval):
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
             "of the primal function, but at "

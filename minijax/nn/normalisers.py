@@ -75,6 +75,8 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
     largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
+    if where is not None:  # what is left out may overflow, whose derivative would be nan
+        x = jnp.where(where, x, -jnp.inf)
     # `lax` leaves a weak x as it is: the cotangent of what is weak is strong, as in JAX
     powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
     powers = powers if factors is None else powers * factors

@@ -36,6 +36,7 @@ OF_JAX = re.compile("|".join((
     r"has no (?:attribute )?'(_\w+)'", r"there is no stage '(hlo|stablehlo)'",
     r"has no (MLIR), so no compiler_ir", r"minijax has no (XLA executable)",
     r"'(?:function|Partial)' object has no attribute '(args|func)'",
+    r"(stablehlo\.\w+|custom_call|@my\.\w+|sdy\.sharding|optimization_barrier)[^\n]* not found in",
     r"'CpuDevice' object has no attribute '(client)'")))
 
 

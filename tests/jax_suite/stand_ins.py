@@ -83,7 +83,7 @@ class Missing:
         self._use()
         return iter([Missing(f"{self.__name__}[0]")])  # one case of a parametrised test
 
-    __call__ = __getitem__ = __enter__ = __exit__ = __bool__ = __len__ = _use
+    __call__ = __getitem__ = __setitem__ = __enter__ = __exit__ = __bool__ = __len__ = _use
     __instancecheck__ = __or__ = __ror__ = __add__ = __int__ = __index__ = _use
     __eq__ = __lt__ = __gt__ = __le__ = __ge__ = _use  # type: ignore[assignment]
     __hash__ = object.__hash__

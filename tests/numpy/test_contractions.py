@@ -153,3 +153,12 @@ def test_a_path_that_is_given_is_the_path():
     arrays, path = [np.ones((2, 2))] * 3, [(0, 2), (0, 1)]
     for lib in (minijax, jax):
         assert lib.numpy.einsum_path("ij,jk,kl", *arrays, optimize=path)[0] == path
+
+
+@pytest.mark.filterwarnings("error::numpy.exceptions.ComplexWarning")
+def test_a_real_factor_beside_a_complex_one_has_a_real_cotangent():
+    x, y = np.arange(5, dtype="float32"), np.arange(5, dtype="complex64")
+    ours, theirs = (lib.jacobian(lambda x, y, lib=lib: lib.lax.dot(x, y).real)(x, y)
+                    for lib in (minijax, jax))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours, theirs)
