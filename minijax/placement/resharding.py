@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, tree_util
+from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.util import source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
@@ -263,9 +263,12 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     >>> make_array_from_callback((3,), sharding, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
-    parts = {str(index): index for index in sharding.devices_indices_map(tuple(shape)).values()}
-    return _assembled(tuple(shape), sharding, [
-        (index, data_callback(index)) for index in parts.values()], dtype)
+    places = {str(index): index for index in sharding.devices_indices_map(tuple(shape)).values()}
+    parts = [(index, data_callback(index)) for index in places.values()]
+    if any(isinstance(part, core.Tracer) for _, part in parts):
+        raise errors.UnexpectedTracerError(
+            "jax.make_array_from_callback cannot be called within a traced context.")
+    return _assembled(tuple(shape), sharding, parts, dtype)
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
@@ -273,8 +276,24 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     """An array of the shards on each device, in the order of the sharding's devices.
 
     Raises:
-      ValueError: when their number is not that of devices, or they have other shapes.
+      ValueError: when their number is not that of devices, or they have other shapes or dtypes.
+      TypeError: for another container.
     """
+    name = "jax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple):
+        raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got "
+                        f"{type(arrays)}.")
+    if any(isinstance(x, core.Tracer) for x in arrays):
+        raise ValueError(f"{name} requires a list of concrete arrays as input, but got types "
+                         f"{set(map(type, arrays))}")
+    if dtype is None and not arrays:
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via "
+                         f"the `dtype` argument to `{name}`.")
+    for x in arrays if dtype is not None else ():
+        if x.dtype != dtype:
+            raise ValueError(
+                f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable "
+                f"shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}.")
     indices = list(sharding.devices_indices_map(tuple(shape)).values())
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
@@ -299,8 +318,10 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
     whole, block = np.empty(shape, dtype), sharding.shard_shape(shape)
     for index, part in parts:
         if np.shape(part) != block:
-            raise ValueError(f"the shard at {index} of an array of shape {shape} has shape "
-                             f"{np.shape(part)}, but {sharding} requires {block}")
+            raise ValueError(
+                f"Expected shard shape {block} doesn't match the single device array shape "
+                f"{np.shape(part)}. Shape of Array is "
+                f"{core.ShapedArray(shape, dtype).str_short()} with sharding {sharding}")
         whole[index] = np.asarray(part)
     return place(ArrayImpl(whole, core.ShapedArray(shape, dtype)), sharding)
 
