@@ -162,3 +162,9 @@ def test_a_real_factor_beside_a_complex_one_has_a_real_cotangent():
                     for lib in (minijax, jax))
     assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(ours, theirs)
+
+
+def test_einsum_contracts_two_operands_at_a_time():
+    for lib in (minijax, jax):
+        with pytest.raises(NotImplementedError, match="simultaneous contraction of 3 or more"):
+            lib.numpy.einsum("ij,ik,il->jkl", *[np.ones((2, 3))] * 3, optimize=[(0, 1, 2)])
