@@ -200,8 +200,9 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     for point in points:
         width = diff(point, axis=axis if point.ndim > 1 else 0)
         width = lax.expand_dims(width, range(1, heights.ndim - axis)) if point.ndim == 1 else width
-    both: Any = [lax.slice_in_dim(heights, *ends, axis=axis) for ends in ((1, None), (0, -1))]
-    areas: Any = reductions.sum(width * (both[0] + both[1]), axis)
+    later, earlier = (lax.slice_in_dim(heights, start, end, axis=axis)
+                      for start, end in ((1, None), (0, -1)))
+    areas: Any = reductions.sum(width * (later + earlier), axis)
     return 0.5 * areas
 
 

@@ -20,19 +20,6 @@ from minijax.transforms.discharge import check_distinct, has_refs
 from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.ad_util import batch_to, reduce_sum_p
 
-
-def struct_like(struct: Callable, x: Any) -> Any:
-    """`ShapeDtypeStruct.like`: the structure of a value, with the sharding of a committed array.
-
-    >>> import minijax
-    >>> minijax.ShapeDtypeStruct.like(1.5)
-    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
-    """
-    aval = core.get_aval(x)
-    sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-    return struct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
-
-
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -39,7 +39,7 @@ class ShapeDtypeStruct(core.Typed):
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding
 
-    like = classmethod(lazily.later("minijax.transforms.api", "struct_like"))
+    like = classmethod(lazily.later("minijax.placement.named_sharding", "struct_like"))
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
