@@ -212,7 +212,8 @@ def struct_like(struct: type, x: Any) -> Any:
     ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
     aval = core.get_aval(x)
-    sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+    is_placed = not isinstance(x, core.Tracer) and getattr(x, "committed", True)
+    sharding = getattr(x, "sharding", None) if is_placed else None
     return struct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
 

@@ -87,6 +87,9 @@ def test_a_type_has_a_length_and_is_made_like_a_value():
             like = struct.like(x)
             assert (like.shape, str(like.dtype), like.weak_type, like.sharding) == (
                 np.shape(x), str(lib.typeof(x).dtype), isinstance(x, float), None)
+        traced = []
+        lib.jit(lambda x, s=struct, traced=traced: traced.append(s.like(x)))(np.ones(2, np.int8))
+        assert traced == [struct((2,), np.int8)]
 
 
 def run(lib, closed, *args):
