@@ -20,8 +20,9 @@ if TYPE_CHECKING:
                                 debug_purity, debug_recompiles, debug_unsafe_casts, default_device,
                                 default_matmul_precision, default_prng_impl, enable_checks,
                                 enable_custom_prng, enable_x64, explain_cache_misses,
-                                legacy_prng_key, log_compiles, no_tracing, numpy_dtype_promotion,
-                                numpy_rank_promotion, threefry_partitionable, transfer_guard,
+                                legacy_prng_key, log_compiles, no_execution, no_tracing,
+                                numpy_dtype_promotion, numpy_rank_promotion,
+                                threefry_partitionable, transfer_guard,
                                 transfer_guard_device_to_device, transfer_guard_device_to_host,
                                 transfer_guard_host_to_device)
     from minijax.core import typeof
@@ -52,11 +53,12 @@ if TYPE_CHECKING:
     from minijax.numpy.operators import Array
     from minijax.util.jax_flags import (allow_f16_reductions, array_garbage_collection_guard,
                                         auto_pcast, jax2tf_associative_scan_reductions,
-                                        no_execution, remove_size_one_mesh_axis_from_type,
+                                        remove_size_one_mesh_axis_from_type,
                                         softmax_custom_jvp, thread_guard)
     from minijax.transforms.array_refs import Ref, empty_ref, free_ref, freeze, new_ref
     from minijax.placement.pmap import pmap
-    from minijax.transforms.scopes import ensure_compile_time_eval, named_call, named_scope
+    from minijax.transforms.scopes import (ensure_compile_time_eval, make_user_context, named_call,
+                                           named_scope)
     from minijax.placement.shard_map import shard_map, smap
     from minijax.sharp_bits.findings import checking_sharp_bits
     from minijax.notebook.widgets.explain import explain

@@ -355,9 +355,8 @@ default_matmul_precision = choice(
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
     "Draw random bits in the layout of independent pieces."))
-# JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
-default_prng_impl = choice("default_prng_impl", "threefry2x32", traced=True, doc=(
-    "The default generator of random.key and random.PRNGKey."))
+default_prng_impl = choice("default_prng_impl", "threefry2x32", "rbg", "unsafe_rbg", traced=True,
+                           doc="The default generator of random.key and random.PRNGKey.")
 enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
     "Let random.PRNGKey return typed keys, as random.key does."))
 legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=True, doc=(
@@ -365,8 +364,7 @@ legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=Tru
 random_seed_offset = define("random_seed_offset", integer, 0, traced=True, doc=(
     "A number added to every seed: the same program with other random numbers."))
 
-disable_jit = switch("disable_jit", doc=(
-    "Run the Python of jitted functions and of control flow directly, operation by operation."))
+disable_jit = switch("disable_jit", "Run the Python of jitted functions and of control flow.")
 check_tracer_leaks = switch("check_tracer_leaks", traced=True, doc=(
     "Raise at the end of a transformation if one of its tracers is still referenced."))
 debug_nans = switch("debug_nans", "Raise FloatingPointError at the operation that produces a nan.")
@@ -394,6 +392,7 @@ log_compiles = switch("log_compiles", doc=(
 profiling = switch("profiling", doc=(
     "Record each operation in the profile of `jax.profiler`; `start_trace` sets it."))
 no_tracing = switch("no_tracing", "Refuse to trace a function that was not traced before.")
+no_execution = switch("no_execution", "Refuse to run an operation or a jitted function.")
 
 
 def _transfer_guard(what: str = "", together: tuple[Flag, ...] = ()) -> Flag:

@@ -126,8 +126,8 @@ class KeyType:
 
 DType: TypeAlias = "np.dtype[Any] | KeyType"
 
-# JAX: also 'rbg' and 'unsafe_rbg', of four words each.
-_KEY_TYPES = {"threefry2x32": KeyType("threefry2x32", "fry", 2)}
+_KEY_TYPES = {impl: KeyType(impl, tag, words) for impl, tag, words in [
+    ("threefry2x32", "fry", 2), ("rbg", "rbg", 4), ("unsafe_rbg", "urbg", 4)]}
 
 
 def is_key(dtype: Any) -> bool:
@@ -142,9 +142,8 @@ def key_dtype(impl: str) -> KeyType:
     8
     """
     if impl not in _KEY_TYPES:
-        names = ", ".join(f'"{name}"' for name in _KEY_TYPES)
-        raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: '
-                         f"{names}?")
+        all_ = ", ".join(f'"{name}"' for name in _KEY_TYPES)
+        raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: {all_}?')
     return _KEY_TYPES[impl]
 
 

@@ -334,3 +334,26 @@ def test_calls_of_python_run_beside_arrays_that_are_spread(eight_devices):
         minijax.debug.callback(lambda y: seen.append(float(y)), x.sum())
         return minijax.pure_callback(lambda y: np.asarray(y) + 1, x, x)
     assert f(x).tolist() == list(range(1, 9)) and seen == [28.]
+
+
+ASSEMBLED = {
+    "another shape": lambda lib, s, make: make((4,), s, [lib.numpy.ones(3)]),
+    "no list": lambda lib, s, make: make((4,), s, lib.numpy.ones(4)),
+    "no shard": lambda lib, s, make: make((4,), s, []),
+    "another dtype": lambda lib, s, make: make((4,), s, [lib.numpy.ones(4)], dtype=np.int32),
+    "too many": lambda lib, s, make: make((4,), s, [lib.numpy.ones(4)] * 2),
+    "traced": lambda lib, s, make: lib.jit(lambda x: make((4,), s, [x]))(np.ones(4)),
+    "from a callback": lambda lib, s, make: lib.jit(
+        lambda x: lib.make_array_from_callback((4,), s, lambda i: x[i]))(np.ones(4)),
+}
+
+
+@pytest.mark.parametrize("name", ASSEMBLED)
+def test_shards_that_do_not_fit_are_refused_in_jaxs_words(name):
+    def refusal(lib):
+        s = lib.sharding.SingleDeviceSharding(lib.devices()[0])
+        with pytest.raises((TypeError, ValueError, lib.errors.UnexpectedTracerError)) as caught:
+            ASSEMBLED[name](lib, s, lib.make_array_from_single_device_arrays)
+        words = str(caught.value).split("\n")[0].split("<class")[0].rstrip("`.")
+        return caught.type.__name__, words
+    assert refusal(minijax) == refusal(jax)

@@ -53,6 +53,7 @@ jax.interpreters.mlir.lower_fun          extend.rules.lower_fun               Eq
 jax.interpreters.mlir.register_lowering  extend.rules.register_lowering       Equinox
 jax.interpreters.partial_eval.DynamicJaxprTracer  core.tracing.DynamicJaxprTracer    KFAC-JAX
 jax.interpreters.partial_eval.PartialVal  as_jax.internals.PartialVal         Flax
+jax.interpreters.partial_eval.dce_jaxpr  extend.core.dce_jaxpr            KFAC-JAX
 jax.interpreters.partial_eval.trace_to_jaxpr_nounits  as_jax.internals.trace_to_jaxpr_nounits  Flax
 jax.interpreters.pxla.thread_resources   as_jax.internals.thread_resources    Flax
 jax.interpreters.xla.apply_primitive     extend.rules.apply_primitive         tutorials
@@ -76,6 +77,7 @@ jax._src.pjit.jit_p                      transforms.compiled.jit_p          Quax
 jax._src.pjit.pjit                       transforms.jit.jit                 JAXNS
 jax._src.public_test_util                test_util                            tinygp
 jax._src.state.types.AbstractRef         transforms.array_refs.AbstractRef  Flax
+jax._src.traceback_util.UnfilteredStackTrace  errors.UnfilteredStackTrace      JAX's tests
 jax._src.traceback_util.api_boundary     util.tracebacks.api_boundary              Flax
 jax._src.traceback_util.include_frame    util.tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping

@@ -395,9 +395,12 @@ def _check_branches(kind: str, pairs: list[tuple[str, TracedFunction]]) -> None:
                   f"\n{second} is {two.debug_info.func_src_info}")
         advice = f"\n\nRevise {first} and/or {second} so that"
         if one.out_tree != two.out_tree:
-            differ = [f"{first} output{tree_util.keystr(path)} is a {have} but {second} output"
-                      f"{tree_util.keystr(path)} is a {got}, so {why}" for path, have, got, why in
-                      tree_util.equality_errors_pytreedef(one.out_tree, two.out_tree)]
+            differ = []
+            for path, have, got, why in tree_util.equality_errors_pytreedef(
+                    one.out_tree, two.out_tree):
+                at = f" at path {tree_util.keystr(path)}" if path else ""
+                differ.append(f"{first} output{at} is a {have} but {second} output{at} is a {got}, "
+                              f"so {why}")
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
                 f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")

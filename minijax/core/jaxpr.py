@@ -102,6 +102,7 @@ class Jaxpr(core.Program):
         return dataclasses.replace(self, **changes)
 
     __repr__ = lazily.later("minijax.util.jaxpr_text", "jaxpr_text")
+    pretty_print = lazily.later("minijax.util.jaxpr_text", "pretty_print")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,7 @@ class ClosedJaxpr(core.Program):
     literals = property(operator.attrgetter("consts"))
     eqns = property(operator.attrgetter("jaxpr.eqns"))
     effects = property(operator.attrgetter("jaxpr.effects"))
+    pretty_print = Jaxpr.pretty_print
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
         """The result of `make` on this program, computed once and kept as long as the program."""

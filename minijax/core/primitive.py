@@ -161,8 +161,8 @@ class Primitive:
         return outs if self.multiple_results else [outs]
 
     def listed(self, outs: Any) -> list:
-        """The results of `bind`, as a list."""
-        return list(outs) if self.multiple_results else [outs]
+        """The results of `bind`, or of a rule in a slot, as a list."""
+        return list(outs) if self.multiple_results or isinstance(outs, list) else [outs]
 
     def rule(self, slot: str) -> Callable:
         """The rule in a slot.

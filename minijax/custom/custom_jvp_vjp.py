@@ -262,10 +262,18 @@ class Call(FlatFunction):
     fun: arguments.Filled  # a function of the differentiable arguments
 
 
+def rule_of_wrapped(self: Any, name: str) -> Any:
+    """The `__getattr__` of a function with a rule: the methods `def…` of the function inside."""
+    if name.startswith("def"):
+        return getattr(self.fun, name)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 class CustomFunction:
     """A function and the rule for its derivative, which a subclass flattens."""
 
     primitive: CustomPrimitive
+    __getattr__ = rule_of_wrapped
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (),
                  nondiff_argnames: Sequence[str] = ()):
@@ -670,7 +678,8 @@ def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray
     value = check_arg(ct)
     if is_ours and value.aval.vma != aval.vma:  # users sum theirs over devices
         value = varying_along(value, aval.vma)
-    if why := mismatch(value.aval, aval):
+    inexact = dtypes.issubdtype(aval.dtype, np.inexact)  # of which JAX takes any dtype
+    if why := mismatch(value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval):
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
             "of the primal function, but at "

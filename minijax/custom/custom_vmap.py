@@ -14,6 +14,7 @@ from minijax.util import source_info, tracebacks
 from minijax import tree_util
 from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
 from minijax.control_flow import loops
+from minijax.custom.custom_jvp_vjp import rule_of_wrapped
 from minijax.transforms.arguments import looks_like
 from minijax.transforms.compiled import ProgramPrimitive, running
 from minijax.control_flow.traced_functions import Operands, TracedFunction
@@ -100,6 +101,8 @@ class custom_vmap:
     Array([0, 2, 6], dtype=int32)
     """
 
+    __getattr__ = rule_of_wrapped
+
     def __init__(self, fun: Callable):
         looks_like(self, fun)
         self.fun: Callable = fun
@@ -161,7 +164,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
         leaves, tree = tree_util.tree_flatten(args)
         flags = tree_util.tree_leaves(in_batched)
         whole, rows = partition_list(leaves, flags)
-        result = loops.map(lambda row: f(*tree_util.tree_unflatten(
+        result = loops.map(lambda row: mapped(*tree_util.tree_unflatten(
             tree, merge_lists((whole, row), flags))), rows)
         return result, tree_util.tree_map(lambda _: True, result)
     return mapped

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, dtypes, numpy as jnp, tree_util
+from minijax import core, dtypes, lax, numpy as jnp, tree_util
 from minijax.util import source_info
 from minijax.core import (Array, ArrayImpl, Level, Primitive, RuleTrace, ShapedArray, Trace, Tracer,
                           Zero)
@@ -83,6 +83,23 @@ def _as_derivative(value: Array, term: Any) -> Array:
         raise ValueError(f"a term has shape {jnp.shape(term)}, but its argument has shape "
                          f"{value.shape}; they must be equal.")
     return jnp.asarray(term).astype(value.dtype)
+
+
+def fact(n: Any) -> Array:
+    """The factorial of a number, as an array.
+
+    >>> round(float(fact(4)), 3)
+    24.0
+    """
+    return jnp.exp(lax.lgamma(n + 1.))
+
+
+class ZeroSeries:
+    """The class of `zero_series`."""
+
+
+# JAX: the derivatives of a constant inside of `jet`, which are instances of `Zero` here.
+zero_series = ZeroSeries()
 
 
 # ── Curves ───────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Custom generators of random numbers: `define_prng_impl`; and Threefry.
+"""Custom generators of random numbers: `define_prng_impl`; and those of JAX.
 
 Builds on `random`.  Chapter 16, *Random numbers*.  In JAX: `jax/extend/random.py`.
 """
@@ -13,25 +13,11 @@ import numpy as np
 from minijax import dtypes, numpy as jnp
 from minijax.core import Array
 from minijax.primitives.threefry import threefry2x32, threefry2x32_p  # noqa: F401
+from minijax.random.generators import Generator, PRNGSpec
 from minijax.random.keys import resolve_impl, seeded
 
-threefry_prng_impl = dtypes.key_dtype("threefry2x32")
-
-
-class PRNGSpec:
-    """A generator: functions on words, with the names of the primitives that call them."""
-
-    def __init__(self, name: str, tag: str, words: int, seed: Callable, **functions: Callable):
-        self.name, self.tag, self.seed = name, tag, seed
-        self.random_split, self.random_bits, self.random_fold_in = (
-            functions[key] for key in ("split", "random_bits", "fold_in"))
-        self.key_type = dtypes.KeyType(self, tag, words)
-
-    def __str__(self) -> str:
-        return self.tag
-
-    def __repr__(self) -> str:
-        return f"PRNGSpec({self.name!r})"
+threefry_prng_impl, rbg_prng_impl, unsafe_rbg_prng_impl = map(
+    dtypes.key_dtype, ("threefry2x32", "rbg", "unsafe_rbg"))
 
 
 def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Array],
@@ -64,8 +50,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     if len(key_shape) != 1:
         raise ValueError("the words of a key must form a vector, but key_shape is "
                          f"{key_shape}; reshape them in the functions")
-    return PRNGSpec(name, tag, key_shape[0], seed, split=split, random_bits=random_bits,
-                    fold_in=fold_in)
+    return PRNGSpec(name, tag, key_shape[0], Generator(seed, split, random_bits, fold_in))
 
 
 def random_seed(seeds: Any, impl: Any) -> Array:
@@ -107,10 +92,3 @@ def threefry_2x32(keypair: Any, count: Any) -> Array:
     halves = jnp.split(jnp.pad(flat, (0, flat.size % 2)), 2)
     words = jnp.concatenate(threefry2x32(key1, key2, *halves))
     return words[:flat.size].reshape(np.shape(count))
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("rbg_prng_impl", "unsafe_rbg_prng_impl"):
-        raise AttributeError(f"minijax has no jax.extend.random.{name}, the generator of XLA's "
-                             "devices: use threefry_prng_impl, or define_prng_impl.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -109,7 +109,7 @@ def dot_product_attention(
     logits = jnp.where(whole_mask, logits, -0.7 * jnp.finfo(logits.dtype).max)
     weights = softmax(logits, axis=-1).astype(key.dtype)
     out = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
-    sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2)
+    sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2).astype(key.dtype)
     if query_seq_lengths is not None:
         is_valid = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
         out = jnp.where(is_valid[..., None, None], out, 0)

@@ -107,9 +107,10 @@ def _sizes(shape: Sequence[int], axes: AxisNumbers) -> int:
 def _fans(shape: Sequence[int], in_axis: AxisNumbers, out_axis: AxisNumbers,
           batch_axis: AxisNumbers) -> tuple[float, float]:
     """The number of inputs of each output, and of outputs of each input."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and in_axis == -2:
         raise ValueError("Can't compute input and output sizes of a "
-                         f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
+                         f"{len(shape)}-dimensional weights tensor with default in_axis. Must be "
+                         "at least 2D or specify in_axis explicitly.")
     inputs, outputs = _sizes(shape, in_axis), _sizes(shape, out_axis)
     window_size = math.prod(shape) / inputs / outputs / _sizes(shape, batch_axis)
     return inputs * window_size, outputs * window_size

@@ -6,7 +6,9 @@ In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
 
 from typing import Any
 
-from minijax import dtypes, lax, numpy as jnp
+import numpy as np
+
+from minijax import dtypes, errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, static_axes, static_index)
@@ -73,6 +75,8 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
     largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
+    if where is not None:  # what is left out may overflow, whose derivative would be nan
+        x = jnp.where(where, x, -jnp.inf)
     # `lax` leaves a weak x as it is: the cotangent of what is weak is strong, as in JAX
     powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
     powers = powers if factors is None else powers * factors
@@ -145,6 +149,9 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
                                "`num_classes`.")
     dtype = dtypes.check_user_dtype_supported(dtype, "one_hot")
     x = jnp.asarray(x)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        errors.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",
+                    DeprecationWarning)
     axis = canonical_axis(axis, x.ndim + 1)
     shape = [num_classes if d == axis else 1 for d in range(x.ndim + 1)]
     classes = lax.broadcasted_iota(dtypes.to_numeric_dtype(x.dtype), shape, axis)

@@ -296,7 +296,8 @@ def hypot(x1: Inexact, x2: Inexact, /) -> Array:
     5.0
     """
     if x1.dtype.kind == "c":
-        raise ValueError("jnp.hypot does not support complex input")
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. "
+                         "Please convert to real values first, such as by using abs(x)")
     x, y = lax.abs(x1), lax.abs(x2)
     longer, shorter = lax.max(x, y), lax.min(x, y)
     zero, one = _filled(0, longer), _filled(1, longer)

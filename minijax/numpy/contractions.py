@@ -178,7 +178,10 @@ def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
       axes: how many of the last axes of `a` and the first of `b`; or the axes of `a` and of `b`.
     """
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
-        a_axes, b_axes = (each if np.iterable(each) else [each] for each in axes)
+        a_axes, b_axes = ([each] if isinstance(each, int) else each for each in axes)
+        if not (isinstance(a_axes, list | tuple) and isinstance(b_axes, list | tuple)):
+            raise TypeError("tensordot requires both axes lists to be either ints, tuples or "
+                            f"lists, got {a_axes} and {b_axes}")
     elif isinstance(axes, int) and not isinstance(axes, bool):
         if axes > min(a.ndim, b.ndim):
             raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks "
@@ -187,10 +190,10 @@ def tensordot(a: Factor, b: Factor, axes: Any = 2, *, precision: Any = None,
     else:
         raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of "
                         f"lists/tuples of ints, got {axes}.")
-    dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
-    if len(dims[0]) != len(dims[1]):
+    if len(a_axes) != len(b_axes):
         raise TypeError("tensordot requires axes lists to have equal length, "
                         f"got {list(a_axes)} and {list(b_axes)}.")
+    dims = [[canonical_axis(d, x.ndim) for d in axes] for x, axes in ((a, a_axes), (b, b_axes))]
     return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
@@ -330,6 +333,11 @@ def _path(optimize: Any, terms: Sequence[Labels], shapes: Sequence[tuple], resul
     """The contraction path: the positions of the operands of each step."""
     optimize = "auto" if optimize is None else optimize
     if not isinstance(optimize, str | bool):
+        if any(len(step) > 2 for step in optimize):
+            raise NotImplementedError(
+                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
+                "Typically this means you've passed an unsupported path to the einsum optimize "
+                "parameter.")
         count = len(terms) - sum(len(step) - 1 for step in optimize)
         if count != 1:
             raise ValueError(f"the steps {optimize} leave {count} arrays instead of one; "

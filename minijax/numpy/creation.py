@@ -33,8 +33,8 @@ DTypeLike = Any
 
 # ── From values ──────────────────────────────────────────────────────────────────────────────
 
-def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
-          ndmin: int = 0, *, device: Any = None) -> Array:
+def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, device: Any = None) -> Array:
     """An array of these values: numbers, arrays, or lists of lists of them.
 
     >>> array([1, 2, 3])
@@ -45,6 +45,8 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     Raises:
       TypeError: for what is no number. ValueError: for lists of uneven lengths, and None.
     """
+    if args:
+        return _array_of_positional(object, dtype, *args, copy=copy, order=order, ndmin=ndmin)
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
     core.base_trace.notify("cast", object, dtype)
@@ -52,6 +54,20 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     if out.ndim < ndmin:
         out = lax.broadcast_to_rank(out, ndmin)
     return alias(out) if copy and out is object else out
+
+
+def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
+    """`array` with options by position, of which none may be named as well."""
+    options = dict(zip(named, args, strict=False))
+    for name in options:
+        if named[name] != _DEFAULTS[name]:
+            raise TypeError(f"array() got multiple values for argument '{name}'")
+    errors.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is "
+                "deprecated. Use keyword arguments instead.", DeprecationWarning)
+    return array(object, dtype, **{**named, **options})
+
+
+_DEFAULTS = {"copy": True, "order": "K", "ndmin": 0}
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
@@ -212,13 +228,26 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
       TypeError: when the shape is traced.
     """
     check_arraylike("full", fill_value)
-    return _full(shape, filling(fill_value, dtype or dtypes.dtype(fill_value),
-                                dtype is None and dtypes.is_weakly_typed(fill_value)))
+    return _full(shape, _element(fill_value, dtype or dtypes.dtype(fill_value),
+                                 dtype is None and dtypes.is_weakly_typed(fill_value)))
+
+
+def _element(value: Any, dtype: Any, weak_type: bool) -> Any:
+    """The element of a constant array; a number stands for all words of a key."""
+    if isinstance(dtype, dtypes.KeyType) and dtypes.dtype(value) != dtype:
+        return keys_of((), value, dtype)
+    return value if dtypes.is_key(dtype) else filling(value, dtype, weak_type)
 
 
 def _full(shape: Any, value: Any) -> Array:
     shape = shape_of_argument(shape)
     return alias(value) if value.shape == shape else broadcast_to_shape(value, shape)
+
+
+def _constant(shape: Any, number: int, dtype: DTypeLike) -> Array:
+    dtype = dtype or dtypes.default_float_dtype()
+    make = _element if isinstance(dtype, dtypes.KeyType) else convert  # which is cached
+    return _full(shape, make(number, dtype, False))
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -228,7 +257,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     Array([[0, 0],
            [0, 0]], dtype=int32)
     """
-    return _full(shape, convert(0, dtype or dtypes.default_float_dtype()))
+    return _constant(shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -237,7 +266,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     >>> ones(3)
     Array([1., 1., 1.], dtype=float32)
     """
-    return _full(shape, convert(1, dtype or dtypes.default_float_dtype()))
+    return _constant(shape, 1, dtype)
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -260,10 +289,7 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape
 
 
 def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
-    kind = dtype or a.dtype
-    if isinstance(kind, dtypes.KeyType):
-        return keys_of(a.shape if shape is None else shape, value, kind)
-    value = filling(value, dtype or a.dtype, dtype is None and a.weak_type)
+    value = _element(value, dtype or a.dtype, dtype is None and a.weak_type)
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)

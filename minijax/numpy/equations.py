@@ -271,6 +271,8 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
     """
     *_, m, n = a.shape
     a = convert(symmetrized(a) if hermitian else a, a.dtype)  # never weak
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
     return _pinv(a, as_array("pinv", rtol))
@@ -338,6 +340,8 @@ def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = 
       hermitian: whether `M` is to be taken as symmetric, or Hermitian; it is made exactly so.
       tol: what counts as small.
     """
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if M.ndim < 2:
         return lax.convert_element_type(reductions.any(M != 0), np.dtype("int32"))
     values = lax.linalg.svd(symmetrized(M) if hermitian else M, compute_uv=False)
@@ -377,7 +381,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
-    mask = s >= small * reductions.max(s, initial=0)
+    mask = (s > 0) & (s >= small * reductions.max(s, initial=0))
     rank = reductions.sum(mask, dtype=dtypes.default_int_dtype())
     x = adjoint(vh) @ (_safe_reciprocal(s, mask)[:, None] * (adjoint(u) @ sides))
     gap = sides - a @ x

@@ -17,6 +17,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import creation, joining, shaping, unary
 from minijax.numpy.arguments import ArrayLike, as_array, public
+from minijax.primitives.slots import real_dtype
 from minijax.primitives.fft import FftType
 from minijax.transforms.prepared import export_all as _export_all
 
@@ -117,6 +118,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     >>> fft(np.array([1., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
+    _check_one_axis("fft", axis)
     return _transform("fft", FftType.FFT, a, n, axis, norm)
 
 
@@ -138,6 +140,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     >>> ifft(np.array([4., 0., 0., 0.]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
+    _check_one_axis("ifft", axis)
     return _transform("ifft", FftType.IFFT, a, n, axis, norm)
 
 
@@ -409,7 +412,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     """
     _check_scalars("fftfreq", n, d)
     dtype = dtype or dtypes.default_float_dtype()
-    computed = dtypes.to_inexact_dtype(np.dtype(dtype))
+    computed = real_dtype(dtypes.to_inexact_dtype(np.dtype(dtype)))
     multiples: Any = (creation.arange(n, dtype=computed) + n // 2) % n - n // 2
     return (multiples / creation.array(d * n, dtype=computed)).astype(dtype)
 

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays,
+from minijax.numpy.arguments import (ArrayLike, array_and_axis, as_array, as_arrays, choose,
                                      broadcast_to_shape, canonical_axis, check_arraylike,
                                      check_axis_index, convert, like, promote_dtypes, public,
                                      static_axes, static_index, static_value, static_int)
@@ -200,7 +200,7 @@ def _split(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Arr
     check_axis_index(axis, ndim=a.ndim)
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
-    if np.ndim(indices_or_sections):
+    if isinstance(indices_or_sections, list | tuple) or np.ndim(indices_or_sections):
         indices = [static_index(i, context) for i in indices_or_sections]
         return lax.split(a, list(np.diff([0, *indices, size])), axis)
     sections = static_int(indices_or_sections, context)
@@ -360,6 +360,9 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         for axis, pair in enumerate(widths):
             a = apply_along_axis(mode, axis, a, pair, axis, kwargs)
         return a
+    if (mode in _ALONG_AXIS or mode in ("constant", "empty")) and (
+            others := kwargs.keys() - {_PAD_OPTION.get(mode)}):
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {others}")
     if mode in ("constant", "empty"):
         return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
     if mode not in _ALONG_AXIS:
@@ -384,10 +387,30 @@ def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
     return a
 
 
-def _pad_by_index(a: Any, axis: int, pair: tuple[int, int], mode: Any, **options: Any) -> Any:
+def _pad_by_index(a: Any, axis: int, pair: tuple[int, int], mode: Any,
+                  reflect_type: str = "even") -> Any:
     """By a gather at the indices of the axis, padded by NumPy."""
-    return a if pair == (0, 0) else _index_along(a, np.pad(np.arange(a.shape[axis]), pair, mode,
-                                                           **options), axis)
+    if pair == (0, 0):
+        return a
+    if reflect_type == "odd":
+        return _pad_odd(a, axis, pair, repeats_edge=mode == "symmetric")
+    return _index_along(a, np.pad(np.arange(a.shape[axis]), pair, mode), axis)
+
+
+def _pad_odd(a: Any, axis: int, pair: tuple[int, int], repeats_edge: bool) -> Any:
+    """Reflected at the point of its first element, and continued so that each period rises as much.
+
+    Where ``x(-i) = 2 x(0) - x(i)`` and the same at the end, a period adds ``2 (x(end) - x(0))``.
+    """
+    size = a.shape[axis]
+    half = size if repeats_edge else size - 1
+    periods, place = np.divmod(np.arange(-pair[0], size + pair[1]) + half, max(2 * half, 1))
+    place = place - half  # from -half up: reflected where it is negative
+    source = _index_along(a, np.where(place < 0, -place - repeats_edge, place), axis)
+    first, last = (lax.slice_in_dim(a, i, i + 1, axis=axis) for i in (0, size - 1))
+    along = replaced((1,) * a.ndim, axis, -1)
+    rise = convert(2 * periods.reshape(along), a.dtype) * (last - first)
+    return choose(place.reshape(along) < 0, first + first - source, source) + rise
 
 
 def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_length: Any = None
@@ -416,6 +439,9 @@ def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: A
 _STATISTICS: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
     "median": sorting.median}
+_PAD_OPTION = {"constant": "constant_values", "linear_ramp": "end_values",
+               **dict.fromkeys(_STATISTICS, "stat_length"),
+               **dict.fromkeys(("reflect", "symmetric"), "reflect_type")}
 _ALONG_AXIS: dict[str, Callable[..., Any]] = {
     "linear_ramp": _pad_ramp, **dict.fromkeys(_STATISTICS, _pad_statistic),
     **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _pad_by_index)}

@@ -20,6 +20,7 @@ from minijax.placement.named_sharding import Format, Layout, SingleDeviceShardin
 from minijax.numpy import (arithmetic, contractions, creation, diagonals, display, indexing,
                            interchange, joining, logic, putting, reductions, searching, shaping,
                            sorting, unary)
+from minijax.numpy.arguments import as_array
 from minijax.primitives.slots import real_dtype
 from minijax.transforms.prepared import boundary, prepared
 from minijax.util.tracebacks import api_boundary, settle_for_good
@@ -207,6 +208,15 @@ class _Methods:
         return iter(lax.rev(self, (0,)))
 
     def __contains__(self: Any, value: Any) -> bool:
+        if value is None or isinstance(value, str):
+            raise TypeError(f"Array.__contains__: unsupported operand type {type(value)}.")
+        value = as_array("Array.__contains__", value)
+        if self.ndim != 1:
+            raise ValueError("Array.__contains__: search array must be one-dimensional, "
+                             f"got arr.shape={self.shape}.")
+        if value.ndim:
+            raise ValueError("Array.__contains__: query value must be a scalar, "
+                             f"got query.shape={value.shape}")
         return bool(reductions.any(logic.equal(self, value)))
 
     def item(self: Any, *args: int) -> Any:
@@ -375,7 +385,12 @@ class _Methods:
         if inplace:
             raise NotImplementedError("JAX arrays are immutable: byteswap(inplace=True) has "
                                       "nothing to write to.")
-        return creation.array(_numbers(self).byteswap())
+        if self.dtype.kind == "c":
+            return lax.complex(lax.real(self).byteswap(), lax.imag(self).byteswap())
+        if self.dtype.itemsize == 1:
+            return creation.array(self)
+        octets = lax.bitcast_convert_type(self, np.uint8)
+        return lax.bitcast_convert_type(lax.rev(octets, (self.ndim,)), self.dtype)
 
     def is_ready(self: Any) -> bool:
         """Whether it is computed: yes."""

@@ -309,7 +309,11 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how much less than the number of elements to divide by; 1 for a sample.
       mean: the mean, if it is computed already, with `keepdims`.
     """
+    if correction is not None and (not isinstance(ddof, int) or ddof != 0):
+        raise ValueError("ddof and correction can't be provided simultaneously.")
     axes = _mean_axes("var", a, axis, where)
+    if dtype is not None and a.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        raise ValueError(_REAL_VARIANCE)
     a = promote_dtypes_inexact(a)[0] if dtype is None else a
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _accumulation_dtype(dtype or a.dtype))
@@ -322,6 +326,12 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     else:
         divisor = choose(freedom > 0, freedom, np.nan)
     return convert(total / divisor, result_dtype)
+
+
+_REAL_VARIANCE = (
+    "jax.numpy.var does not yet support real dtype parameters when computing the variance of an "
+    "array of complex values. The semantics of numpy.var seem unclear in this case. Please comment "
+    "on https://github.com/jax-ml/jax/issues/2283 if this behavior is important to you.")
 
 
 def _abs_squared(x: Any) -> Any:

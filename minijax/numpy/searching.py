@@ -73,7 +73,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
               **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
-    Where several conditions hold, the first counts; one function more than conditions is the
+    Where several conditions hold, the last counts; one function more than conditions is the
     default, which otherwise is zero.  A function may be a number.
 
     >>> x = np.array([-2.0, 3.0])
@@ -88,7 +88,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
     values = [broadcast_to_shape(piece(x, *args, **kw) if callable(piece)
                                  else convert(piece, x.dtype), x.shape) for piece in pieces]
-    return _select_first_true(condlist, values)
+    return _select_first_true(condlist[::-1], [*values[-2::-1], values[-1]])
 
 
 def _select_first_true(conditions: Sequence[Any], choices: list[Any]) -> Any:

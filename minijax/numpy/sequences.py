@@ -35,6 +35,8 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
         raise ValueError(f"order must be non-negative but got {n}")
     if a.ndim == 0:
         raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    if n == 0:
+        return a  # without what precedes and follows, as in NumPy
     axis = canonical_axis(axis, a.ndim)
     row = replaced(a.shape, axis, 1)
     parts = [part if part.ndim else broadcast_to_shape(part, row) for part in as_arrays(
@@ -193,11 +195,14 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     """
     heights, *points = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
-    heights = moveaxis(heights, axis, -1)
+    axis = canonical_axis(axis, heights.ndim)
     width: Any = as_array("trapezoid", dx)
     for point in points:
-        width = diff(point) if point.ndim == 1 else moveaxis(diff(point, axis=axis), axis, -1)
-    areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
+        width = diff(point, axis=axis if point.ndim > 1 else 0)
+        width = lax.expand_dims(width, range(1, heights.ndim - axis)) if point.ndim == 1 else width
+    later, earlier = (lax.slice_in_dim(heights, start, end, axis=axis)
+                      for start, end in ((1, None), (0, -1)))
+    areas: Any = reductions.sum(width * (later + earlier), axis)
     return 0.5 * areas
 
 

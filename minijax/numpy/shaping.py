@@ -49,7 +49,11 @@ def size(a: Any, axis: Any = None) -> int:
     (6, 3)
     """
     sizes = shape(a)
-    return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
+    axes = [canonical_axis(d, len(sizes)) for d in axis] if isinstance(axis, Sequence) else (
+        canonical_axes(axis, len(sizes)))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"repeated axis: {tuple(axes)}")
+    return int(np.prod([sizes[d] for d in axes], dtype=int))
 
 
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:

@@ -63,6 +63,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
       ValueError: for more than two axes.
       RuntimeError, TypeError: for weights that do not fit.
     """
+    _check_dtype("cov", dtype)
     observations = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
     for name, quantity in (("m", m), ("y", y)):
         if quantity is not None and np.ndim(quantity) > 2:
@@ -96,6 +97,11 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     return lax.squeeze(products / freedom, [d for d in (0, 1) if products.shape[d] == 1])
 
 
+def _check_dtype(name: str, dtype: Any) -> None:
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
+
+
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: Any = None
              ) -> Array:
     """The correlations of quantities: their covariances over their standard deviations.
@@ -107,6 +113,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    _check_dtype("corrcoef", dtype)
     covariances: Any = cov(x, y, rowvar, dtype=dtype)
     if not covariances.shape:
         return covariances / covariances

@@ -349,6 +349,8 @@ def iscomplexobj(x: Any) -> bool:
     """
     if hasattr(x, "dtype"):
         return x.dtype.kind == "c"
+    if isinstance(x, list | tuple):
+        return any(map(iscomplexobj, x))
     return bool(np.iscomplexobj(x))
 
 

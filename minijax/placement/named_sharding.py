@@ -216,6 +216,19 @@ def sharding_of_type(aval: core.ShapedArray) -> NamedSharding:
     return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
+def struct_like(struct: type, x: Any) -> Any:
+    """`ShapeDtypeStruct.like`: the structure of a value, with the sharding of a committed array.
+
+    >>> import minijax
+    >>> minijax.ShapeDtypeStruct.like(1.5)
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
+    aval = core.get_aval(x)
+    is_placed = not isinstance(x, core.Tracer) and getattr(x, "committed", True)
+    sharding = getattr(x, "sharding", None) if is_placed else None
+    return struct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
+
 def sharding_of_struct(sharding: Any) -> Any:
     """The sharding that a `ShapeDtypeStruct` is given.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, tree_util
+from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.util import lazily, source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
@@ -275,9 +275,12 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     Array([0, 1, 2], dtype=int32)
     """
     here = sharding.addressable_devices_indices_map(tuple(shape)).values()
-    parts = {str(index): index for index in here}
-    return _assembled(tuple(shape), sharding, [
-        (index, data_callback(index)) for index in parts.values()], dtype)
+    places = {str(index): index for index in here}
+    parts = [(index, data_callback(index)) for index in places.values()]
+    if any(isinstance(part, core.Tracer) for _, part in parts):
+        raise errors.UnexpectedTracerError(
+            "jax.make_array_from_callback cannot be called within a traced context.")
+    return _assembled(tuple(shape), sharding, parts, dtype)
 
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
@@ -285,15 +288,27 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     """An array of the shards on each device of this process, in the order of the devices.
 
     Raises:
-      ValueError: when their number is not that of devices, or they have other shapes.
+      ValueError: when their number is not that of devices, or they have other shapes or dtypes.
+      TypeError: for another container.
     """
-    indices = list(sharding.addressable_devices_indices_map(tuple(shape)).values())
+    name = "jax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple):
+        raise TypeError(f"{name} `arrays` argument must be a list or tuple, but got "
+                        f"{type(arrays)}.")
+    if any(isinstance(x, core.Tracer) for x in arrays):
+        raise ValueError(f"{name} requires a list of concrete arrays as input, but got types "
+                         f"{set(map(type, arrays))}")
     if dtype is None and not arrays:
-        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via the "
-                         "`dtype` argument to `jax.make_array_from_single_device_arrays`.")
+        raise ValueError("If the Array has no addressable shards, `dtype` must be provided via "
+                         f"the `dtype` argument to `{name}`.")
     for x in arrays:
         if not isinstance(x, Array):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
+        if dtype is not None and x.dtype != dtype:
+            raise ValueError(
+                f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable "
+                f"shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}.")
+    indices = list(sharding.addressable_devices_indices_map(tuple(shape)).values())
     if len(arrays) != len(indices):
         raise ValueError(f"Expected {len(indices)} per-device arrays (this is how many devices are "
                          f"addressable by the sharding), but got {len(arrays)}")

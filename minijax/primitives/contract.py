@@ -163,6 +163,8 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
     order = tuple(map([*batch, *free, *contracted].index, of_x))
     if order != tuple(range(len(order))):
         product = ad_util.transpose_p.bind(product, permutation=order)
+    if product.dtype.kind == "c" and x.aval.dtype.kind != "c":
+        product = algebra.real(product)
     return convert.converted(product, x.aval.dtype, product.weak_type)
 
 

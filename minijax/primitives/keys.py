@@ -18,7 +18,7 @@ from minijax.primitives.axes import Shape, check_sizes, refuse
 from minijax.primitives.ad_util import batch_elementwise, batch_in_front, broadcast_at, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.threefry import threefry2x32
-from minijax.primitives.shape import expand_dims, iota, reshape
+from minijax.primitives.shape import broadcast, expand_dims, iota, reshape
 from minijax.primitives.joining import concatenate, split
 from minijax.primitives.slicing import index_in_dim, slice_in_dim
 from minijax.primitives.slots import layout
@@ -277,7 +277,9 @@ def _extended_to_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, A
     def function(x: Any, y: Any) -> Any:
         if not all(isinstance(k, Array) and has_key_dtype(k.aval) for k in (x, y)):
             return compare(x, y)
-        words = compare(*(random_unwrap_p.bind(k) for k in (x, y)))
+        shape = x.shape or y.shape
+        words = compare(*(random_unwrap_p.bind(k if k.ndim else broadcast(k, shape))
+                          for k in (x, y)))
         return join(words, (words.ndim - 1,))
     return function
 

@@ -82,10 +82,15 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     (3, 2)
 
     Raises:
+      TypeError: for what is no sequence of non-negative integers.
       ValueError: when two sizes differ and neither is one.
     """
+    sizes = [*map(canonical_shape, shapes)]
+    for shape in sizes:
+        refuse((min(shape, default=0) < 0, "Only non-negative indices are allowed when "
+                f"broadcasting static shapes, but got shape {shape!r}."))
     try:
-        return np.broadcast_shapes(*map(tuple, shapes))
+        return np.broadcast_shapes(*sizes)
     except ValueError:
         raise ValueError("Incompatible shapes for broadcasting: shapes="
                          f"{[tuple(shape) for shape in shapes]}") from None

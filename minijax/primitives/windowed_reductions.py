@@ -62,7 +62,7 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int],
                            f"'SAME_LOWER', got {padding}.")
     pads = []
     for n, size, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max((-(-n // stride) - 1) * stride + size - n, 0) if stride else 0
+        total = int(max((-(-n // stride) - 1) * stride + size - n, 0)) if stride else 0
         less, more = total // 2, total - total // 2
         pads.append((less, more) if kind == "SAME" else (more, less))
     return pads

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
+from minijax.random import generators
 from minijax.transforms.jit import jit
 from minijax.primitives.convert import converted
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
@@ -39,6 +40,17 @@ def resolve_impl(spec: Any) -> dtypes.KeyType:
     return dtypes.key_dtype(name)
 
 
+def _chosen(impl: Any, dtype: Any) -> dtypes.KeyType:
+    """The key dtype, which either of two arguments names.
+
+    Raises:
+      ValueError: where both do.
+    """
+    if impl is not None and dtype is not None:
+        raise ValueError("Cannot specify both `impl` and `dtype`.")
+    return resolve_impl(dtype if impl is None else impl)
+
+
 def is_typed(x: Any) -> bool:
     """Whether `x` is an array of typed keys."""
     return isinstance(x, Array) and core.has_key_dtype(x.aval)
@@ -51,19 +63,20 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Args:
       seed: an integer of at most 64 bits; without 64-bit types, its lower 32 bits count.
-      impl: the name of the generator; the only one is "threefry2x32".
+      impl: the name of the generator: "threefry2x32", "rbg" or "unsafe_rbg".
       dtype: the dtype of the key, as another way to choose the generator.
 
     Returns:
-      A key: a scalar of dtype ``key<fry>``.
+      A key: a scalar of dtype ``key<fry>``; of another generator, with its tag.
 
     Raises:
       TypeError: when the seed is no integer scalar.
+      ValueError: for an unknown generator, or for both `impl` and `dtype`.
 
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
     """
-    return seeded("key", seed, resolve_impl(dtype if impl is None else impl))
+    return seeded("key", seed, _chosen(impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -93,8 +106,8 @@ def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     offset = config.random_seed_offset.value
     if offset:
         value = value + np.asarray(offset).astype(value.dtype)
-    if hasattr(impl.impl, "key_type"):
-        return random_wrap_p.bind(impl.impl.seed(value), impl=impl)
+    if custom := generators.functions(impl):
+        return random_wrap_p.bind(custom.seed(value), impl=impl)
     return random_seed_p.bind(value, impl=impl)
 
 
@@ -114,7 +127,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     >>> key_data(wrap_key_data(PRNGKey(3)))
     Array([0, 3], dtype=uint32)
     """
-    impl, words = resolve_impl(dtype if impl is None else impl), key_bits_array
+    impl, words = _chosen(impl, dtype), key_bits_array
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(
@@ -173,9 +186,9 @@ def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
 def apply(primitive: Primitive, key: Array, *args: Any, **params: Any) -> Array:
     """Bind a primitive to a key; outside of all transformations compiled, as Threefry is slow.
 
-    Keys of a custom generator call its function of the primitive's name.
+    Keys of other generators call their function of the primitive's name.
     """
-    custom = getattr(key.dtype.impl, primitive.name, None)
+    custom = getattr(generators.functions(key.dtype), primitive.name, None)
     if custom is not None:
         out = custom(random_unwrap_p.bind(key), *args, *params.values())
         return out if primitive is random_bits_p else random_wrap_p.bind(out, impl=key.dtype)

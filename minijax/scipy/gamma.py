@@ -103,6 +103,9 @@ def gamma(x: Inexact) -> Array:
     >>> round(float(gamma(5.)), 3)
     24.0
     """
+    if jnp.iscomplexobj(x):
+        value = jnp.exp(_complex_loggamma(x))
+        return jnp.where(jnp.isnan(value), complex(math.nan, math.nan), value)
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 

@@ -207,7 +207,8 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
                        "The `n_max` argument of `jnp.scipy.special.sph_harm` must be statically "
                        "specified to use `sph_harm` within JAX transformations.")
     order = jnp.abs(m).astype(theta.dtype)
-    legendre = _legendre(jnp.minimum(n, n_max), order, jnp.cos(theta), jnp.sin(theta), n_max)
+    legendre = _legendre(jnp.minimum(n, n_max), order, jnp.cos(theta),
+                         jnp.abs(jnp.sin(theta)), n_max)  # of the cosine alone, as in SciPy
     harmonic = lax.complex(*(legendre * wave(order * phi) for wave in (jnp.cos, jnp.sin)))
     return jnp.where(m < 0, jnp.where(m % 2 == 0, 1, -1) * jnp.conj(harmonic), harmonic)
 

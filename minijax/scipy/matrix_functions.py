@@ -169,7 +169,9 @@ def _sqrtm_of_schur(t: Any, z: Any) -> Any:
         """``R r + r_jj r = t`` for the elements above the diagonal in column j."""
         above = jnp.where(jnp.arange(len(t)) < j, t[:, j], 0)
         shifted = root + roots[j] * jnp.eye(len(t), dtype=t.dtype)
-        return root.at[:, j].add(_back_substitute(shifted, above)), None
+        is_zero = jnp.diagonal(shifted) == 0  # of two eigenvalues zero: 0 / 0 counts as 0
+        r = _back_substitute(shifted + jnp.diag(jnp.astype(is_zero, t.dtype)), above)
+        return root.at[:, j].add(jnp.where(is_zero & (r != 0), jnp.inf, r)), None
     r, _ = lax.scan(column, jnp.diag(roots), jnp.arange(len(t)))
     return z @ r @ jnp.conj(z.T)
 

@@ -113,7 +113,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None,
         return _ranks(jnp.ravel(x), method)
     axis = canonical_axis(axis, x.ndim)
     rows = jnp.moveaxis(x, axis, -1)
-    flat = rows.reshape(-1, rows.shape[-1])
+    flat = rows.reshape(math.prod(rows.shape[:-1]), rows.shape[-1])
     ranks = vmap(lambda row: _ranks(row, method))(flat) if flat.size else flat
     return jnp.moveaxis(ranks.astype(float).reshape(rows.shape), -1, axis)
 

@@ -223,10 +223,10 @@ def _constant(x: Any) -> Array:
     return jnp.asarray(np.array(x, np.float64), dtypes.canonicalize_dtype(np.float64))
 
 
-def _of_kind(kind: str | None, lower: Any, symmetric: Any) -> Any:
+def _of_kind(kind: str | None, lower: Any, symmetric: Any, one: str = "one") -> Any:
     valid = {"symmetric": symmetric, "lower": lower, "upper": lower.T}
     if kind not in (None, *valid):
-        raise ValueError(f"Expected kind to be on of: {list(valid)}; got {kind}")
+        raise ValueError(f"Expected kind to be {one} of: {list(valid)}; got {kind}")
     return valid[kind or "symmetric"]
 
 
@@ -274,7 +274,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       ValueError: for another kind.
     """
     lower = _binomials(int(n))
-    return jnp.asarray(_of_kind(kind, lower, lower @ lower.T).astype(np.float32))
+    return jnp.asarray(_of_kind(kind, lower, lower @ lower.T, "on").astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:

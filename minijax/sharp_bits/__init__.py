@@ -12,6 +12,7 @@ from minijax.sharp_bits.findings import (Finding as Finding,
 _CHECKING = "minijax.sharp_bits.checking"
 call_checks = config.Hook(
     _CHECKING, config.debug_nans, config.debug_infs, config.debug_key_reuse, config.debug_purity,
-    config.debug_dtype_truncation, config.profiling, *config.transfer_guard.together)
+    config.debug_dtype_truncation, config.profiling, config.no_execution,
+    *config.transfer_guard.together)
 checks = config.Hook(_CHECKING, *sharp_bits.together, *call_checks.flags, config.no_tracing,
                      config.explain_cache_misses)

@@ -18,13 +18,14 @@ Flags = tuple[config.Flag, ...]
 NON_FINITE = (config.debug_nans, config.debug_infs)
 KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
 PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
-PROFILE = (config.profiling,)
+PROFILE, EXECUTION = (config.profiling,), (config.no_execution,)
 TRANSFERS, TRACING = (config.transfer_guard_host_to_device,), (config.no_tracing,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
 # The checks of each moment, with their flags; the first is the outermost.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
-    "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
-                  (PROFILE, profiler.evaluated), (TRANSFERS, guards.evaluated)],
+    "operation": [(EXECUTION, guards.refused), (NON_FINITE, nans.evaluated),
+                  (KEYS, key_reuse.evaluated), (PROFILE, profiler.evaluated),
+                  (TRANSFERS, guards.evaluated)],
     "timed": [(PROFILE, profiler.record)],   # tracing and compilation
     "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
     "batch": [(NON_FINITE, nans.batched)],   # a batching rule

@@ -56,6 +56,14 @@ def _check_transfer(aval: ShapedArray) -> None:
         "A transfer by jax.device_put is explicit, which transfer_guard('disallow') allows.")
 
 
+def refused(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
+    """Refuse to run an operation: what is traced may be lowered and compiled, and no more."""
+    raise errors.with_cure(
+        RuntimeError(f"JAX tried to execute function {params.get('name', primitive.name)}, but the "
+                     "no_execution config option is set"),
+        "Trace it by jax.make_jaxpr or jax.eval_shape, or compile it by jit(f).lower(x).compile().")
+
+
 def retraced(stage: Callable[..., T], fun: Any, in_avals: Sequence[ShapedArray],
              debug_info: DebugInfo | None) -> T:
     """Refuse to trace a user's function, if the flag forbids it."""

@@ -1,16 +1,49 @@
-"""Context managers for tracing: evaluation at compile time, and named scopes.
+"""Context managers for tracing: evaluation at compile time, named scopes, values of the user's.
 
 Builds on `core`.  Chapter 08, *jit and its cache*.
 In JAX: `jax/_src/core.py` (`ensure_compile_time_eval`), `jax/_src/api.py` (`named_scope`).
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from minijax import core
+from minijax import config, core
 from minijax.core import Array, Params, Primitive, Tracer
 from minijax.util.tracebacks import wraps
+
+
+class UserContext(config.Flag):
+    """A value of the user's, part of the key of traced functions."""
+
+    def get_global(self) -> Any:
+        """The value outside of all `with` statements."""
+        return config._shared[self.name]
+
+    set_global = config.Flag.set
+
+
+_numbers = itertools.count()
+
+
+def make_user_context(default_value: Hashable = None) -> UserContext:
+    """A context manager for a value on which jitted functions depend: they are traced for each.
+
+    >>> import minijax as jax
+    >>> scale = make_user_context(2.0)
+    >>> double = jax.jit(lambda x: x * scale.value)
+    >>> with scale(3.0):
+    ...     print(double(1.0))
+    3.0
+    >>> print(double(1.0))
+    2.0
+    """
+    name = f"user_context_{next(_numbers)}"
+    context = UserContext(name, config.hashable, default_value, "A value of the user's.")
+    config.traced_names.append(name)
+    context.set(default_value)
+    return context
 
 
 class _KnownAtOnce(core.EvalTrace):

@@ -35,8 +35,11 @@ class ShapeDtypeStruct(core.Typed):
             with lazily.importing:
                 from minijax.placement.named_sharding import sharding_of_struct
             sharding = sharding_of_struct(sharding)
-        self.struct = core.ShapedArray(tuple(shape), dtype, weak_type)
-        self.sharding = sharding
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.struct, self.sharding = core.ShapedArray(tuple(shape), dtype, weak_type), sharding
+
+    like = classmethod(lazily.later("minijax.placement.named_sharding", "struct_like"))
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
@@ -44,6 +47,7 @@ class ShapeDtypeStruct(core.Typed):
         return self.struct.update(dtype=dtypes.canonicalize_dtype(self.struct.dtype))
 
     dtype = property(operator.attrgetter("struct.dtype"))
+    __len__ = core.Array.__len__
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, ShapeDtypeStruct) and self.struct is other.struct
@@ -72,10 +76,8 @@ class Stage:
 
     _traced: Traced
 
-    @property
-    def in_tree(self) -> tree_util.PyTreeDef:
-        """The tree of (positional arguments, keyword arguments), without the static ones."""
-        return self._traced.arguments.in_tree
+    in_tree = property(operator.attrgetter("_traced.arguments.in_tree"), doc=(
+        "The tree of (positional arguments, keyword arguments), without the static ones."))
 
     @property
     def args_info(self) -> Any:
@@ -90,10 +92,8 @@ class Stage:
         """The types of the arguments, in their tree."""
         return self.in_tree.unflatten_types(self._traced.jaxpr.in_avals)
 
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """The positions of donated leaves among the leaves of the arguments."""
-        return self._traced.arguments.donated
+    donate_argnums = property(operator.attrgetter("_traced.arguments.donated"), doc=(
+        "The positions of donated leaves among the leaves of the arguments."))
 
     @property
     def out_info(self) -> Any:
@@ -191,6 +191,8 @@ class Lowered(Stage):
         """
         return self._lowered.as_text(dialect or "source")
 
+    compiler_ir = lazily.later("minijax.util.absent", "compiler_ir")
+
     def cost_analysis(self) -> dict[str, float]:
         """How many floating-point operations, elementary functions and bytes the loops take."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
@@ -216,9 +218,9 @@ class Compiled(Stage):
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""
         return self._lowered.as_text(dialect)
 
-    def cost_analysis(self) -> dict[str, float]:
-        """The cost of the loops, as for `Lowered`."""
-        return {name: float(count) for name, count in self._lowered.costs.items()}
+    cost_analysis = Lowered.cost_analysis
+
+    runtime_executable = lazily.later("minijax.util.absent", "runtime_executable")
 
     def memory_analysis(self) -> Any:
         """How many bytes a call takes for its arguments, its results, and between them."""
@@ -263,10 +265,7 @@ class Compiled(Stage):
             core.donate(values[i])
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
-    def __deepcopy__(self, memo: object = None) -> Compiled:
-        return self  # as a function does
-
-    __copy__ = __deepcopy__
+    __copy__ = __deepcopy__ = lambda self, memo=None: self  # as a function does
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle the machine code of {self._traced.fun_name!r}: it belongs "

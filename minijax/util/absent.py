@@ -1,4 +1,4 @@
-"""The modules of JAX that minijax lacks: the purpose of each, and an alternative.
+"""What of JAX minijax lacks: the purpose of each module or method, and an alternative.
 
 Builds on nothing.  JAX has all of them.
 """
@@ -74,3 +74,25 @@ def sentence(name: str) -> str | None:
         return None
     what, instead = INSTEAD[path]
     return f"minijax has no jax.{path}, which {what}: {instead}."
+
+
+# ── What a stage of a program has in JAX ─────────────────────────────────────────────────────
+
+def compiler_ir(lowered: object, dialect: str | None = None) -> None:
+    """Refuses the object of MLIR that `Lowered.compiler_ir` is in JAX.
+
+    Raises:
+      NotImplementedError: always, with what there is.
+    """
+    raise NotImplementedError(f"minijax has no MLIR, so no compiler_ir({dialect!r}): "
+                              "as_text() shows the loops, as_text('jaxpr') the program")
+
+
+def runtime_executable(compiled: object) -> None:
+    """Refuses the object of XLA that `Compiled.runtime_executable` is in JAX.
+
+    Raises:
+      NotImplementedError: always, with what there is.
+    """
+    raise NotImplementedError("minijax has no XLA executable: as_text() shows the machine "
+                              "code, cost_analysis() and memory_analysis() its costs")

@@ -112,7 +112,6 @@ explicit_x64_dtypes 'warn'
 high_dynamic_range_gumbel False
 log_checkpoint_residuals False
 mock_gpu_topology ''
-no_execution False
 thread_guard False
 """
 

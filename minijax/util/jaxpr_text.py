@@ -311,6 +311,24 @@ def jaxpr_text(program: Program, *, width: int = 80) -> str:
     return "".join(piece.text for piece in pieces_of(program, width=width))
 
 
+def pretty_print(program: Program, *, source_info: bool = False, print_shapes: bool = True,
+                 custom_pp_eqn_rules: bool = True, name_stack: bool = False,
+                 print_effects: bool = False, use_color: bool | None = None, **_: Any) -> str:
+    """The text of a program by JAX's name; of the options the defaults are possible.
+
+    Raises:
+      NotImplementedError: for another choice of one.
+
+    >>> import minijax
+    >>> minijax.make_jaxpr(abs)(1.0).pretty_print(use_color=False)
+    '{ lambda ; a:f32[]. let b:f32[] = abs a in (b,) }'
+    """
+    if source_info or name_stack or print_effects or use_color or not print_shapes:
+        raise NotImplementedError("pretty_print has one form of text here; read eqn.source_info "
+                                  "and eqn.effects of the equations instead")
+    return jaxpr_text(program)
+
+
 def equation_text(eqn: JaxprEqn, *, names: Names | None = None, width: int = 80) -> str:
     """One equation by itself, its variables named from `a` on or as they are elsewhere."""
     pieces = layout(Printer(names or Names()).equation(eqn), width)

@@ -120,6 +120,8 @@ BAD = {
     "no number": lambda lib: lib.lax.cond("a", lambda: 1, lambda: 2),
     "no array": lambda lib: lib.lax.cond(True, lambda x: x, lambda x: x, "a"),
     "other dtypes": lambda lib: lib.lax.cond(True, lambda: np.float32(1), lambda: np.int32(2)),
+    "another tree": lambda lib: lib.lax.cond(True, lambda: 1, lambda: [1]),
+    "another tree inside": lambda lib: lib.lax.switch(0, [lambda: {"a": 1}, lambda: {"a": (1,)}]),
     "other shapes": lambda lib: lib.lax.cond(True, lambda: (1, X), lambda: (1, X[:2])),
     "float index": lambda lib: lib.lax.switch(1.0, [lambda: 1, lambda: 2]),
     "no branches": lambda lib: lib.lax.switch(1, []),

@@ -400,3 +400,22 @@ def test_functions_refuse_arrays_of_float0(name, beside_jax):
     told = beside_jax(
         lambda lib: str(pytest.raises(TypeError, getattr(lib.numpy, name), zeros, 1).value))
     assert told[0].partition("\n\n")[0] == told[1]
+
+
+@pytest.mark.parametrize("dtypes", [("bfloat16", "float32"), ("float32", "float16"),
+                                    ("float32", "int32"), ("complex64", "float32")])
+def test_the_cotangent_of_a_rule_may_have_another_dtype(dtypes):
+    def gradients(lib):
+        of_x, of_cotangent = dtypes
+        f = lib.custom_vjp(lambda x: x * x)
+        f.defvjp(lambda x: (x * x, x), lambda x, g: (
+            lib.numpy.real(g * x).astype(of_cotangent),))
+        loss = lambda x: lib.numpy.real(f(x)).astype("float32")  # noqa: E731
+        x = lib.numpy.asarray(2, of_x)
+        return [str(grad(x).dtype) for grad in (lib.grad(loss), lib.jit(lib.grad(loss)))]
+    assert gradients(minijax) == gradients(jax)
+    for lib in (minijax, jax):
+        f = lib.custom_vjp(lambda x: x)
+        f.defvjp(lambda x: (x, None), lambda _, g: (g[:1],))
+        with pytest.raises(ValueError, match="the shapes do not match"):
+            lib.grad(lambda x, f=f: f(x).sum())(np.ones(2, np.float32))

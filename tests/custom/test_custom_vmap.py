@@ -81,3 +81,25 @@ def test_mistakes_are_refused_in_jaxs_words(case):
     with pytest.raises(theirs.type) as ours:
         REFUSED[case](minijax)
     assert str(ours.value).split("\n")[0] == str(theirs.value).split("\n")[0]
+
+
+def test_rules_of_the_function_inside_are_defined_through_the_outer_one():
+    for lib in (minijax, jax):
+        f = lib.custom_batching.custom_vmap(lib.custom_jvp(lambda x: 2.0 * x))
+        f.defjvp(lambda primals, tangents: (2.0 * primals[0], 5.0 * tangents[0]))
+        f.def_vmap(lambda axis_size, in_batched, x: (3.0 * x, True))
+        assert float(lib.vmap(f)(np.ones(2, np.float32))[1]) == 3.0
+        assert float(lib.grad(f.fun)(1.0)) == 5.0
+        g = lib.custom_vjp(lib.custom_batching.custom_vmap(lambda x: x))
+        assert g.def_vmap(abs) is abs
+        with pytest.raises(AttributeError):
+            _ = g.undefined
+
+
+def test_a_sequential_vmap_has_its_rule_inside_of_the_loop():
+    def programs(lib):
+        f = lib.custom_batching.sequential_vmap(lambda x: x + 1.0)
+        return lib.make_jaxpr(lib.vmap(f))(X), lib.make_jaxpr(lambda x: lib.lax.map(f, x))(X)
+    for lib in (minijax, jax):
+        of_vmap, of_map = programs(lib)
+        assert str(of_vmap) == str(of_map) and "custom_vmap_call" in str(of_map)

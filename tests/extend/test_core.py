@@ -133,3 +133,46 @@ def test_results_that_nothing_reads():
         jaxpr = closed.jaxpr.replace(invars=[x], outvars=[y], eqns=eqns)
         assert repr(none) == "_" and "_:f32[] = sin" in str(jaxpr)
         assert float(lib.core.eval_jaxpr(jaxpr, [], 0.)[0]) == 0
+
+
+def several(jnp, lax):
+    def f(x, y, z):
+        c, ys = lax.scan(lambda c, x: (c + x, c * y), x, jnp.arange(3.0))
+        return c, ys, lax.cond(x > 0, lambda: y, lambda: z), jnp.sin(z)
+    return f
+
+
+@pytest.mark.parametrize("used", [[True] * 4, [True, False, False, False], [False] * 4, True,
+                                  [False, True, False, False], [False, False, True, True]])
+@pytest.mark.parametrize("instantiate", [False, True, [False, True, False]])
+def test_dead_code_is_removed_as_in_jax(used, instantiate):
+    from jax._src.interpreters.partial_eval import dce_jaxpr
+    (program, flags), (other, expected) = (
+        dce(lib.make_jaxpr(several(lib.numpy, lib.lax))(1.0, 2.0, 3.0).jaxpr, used, instantiate)
+        for lib, dce in ((minijax, ours.dce_jaxpr), (jax, dce_jaxpr)))
+    assert flags == expected and len(program.invars) == len(other.invars)
+    assert [str(e.primitive) for e in program.eqns if e.primitive.name != "jit"] == [
+        str(e.primitive) for e in other.eqns if e.primitive.name not in ("jit", "pjit")]
+    values = [x for x, flag in zip((1.0, 2.0, 3.0), flags, strict=True) if flag]
+    np.testing.assert_allclose(
+        np.concatenate([[0.0], *map(np.ravel, core.eval_jaxpr(program, (), *values))]),
+        np.concatenate([[0.0], *map(np.ravel, jax.core.eval_jaxpr(other, (), *values))]))
+
+
+def test_the_text_of_a_program_by_a_method():
+    for program in (minijax.make_jaxpr(abs)(1.0), minijax.make_jaxpr(abs)(1.0).jaxpr):
+        assert program.pretty_print(use_color=False) == str(program)
+        with pytest.raises(NotImplementedError, match="source_info of the equations|eqn"):
+            program.pretty_print(source_info=True)
+
+
+def test_a_rule_is_put_back_as_it_was_read():
+    """JAX's tests replace an `impl` for a while, and give the old one back."""
+    before = lax.sin_p.impl
+    calls = []
+    try:
+        lax.sin_p.def_impl(lambda x: calls.append(x) or before(x))
+        lax.sin_p.def_impl(before)
+        np.testing.assert_allclose(minijax.jit(lax.sin, backend="numpy")(0.5), np.sin(0.5), 1e-6)
+    finally:
+        lax.sin_p.impl = before

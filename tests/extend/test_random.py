@@ -1,6 +1,7 @@
-"""Generators of one's own, and Threefry, beside JAX."""
+"""Generators of one's own, XLA's, and Threefry, beside JAX."""
 
 import importlib
+import pickle
 
 import jax
 import numpy as np
@@ -84,5 +85,27 @@ def test_threefry_by_name_and_word_by_word():
         assert r.random_seed(3, r.threefry_prng_impl) == key
         with pytest.raises(TypeError, match="requires uint32 arguments"):
             r.threefry_2x32((np.uint32(1), np.uint32(2)), lib.numpy.arange(3))
-    with pytest.raises(AttributeError, match="threefry_prng_impl"):
-        _ = extend(minijax, "random").rbg_prng_impl
+
+
+@pytest.mark.parametrize("partitionable", [False, True])
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_the_generators_of_xla(impl, partitionable):
+    def drawn(lib):
+        r, key = lib.random, lib.random.key(42, impl=impl)
+        results = {
+            "split": lambda k: r.key_data(r.split(k, (2, 3))),
+            "fold_in": lambda k: r.key_data(r.fold_in(k, 7)),
+            **{f"bits{n}": lambda k, n=n: r.bits(k, (5,), f"uint{n}") for n in (8, 16, 32)},
+            "randint": lambda k: r.randint(k, (2, 2), 0, 100)}
+        with lib.threefry_partitionable(partitionable), lib.default_prng_impl(impl):
+            for name, f in results.items():
+                yield f"{name} of a key", f(key)
+                yield f"{name}, vmap", lib.vmap(f)(r.split(key, 3))
+                yield f"{name}, jit", lib.jit(f)(key)
+            yield "raw", r.split(r.PRNGKey(5))
+            yield "texts", f"{key} {r.key_impl(key)} {r.key_impl(r.PRNGKey(0))} {r.key_dtype()}"
+            yield "seeds", lib.vmap(lambda seed: r.key_data(r.key(seed)))(np.arange(3))
+    for (name, ours), (_, theirs) in zip(*map(drawn, BOTH), strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    dtype = getattr(extend(minijax, "random"), f"{impl}_prng_impl")
+    assert pickle.loads(pickle.dumps(dtype)) is dtype is minijax.random.key_dtype(impl)

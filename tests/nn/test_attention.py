@@ -42,6 +42,10 @@ def test_without_a_batch_and_in_short_floats(beside_jax):
     for dtype in ("float32", "bfloat16"):
         found, wanted = beside_jax(lambda lib: lib.nn.dot_product_attention(
             *(lib.numpy.asarray(x[0], dtype) for x in (QUERY, KEY, VALUE)), is_causal=True))
+        sums = [lib.nn.dot_product_attention(
+            *(lib.numpy.asarray(x[0], dtype) for x in (QUERY, KEY, VALUE)),
+            return_residual=True)[1].dtype for lib in (minijax, jax)]
+        assert sums[0] == sums[1] == dtype
         assert found.shape == wanted.shape and found.dtype == wanted.dtype
         np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(wanted, np.float32),
                                    rtol=2e-2 if dtype == "bfloat16" else 1e-5, atol=1e-2)

@@ -38,6 +38,7 @@ def test_products(agrees_with_jax, expression):
     "jnp.matmul(jnp.ones((2, 3, 1)), t[..., :5])", "jnp.matmul(t, jnp.ones((1, 5)))",
     "jnp.dot(v, jnp.ones(4))", "jnp.matmul(f, f)", "jnp.matmul(f, 2)", "jnp.matmul(2, f)",
     "jnp.matmul(jnp.ones((2, 2, 2)), jnp.ones((3, 2, 2)))", "jnp.dot([1, 2], v)",
+    "jnp.tensordot(f, f, ('bad', 'axes'))", "jnp.tensordot(v, f, ([0], [0, 1]))",
     "jnp.tensordot(f, f, 3)", "jnp.tensordot(f, f, ((0,), (0, 1)))",
     "jnp.cross(jnp.ones(4), jnp.ones(4))", "jnp.inner(f, jnp.ones(4))",
 ])
@@ -152,3 +153,18 @@ def test_a_path_that_is_given_is_the_path():
     arrays, path = [np.ones((2, 2))] * 3, [(0, 2), (0, 1)]
     for lib in (minijax, jax):
         assert lib.numpy.einsum_path("ij,jk,kl", *arrays, optimize=path)[0] == path
+
+
+@pytest.mark.filterwarnings("error::numpy.exceptions.ComplexWarning")
+def test_a_real_factor_beside_a_complex_one_has_a_real_cotangent():
+    x, y = np.arange(5, dtype="float32"), np.arange(5, dtype="complex64")
+    ours, theirs = (lib.jacobian(lambda x, y, lib=lib: lib.lax.dot(x, y).real)(x, y)
+                    for lib in (minijax, jax))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours, theirs)
+
+
+def test_einsum_contracts_two_operands_at_a_time():
+    for lib in (minijax, jax):
+        with pytest.raises(NotImplementedError, match="simultaneous contraction of 3 or more"):
+            lib.numpy.einsum("ij,ik,il->jkl", *[np.ones((2, 3))] * 3, optimize=[(0, 1, 2)])

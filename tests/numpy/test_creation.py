@@ -218,3 +218,12 @@ def test_keys_like_others_have_words_that_are_all_one_number(name):
 ])
 def test_neither_arrays_are_dtypes_nor_complex_numbers_real(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+def test_copy_order_and_ndmin_are_named():
+    for lib in (minijax, jax):
+        x = lib.numpy.array([1, 2, 3])
+        with pytest.warns(DeprecationWarning, match="copy, order, and ndmin arguments to jnp.arr"):
+            assert lib.numpy.array(x, None, False) is x
+        with pytest.raises(TypeError, match="got multiple values for argument 'copy'"):
+            lib.numpy.array(x, None, True, copy=False)

@@ -50,6 +50,11 @@ def test_refusals(agrees_with_jax, expression):
 
 
 @pytest.mark.parametrize("expression", [
+    "jnp.pad(v, 1, 'edge', constant_values=3)", "jnp.pad(v, 1, 'empty', stat_length=3)",
+    "jnp.pad(v, 1, 'mean', end_values=3)", "jnp.pad(v, 2, 'reflect', reflect_type='odd')",
+    "jnp.pad(v, (7, 9), 'symmetric', reflect_type='odd')",
+    "jnp.pad(f, (5, 6), 'reflect', reflect_type='odd')",
+    "jnp.pad(w[:1], 2, 'reflect', reflect_type='odd')",
     "jnp.pad(v, 1)", "jnp.pad(f, ((1, 0), (0, 2)))", "jnp.pad(v, (1, 2), constant_values=9)",
     "jnp.pad(v, (1, 2), constant_values=(8, 9))", "jnp.pad(f, 1, constant_values=((1, 2), (3, 4)))",
     "jnp.pad(i, 1, constant_values=2.5)", "jnp.pad(f, 1, mode='edge')", "jnp.pad(e, 1)",

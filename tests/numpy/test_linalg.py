@@ -176,3 +176,19 @@ def test_eigenvalues_in_batches_and_their_derivatives_are_those_of_jax(beside_ja
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-4, atol=1e-4)
     with pytest.raises(NotImplementedError, match="Derivatives of non-symmetric eigenvectors"):
         minijax.grad(lambda a: abs(minijax.numpy.linalg.eig(a)[1]).sum())(NOT_SYMMETRIC)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 2), (1, 2)])
+def test_the_shortest_solution_of_a_zero_matrix_is_zero(shape):
+    for lib in (minijax, jax):
+        x, residual, rank, s = lib.numpy.linalg.lstsq(np.zeros(shape), np.ones(shape))
+        assert not np.any(x) and not np.any(s) and rank == 0
+        np.testing.assert_allclose(residual, [shape[0]] * shape[1], 1e-6)
+
+
+def test_one_name_of_a_tolerance_is_taken():
+    for lib in (minijax, jax):
+        with pytest.raises(ValueError, match="matrix_rank: only one of tol or rtol may be"):
+            lib.numpy.linalg.matrix_rank(np.eye(2), rtol=0.1, tol=0.1)
+        with pytest.raises(ValueError, match="pinv: only one of rtol and rcond may be"):
+            lib.numpy.linalg.pinv(np.eye(2), rtol=0.1, rcond=0.1)

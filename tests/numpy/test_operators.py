@@ -42,6 +42,8 @@ def test_the_other_operators(agrees_with_jax, expression):
     "bool(s)", "bool(f)", "bool(e)", "bool(jnp.array([1]))", "int(s)", "int(v)", "float(s)",
     "float(jnp.array([1.0]))", "complex(s)", "complex(v)", "int(jnp.array(7))", "[5, 6][k[2]]",
     "[5, 6][s]", "[5, 6][k]", "list(v)", "list(f)", "list(s)", "len(f)", "len(s)", "2 in w",
+    "2 in f", "v in w", "'a' in w", "None in w", "w.byteswap()", "c.byteswap()", "p.byteswap()",
+    "jax.jit(lambda x: x.byteswap())(i)", "jax.jit(lambda x: jnp.iscomplexobj([x[0, 0], 1]))(c)",
     "9 in w", "hash(f) and 1", "range(jnp.array(3))", "list(reversed(v))", "format(s, '.2f')",
     "f'{v}'", "format(v, '.2f')", "str(f)", "repr(f)", "tuple(k)", "max(v)", "sum(v)", "min(w)",
     "np.asarray(f)", "np.asarray(f, dtype=int)", "np.array(i)", "np.sin(v) * 0 == 0",

@@ -100,6 +100,7 @@ def test_a_list_of_places_is_refused_at_its_position(name):
     "jnp.select([f < 0, f > 2], [f, i], 7)", "jnp.select([b, ~b], [1, 2.5])",
     "jnp.select([b], [f])", "jnp.piecewise(f, [f < 0, f > 2], [lambda x: -x, 1])",
     "jnp.piecewise(f, [f < 0, f > 2], [lambda x: -x, 1, lambda x: x * 2])",
+    "jnp.piecewise(f, [f < 9, f > 0], [-1, lambda x: x])",  # the last condition counts
     "jnp.piecewise(v, [v < 0], [5])", "jax.grad(lambda x: jnp.clip(x, 0, 2).sum())(f)",
     "jax.jit(lambda x: jnp.clip(x, 0, 1))(f)",
     "jax.jit(lambda x: jnp.piecewise(x, [x < 0], [0, lambda x: x]))(v)", "jnp.select([], [])",

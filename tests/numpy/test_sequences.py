@@ -4,7 +4,9 @@ import pytest
 
 @pytest.mark.parametrize("expression", [
     "jnp.diff(v)", "jnp.diff(f, axis=0)", "jnp.diff(f, 2)", "jnp.diff(i, prepend=0)",
-    "jnp.diff(b)", "jnp.diff(v, append=v)", "jnp.ediff1d(f)",
+    "jnp.diff(f, 0, prepend=1)", "jnp.trapezoid(t, dx=t[:, 1:], axis=1)",
+    "jnp.trapezoid(t, t, axis=0)", "jnp.trapezoid(t, dx=t[0, :1], axis=1)",
+    "jnp.trapezoid(t, v, axis=1)", "jnp.diff(b)", "jnp.diff(v, append=v)", "jnp.ediff1d(f)",
     "jnp.ediff1d(v, to_end=1.0, to_begin=w)", "jnp.gradient(v)", "jnp.gradient(t, axis=1)",
     "jnp.gradient(v, 2.0)", "jnp.interp(0.5, jnp.arange(3.0), v)",
     "jnp.gradient(v, jnp.array([0.0, 1.0, 3.0]))", "jnp.gradient(f)",

@@ -45,3 +45,29 @@ def test_correlations(args):
     found, wanted = (outcome(lib, "corrcoef", args, {}) for lib in (minijax, jax))
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", [
+    "jax.grad(lambda x: jax.nn.logsumexp(x, where=np.arange(3) < 2))(jnp.array([0., 0, 100]))",
+    "jax.nn.logsumexp(jnp.array([0., 1, 2 + 1j]), where=np.array([True, False, True]))",
+    "jax.nn.logsumexp(jnp.array([0., 1]), where=np.array([False, False]))",
+    "jnp.std(np.ones(3), ddof=1, correction=0)", "jnp.var(np.arange(3.), ddof=0, correction=1)",
+    "jnp.var(np.ones(3, 'c8'), dtype='f4')", "jnp.nanvar(np.ones(3, 'c8'), dtype='f4')",
+    "jnp.var(np.ones(3, 'c8'), dtype='c8')", "jnp.cov(np.arange(3.), dtype=int)",
+    "jnp.corrcoef(np.arange(3.), dtype=int)", "jnp.cov(np.arange(3.), dtype='bfloat16')",
+    "jax.scipy.stats.rankdata(np.ones((2, 3, 0)), axis=-1)",
+    "jax.scipy.special.sph_harm_y(np.array([1, 1, 2]), np.array([1, -1, 1]), "
+    "np.array([-2., -1, .5]), np.array([.1, .2, .3]), n_max=2)"])
+def test_masks_names_of_the_correction_and_dtypes(expression):
+    def value(lib):
+        try:
+            return eval(expression, {"jax": lib, "jnp": lib.numpy, "np": np})
+        except ValueError as error:
+            return str(error).partition(" got ")[0]
+    ours, theirs = map(value, (minijax, jax))
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), 1e-6)

@@ -58,6 +58,34 @@ def test_a_generator_is_chosen_by_name_or_dtype():
         random.key(0, impl=3)
 
 
+KEYS = {
+    "full": lambda jnp, keys: jnp.full((2, 3), 100, keys.dtype),
+    "full of a key": lambda jnp, keys: jnp.full((2,), keys[0]),
+    "zeros": lambda jnp, keys: jnp.zeros(3, keys.dtype),
+    "ones": lambda jnp, keys: jnp.ones((), dtype=keys.dtype),
+    "full_like": lambda jnp, keys: jnp.full_like(keys, keys[1]),
+    "ones_like": lambda jnp, keys: jnp.ones_like(keys, shape=(1, 2)),
+    "equality": lambda jnp, keys: keys == keys[1],
+    "inequality": lambda jnp, keys: keys[0] != keys}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_arrays_are_made_of_keys(name):
+    ours, expected = (KEYS[name](lib.numpy, lib.random.split(lib.random.key(3), 3))
+                      for lib in (minijax, jax))
+    assert str(ours.dtype) == str(expected.dtype) and ours.shape == expected.shape
+    if str(ours.dtype) != "bool":
+        ours, expected = data(ours), theirs(expected)
+    np.testing.assert_array_equal(np.asarray(ours), np.asarray(expected))
+
+
+def test_a_generator_is_named_once():
+    for lib in (minijax, jax):
+        for f, x in (lib.random.key, 3), (lib.random.wrap_key_data, lib.random.PRNGKey(3)):
+            with pytest.raises(ValueError, match="Cannot specify both `impl` and `dtype`"):
+                f(x, impl="threefry2x32", dtype=lib.random.key_dtype())
+
+
 @pytest.mark.parametrize("partitionable", [False, True])
 @pytest.mark.parametrize("num", [2, 0, (2, 3), [4], np.int32(3)], ids=repr)
 @pytest.mark.parametrize("make", ["key", "PRNGKey"])

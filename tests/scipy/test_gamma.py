@@ -41,3 +41,11 @@ def test_pochhammer_symbols_of_large_numbers():
     with minijax.enable_x64(True):
         found = minijax.scipy.special.poch(z, m)
     np.testing.assert_allclose(found, scipy.special.poch(z, m), 2e-12)
+
+
+def test_the_gamma_function_of_complex_numbers():
+    z = np.complex64([0, -1, -5, -.5, .5 + 1j, .5 - 1j, -2.5 + 1e-12j, 3 + 4j, np.nan, -10.5 + .3j])
+    ours, theirs = (np.asarray(lib.scipy.special.gamma(z)) for lib in (minijax, jax))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(np.isnan(ours.imag), np.isnan(theirs.imag))
+    np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)

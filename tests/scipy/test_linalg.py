@@ -181,3 +181,11 @@ def test_the_polar_factors_vary_as_in_jax_where_singular_values_are_alike(x, bes
         both = beside_jax(lambda top: minijax.tree.leaves(slopes(top, side)))
         for found, wanted in zip(*both, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("matrix", [np.diag([0., 4, 0]), np.diag([0., 0, 0, 9]), np.zeros((2, 2)),
+                                    [[0., 1], [0, 0]], [[4., 1, 2], [0, 0, 0], [0, 0, 9]]])
+def test_square_roots_of_singular_matrices(matrix):
+    ours, theirs = (np.asarray(lib.scipy.linalg.sqrtm(np.float32(matrix)))
+                    for lib in (minijax, jax))
+    np.testing.assert_allclose(ours, theirs, 1e-6)

@@ -1,6 +1,7 @@
 """vmap, make_jaxpr, eval_shape and devices as users call them."""
 
 import sys
+from collections.abc import Sized
 
 import jax
 import numpy as np
@@ -72,6 +73,23 @@ def test_make_jaxpr_takes_static_arguments_types_and_axes():
     assert out["y"] == shape and closed.in_avals[0].shape == (2,)
     env = [("i", 4)]
     assert "psum" in str(minijax.make_jaxpr(lambda x: minijax.lax.psum(x, "i"), axis_env=env)(1.0))
+
+
+def test_a_type_has_a_length_and_is_made_like_a_value():
+    for lib in (minijax, jax):
+        struct = lib.ShapeDtypeStruct
+        assert len(struct((3, 2), np.float32)) == 3 and isinstance(struct((1,), "int8"), Sized)
+        with pytest.raises(TypeError, match="unsized object"):
+            len(struct((), np.float32))
+        with pytest.raises(ValueError, match="dtype must be specified"):
+            struct((), None)
+        for x in (1.5, np.int8([1]), lib.numpy.ones(2), lib.random.key(0)):
+            like = struct.like(x)
+            assert (like.shape, str(like.dtype), like.weak_type, like.sharding) == (
+                np.shape(x), str(lib.typeof(x).dtype), isinstance(x, float), None)
+        traced = []
+        lib.jit(lambda x, s=struct, traced=traced: traced.append(s.like(x)))(np.ones(2, np.int8))
+        assert traced == [struct((2,), np.int8)]
 
 
 def run(lib, closed, *args):

@@ -42,3 +42,37 @@ def test_names_change_no_program():
     for lib in (minijax, jax):
         with pytest.raises(TypeError, match="named_scope name argument must be a string"):
             lib.named_scope(3)
+
+
+def test_a_function_is_traced_for_each_value_of_a_users_context():
+    for lib in (minijax, jax):
+        context, traces = lib.make_user_context(1.0), []
+
+        def f(x, traces=traces):
+            traces.append(x)
+            return x
+        jitted = lib.jit(f)
+        jitted(1.0)
+        with context(2.0):
+            assert jitted(1.0) == jitted(1.0)
+            with context(3.0):
+                jitted(1.0)
+        jitted(1.0)
+        assert len(traces) == 3
+        context.set_global(4.0)
+        jitted(1.0)
+        assert context.get_global() == 4.0 and len(traces) == 4
+
+
+def test_nothing_runs_without_execution():
+    for lib in (minijax, jax):
+        f = lib.jit(lib.numpy.sin)
+        assert f(0.0) == 0.0
+        with lib.no_execution():
+            assert "sin" in str(lib.make_jaxpr(f)(1.0))
+            f.lower(1.0).compile()
+            with pytest.raises(RuntimeError, match="the no_execution config option is set"):
+                f(1.0)
+            with pytest.raises(RuntimeError, match="the no_execution config option is set"):
+                lib.numpy.cos(1.0)
+        assert f(0.0) == 0.0

@@ -23,7 +23,7 @@ def test_values_must_be_of_their_kind():
         minijax.config.update("jax_memory_fitting_effort", True)
 
 
-@pytest.mark.parametrize(("name", "value"), [("no_execution", True), ("thread_guard", True),
+@pytest.mark.parametrize(("name", "value"), [("thread_guard", True),
                                              ("error_checking_behavior_nan", "raise")])
 def test_what_would_be_switched_on_and_is_not_there_is_refused(name, value):
     with pytest.raises(ValueError, match="the only value that minijax supports"):

@@ -43,6 +43,35 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     return (inner for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params))
 
 
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool],
+              instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
+    """A program without the equations that no used output needs, also in programs inside.
+
+    Args:
+      jaxpr: a program; its constants stay.
+      used_outputs: which outputs the result has; a flag stands for all.
+      instantiate: which inputs the result has even where nothing reads them.
+
+    Returns:
+      The program of the used outputs and of the inputs that they need, and which these are.
+
+    >>> from minijax import make_jaxpr
+    >>> closed = make_jaxpr(lambda x, y: (x + 1.0, x * y))(2.0, 3.0)
+    >>> dce_jaxpr(closed.jaxpr, [True, False])
+    ({ lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }, [True, False])
+    """
+    from minijax.custom import remat
+    used = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else used_outputs
+    kept = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else instantiate
+    opened = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars), outvars=tuple(
+        jaxprs.partition_list(jaxpr.outvars, used)[True]))
+    live = remat.dce_jaxpr(ClosedJaxpr(opened)).jaxpr
+    read = remat.used_inputs(ClosedJaxpr(live))[len(jaxpr.constvars):]
+    flags = [used or keep for used, keep in zip(read, kept, strict=True)]
+    return live.replace(constvars=jaxpr.constvars, invars=tuple(
+        jaxprs.partition_list(jaxpr.invars, flags)[True])), flags
+
+
 def gensym() -> Callable[[ShapedArray], Var]:
     """A function that makes a new variable of a type.
 

@@ -1,0 +1,89 @@
+"""JAX's own tests on minijax: `python -m tests.jax_suite --checkout FOLDER api nn …`.
+
+The checkout is one of JAX's repository at version 0.10.2, beside this one (also `JAX_CHECKOUT`).
+For each file it prints the cases that passed, failed, and need something inside of JAX; `--report`
+lists the failures and those names.  With `--beside-jax` the cases run on JAX as well; those that
+fail or are skipped there are left out.  It is a tool, no part of `make test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+Outcomes = dict[str, tuple[str, str]]  # of a case: passed, failed, skipped or internals; and a text
+
+
+def outcomes(checkout: Path, name: str, on: str, options: list[str], verbose: bool) -> Outcomes:
+    """Run one file of JAX's tests."""
+    path = checkout / "tests" / f"{name}_test.py"
+    if not path.exists():
+        raise SystemExit(f"{path} is not there")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "outcomes"
+        file.touch()
+        environment = {
+            "JAX_NUM_GENERATED_CASES": "3", "JAX_THREEFRY_PARTITIONABLE": "1",
+            "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT),
+            "JAX_SUITE_CHECKOUT": str(checkout), "JAX_SUITE_ON": on,
+            "JAX_SUITE_OUTCOMES": str(file)}
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", folder,
+             "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "tests.jax_suite.plugin",
+             *([] if verbose else ["--tb=short"]), *options, str(path)],
+            cwd=folder, env=environment, text=True, capture_output=not verbose)
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    if not rows and not verbose:
+        print(run.stdout[-3000:], run.stderr[-3000:])
+    return {case: (outcome, text) for case, outcome, text in rows}
+
+
+def row(name: str, ours: Outcomes, theirs: Outcomes | None) -> tuple[str, Outcomes]:
+    """A line of the table, and the cases that count."""
+    counted = {case: x for case, x in ours.items()
+               if x[0] != "skipped" and (theirs is None or theirs.get(case, [""])[0] == "passed")}
+    absent = [case for case, x in (theirs or {}).items()
+              if x[0] == "passed" and case not in counted]
+    counted |= dict.fromkeys(absent, ("failed", "the case is not there, or skipped"))
+    number = Counter(outcome for outcome, _ in counted.values())
+    judged = number["passed"] + number["failed"]
+    share = f"{number['passed'] / judged:.1%}" if judged else "-"
+    return (f"{name:28}{number['passed']:8}{number['failed']:8}{number['internals']:11}{share:>9}",
+            counted)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", help="names of test files, such as api or lax_numpy")
+    parser.add_argument("--checkout", type=Path, default=os.environ.get("JAX_CHECKOUT"))
+    parser.add_argument("--beside-jax", action="store_true", help="run the cases on JAX, too")
+    parser.add_argument("--report", type=Path, help="a file for failures and internals")
+    parser.add_argument("-k", help="only the cases that match, as in pytest")
+    parser.add_argument("-v", action="store_true", help="show what pytest prints")
+    given = parser.parse_args()
+    if given.checkout is None:
+        raise SystemExit("name a checkout of JAX's repository: --checkout, or JAX_CHECKOUT")
+    options = ["-k", given.k] if given.k else []
+    print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
+    for name in given.files:
+        theirs = outcomes(given.checkout, name, "jax", options, False) if given.beside_jax else None
+        ours = outcomes(given.checkout, name, "minijax", options, given.v)
+        line, counted = row(name, ours, theirs)
+        print(line, flush=True)
+        if given.report:
+            with given.report.open("a") as file:
+                for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
+                    if outcome != "passed":
+                        file.write(f"{name}\t{outcome}\t{case}\t{' '.join(text.split())[:300]}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The few things inside of JAX that its helpers of tests themselves use, written over ours."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import inspect
+import itertools
+import os
+import types
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import config, core, dtypes, effects_barrier
+from minijax.extend import backend
+from minijax.primitives import convert
+from tests.jax_suite import stand_ins
+
+
+def environment(convert: Any) -> Any:
+    """A reader of variables of the environment."""
+    return lambda name, default: convert(os.environ[name]) if name in os.environ else default
+
+
+of_tests: dict[str, Any] = {}
+
+
+def test_flag(name: str, default: Any, *_: Any, **__: Any) -> Any:
+    """A flag of JAX's helpers: its value alone, for one process."""
+    of_tests[name] = default
+    return types.SimpleNamespace(name=name, value=default)
+
+
+def read(name: str) -> Any:
+    """The value of a flag, of ours or of JAX's helpers."""
+    return of_tests[name] if name in of_tests else config.read(name)
+
+
+def split_list(items: Any, sizes: Any) -> list[list]:
+    """A list cut into lists of these sizes and the rest."""
+    ends = [0, *itertools.accumulate(sizes), len(items)]
+    return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
+
+
+def unzip2(pairs: Any) -> tuple[tuple, tuple]:
+    """The first and the second items of pairs."""
+    both = list(pairs)
+    return tuple(x for x, _ in both), tuple(y for _, y in both)
+
+
+class States(dict):
+    """All flags by JAX's names; a flag that we lack holds nothing."""
+
+    def __missing__(self, name: str) -> Any:
+        return stand_ins.Missing(f"config.{name}")
+
+
+@functools.lru_cache
+def compiled_operation(*_: Any) -> None:
+    """JAX's cache of compiled operations: it never changes here."""
+
+
+def reset_trace_state() -> bool:
+    """Whether no transformation is left behind."""
+    return core.current_trace.get() is core.base_trace
+
+
+def get_backend(platform: str | None = None) -> types.SimpleNamespace:
+    """The client of a platform, with its names."""
+    client = backend.get_backend(platform)
+    return types.SimpleNamespace(platform=client.platform, platform_version="minijax")
+
+
+get_backend.cache_clear = lambda: None  # type: ignore[attr-defined]
+
+class ExplicitX64Mode(enum.Enum):
+    """What JAX does with explicit 64-bit dtypes: here it warns."""
+
+    WARN, ERROR, ALLOW = "warn", "error", "allow"
+
+
+class ExplicitX64:
+    """The flag of that name."""
+
+    value = ExplicitX64Mode.WARN
+
+    def __call__(self, mode: Any) -> Any:
+        return NothingChanges() if mode in (self.value, "warn") else Refused()
+
+
+class NothingChanges(contextlib.ContextDecorator):
+    """A context in which the flag has the value that it has."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+class Refused(NothingChanges):
+    """A context in which it would have another."""
+
+    def __enter__(self) -> None:
+        raise stand_ins.NeedsInternals("config.explicit_x64_dtypes")
+
+    def __call__(self, test: Any) -> Any:  # there may be several of one name
+        return super().__call__(test) if inspect.isfunction(test) else test
+
+
+class ExtendedDType:
+    """A dtype of the test's own, which only JAX's own modules may define."""
+
+    @property
+    def dtype(self) -> Any:
+        raise stand_ins.NeedsInternals("dtypes.ExtendedDType")
+
+
+def convert_element_type(x: Any, new_dtype: Any = None, weak_type: bool = False, **_: Any) -> Any:
+    """A conversion to a dtype that is weak or not."""
+    dtype = core.get_aval(x).dtype if new_dtype is None else np.dtype(new_dtype)
+    return convert.converted(core.as_value(x), dtypes.canonicalize_dtype(dtype), weak_type)
+
+
+def curry(f: Any) -> Any:
+    """A function that takes its first arguments alone, and returns one of the others."""
+    return functools.partial(functools.partial, f)
+
+
+_no = lambda *_: False
+INTERNALS: dict[str, Any] = {
+    "config.bool_flag": test_flag, "config.int_flag": test_flag,
+    "config.string_flag": test_flag, "config.enum_flag": test_flag,
+    "config.bool_env": environment(lambda text: text.lower() in ("1", "true", "yes", "on")),
+    "config.int_env": environment(int),
+    "config._read": read,
+    "config.config": config,
+    "config.config_states": States({f"jax_{name}": f for name, f in config.flags.items()}),
+    "config.ExplicitX64Mode": ExplicitX64Mode, "config.explicit_x64_dtypes": ExplicitX64(),
+    "core.reset_trace_state": reset_trace_state,
+    "dispatch.runtime_tokens": types.SimpleNamespace(
+        clear=lambda: None, block_until_ready=effects_barrier),
+    "lax.control_flow.common._dedup_consts": compiled_operation,
+    "lax.control_flow.common._pad_constvars": compiled_operation,
+    "dispatch.xla_primitive_callable": compiled_operation,
+    "cloud_tpu_init.running_in_cloud_tpu_vm": False,
+    "interpreters.mlir._platforms_with_donation": ["cpu"],
+    "lib.version": (0, 10, 2),
+    "lib.jaxlib_extension_version": 10_000,
+    "lib.cuda_versions": None,
+    "lib._jax": types.SimpleNamespace(is_optimized_build=lambda: True, is_asan=_no, is_msan=_no,
+                                      is_tsan=_no, is_sanitized=_no),
+    "dtypes.ExtendedDType": ExtendedDType,
+    "lax.lax._convert_element_type": convert_element_type,
+    "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
+    "deprecations.is_accelerated": _no,
+    "xla_bridge.get_backend": get_backend,
+    "xla_bridge.num_cpu_devices": config.num_cpu_devices,
+    **{f"dtypes.{name}": getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name[-1].isdigit()
+       or name.endswith(("fn", "fnu", "fnuz"))},
+    "dtypes.int1": None, "dtypes.uint1": None,
+    "dtypes._intn_dtypes": [np.dtype(x) for x in ("int2", "int4", "uint2", "uint4")],
+    "dtypes.python_scalar_types_to_dtypes": {
+        bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
+        complex: np.dtype("complex128")},
+    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in ("threefry2x32", "rbg", "unsafe_rbg")},
+    "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
+    "compilation_cache._cache": None,
+    "compilation_cache.is_persistent_cache_enabled": _no,
+}

@@ -1,0 +1,87 @@
+"""The plugin of pytest that runs a file of JAX's tests, and writes the outcome of each case.
+
+`JAX_SUITE_CHECKOUT` is the checkout, `JAX_SUITE_ON` minijax or jax, `JAX_SUITE_OUTCOMES` the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ON_MINIJAX = os.environ["JAX_SUITE_ON"] == "minijax"
+SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
+
+if ON_MINIJAX:
+    from tests.jax_suite import stand_ins
+    stand_ins.install(Path(os.environ["JAX_SUITE_CHECKOUT"]))
+    from jax._src import test_util
+
+    def uncounted(event: str) -> Any:
+        """JAX counts these events inside of its dispatch."""
+        return lambda: stand_ins.Missing(f"test_util.count_events({event!r})")()
+
+    for name in [x for x in vars(test_util) if x.startswith("count_")]:
+        setattr(test_util, name, uncounted(name))
+
+
+# What a test asks of our objects that JAX has for itself, or of XLA: the name is in the message.
+OF_JAX = re.compile("|".join((
+    r"has no (?:attribute )?'(_\w+)'", r"there is no stage '(hlo|stablehlo)'",
+    r"has no (MLIR), so no compiler_ir", r"minijax has no (XLA executable)",
+    r"'(?:function|Partial)' object has no attribute '(args|func)'",
+    r"(stablehlo\.\w+|custom_call|@my\.\w+|sdy\.sharding|optimization_barrier)[^\n]* not found in",
+    r"'CpuDevice' object has no attribute '(client)'")))
+
+
+def cause(error: BaseException | None) -> str:
+    """The internals that a failure needs; empty where it is one of ours."""
+    while error is not None:
+        if isinstance(error, stand_ins.NeedsInternals):
+            return str(error)
+        if isinstance(error, AttributeError) and str(error.name).startswith("_") and (
+                "is `jax` in this process" in str(error)):
+            return f"{getattr(error.obj, '__name__', '')}.{error.name}"
+        if name := OF_JAX.search(str(error)):
+            return str(name.group(0))
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Stop a case that takes too long; inside of it, what is missing is not passed on."""
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"longer than {SECONDS:.0f} seconds")
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    if ON_MINIJAX:
+        stand_ins.running = True
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo
+                              ) -> Generator[None, Any, Any]:
+    """Write the outcome of a case: passed, failed, skipped, or internals with their name."""
+    report = yield
+    if report.when != "call" and report.outcome == "passed":
+        return report
+    outcome, text = report.outcome, ""
+    if outcome == "failed" and call.excinfo:
+        needs = cause(call.excinfo.value) if ON_MINIJAX else ""
+        outcome, text = ("internals", needs) if needs else ("failed", "")
+        text = text or f"{call.excinfo.typename}: {call.excinfo.value}"
+    with open(os.environ["JAX_SUITE_OUTCOMES"], "a") as file:
+        file.write(json.dumps([item.name if item.cls is None else
+                               f"{item.cls.__name__}.{item.name}", outcome, text]) + "\n")
+    return report
