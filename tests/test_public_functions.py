@@ -266,6 +266,22 @@ def every_second(module: str, name: str, first: int) -> list[Call]:
     return every[first::2] or every
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_with_disable_jit_a_function_gives_the_same(part):
+    for module, name in NAMES[part::4]:
+        f = function_of(minijax, module, name)
+        for case in every_second(module, name, 0):
+            args = case.with_arrays([minijax.numpy.asarray(x) for x in case.arrays()])
+            usual = value(minijax, f, case, args)
+            with minijax.disable_jit():
+                here = value(minijax, f, case, args)
+            assert isinstance(here, Refused) == isinstance(usual, Refused), (case, here, usual)
+            for x, y in zip(here, usual, strict=True) if isinstance(usual, list) else ():
+                assert not hasattr(x, "dtype") or (x.dtype, x.shape) == (y.dtype, y.shape), case
+                if minijax.numpy.issubdtype(getattr(y, "dtype", bool), np.number):
+                    np.testing.assert_allclose(x, y, 1e-3, 1e-5, err_msg=str(case))
+
+
 # Which arguments are weak, or have 64 bits: all, the first, all others.
 AMONG_OTHERS = (lambda k: True, lambda k: k == 0, lambda k: k > 0)
 

@@ -141,7 +141,7 @@ def _poisson_rejection(key: Array, rate: Array) -> Array:
         never = (k < 0) | ((edge < .013) & (v > edge))
         return k, at_once | ~never & (height <= -rate + k * log_rate - lax.lgamma(k + 1))
 
-    return converted(_first_accepted(trial, key, rate), np.int32)
+    return converted(_first_accepted(trial, key, rate), np.dtype(np.int32))
 
 
 @compiled("shape", "dtype")
@@ -201,7 +201,7 @@ def _stirling_tail(k: Array) -> Array:
     square = (clamped + 1) * (clamped + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (clamped + 1)
     table = core.as_value(_STIRLING_TAIL.astype(k.dtype))
-    tabulated = table[converted(lax.floor(clamped), np.int32)]
+    tabulated = table[converted(lax.floor(clamped), np.dtype(np.int32))]
     return lax.select(k <= 9, tabulated, series)
 
 

@@ -103,7 +103,7 @@ def _near_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> An
 
         def term(k: Any, carry: Any) -> Any:
             last, this, total, weighted = carry
-            k = k.astype(s.dtype)
+            k = jnp.asarray(k, s.dtype)
             after = ((k + a) * (k + b) * h * h * last - (k + 1) * h * this * (
                 (2 * s - 1) * k + c - (a + b + 1) * x)) / (p * (k + 1) * (k + 2))
             return this, after, total + after, weighted + (k + 2) * after
@@ -251,7 +251,7 @@ def _legendre(n: Any, m: Any, cosine: Any, sine: Any, n_max: int) -> Any:
     """Legendre functions of a cosine, normalised as for spherical harmonics; DLMF 14.10.3."""
     def upwards(k: Any, state: Any) -> Any:
         below, this = state
-        k = (k + 1).astype(cosine.dtype)
+        k = jnp.asarray(k + 1, cosine.dtype)
         on_diagonal = -jnp.sqrt((2 * k + 1) / (2 * k)) * sine * this
         gap = jnp.where(k > m, k * k - m * m, 1)
         after = jnp.sqrt((4 * k * k - 1) / gap) * (cosine * this - below * jnp.sqrt(
