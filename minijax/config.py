@@ -441,6 +441,8 @@ disable_most_optimizations = switch("disable_most_optimizations", doc=(
 # In XLA `--xla_gpu_deterministic_ops`, which is off by default, too.
 deterministic_ops = switch("deterministic_ops", traced=True, doc=(
     "On a GPU, scatters add floats in the order of their updates: slower, with equal bits."))
+prepared_calls = define("prepared_calls", boolean, True, doc=(
+    "Without jit, repeat the NumPy calls of a public function for arrays of the same types."))
 cpu = choice("cpu", None, "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", doc=(
     "The level of x86-64 of what is compiled later; None means all features of this processor."))
 compiler = choice("compiler", "llvm", "numba", traced=True, doc=(

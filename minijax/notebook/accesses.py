@@ -5,7 +5,7 @@ Builds on `compiler.targets`.  Chapter 27.  In JAX: nothing; NVIDIA's Nsight Com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from minijax.notebook import drawing
 from minijax.notebook.show import Shown, picture
 
 SECTOR = 32                       # bytes that memory sends at once
+WIDEST = 16                       # bytes that a thread asks for at once
 FULL = "▁▂▃▄▅▆▇█"                 # how much of a sector is asked for
 ON_CHIP = ("shared", "local")     # what is no memory of the device's
 EDGE, SIDE, GAP, WIDTH = 10, 14, 1, 500  # pixels
@@ -100,9 +101,29 @@ def accesses(fun: Callable, *args: Any) -> list[tuple[Launch, list[Access]]]:
 
     programs.emulate(kernel, [np.asarray(x) for x in tree_util.tree_leaves(args)], watch=watch)
     launches = [each for each in walk(kernel.body) if isinstance(each, Launch)]
-    rows = [(launch, [found[each] for each in walk(launch.body) if each in found])
+    rows = [(launch, _joined(found[each] for each in walk(launch.body) if each in found))
             for launch in launches]
     return [(launch, some) for launch, some in rows if some]
+
+
+def _joined(some: Iterable[Access]) -> list[Access]:
+    """The accesses, where those of each thread's neighbouring numbers are one, of 16 bytes at most.
+
+    LLVM joins them so; since they are aligned, one number lies in the sector of all.
+    """
+    joined: list[Access] = []
+    for access in some:
+        last = joined[-1] if joined else access
+        count, size = len(access.first), access.statement.buffer.dtype.itemsize
+        start, width = last.first[:count], len(last.first) // count * size
+        if (access.name == last.name and access.whose == last.whose and width < WIDEST
+                and not np.any(start * size % WIDEST) and len(last.first) % count == 0
+                and np.array_equal(access.first * size, start * size + width)):
+            last.first = np.concatenate([last.first, access.first])
+            last.asked += access.asked
+        else:
+            joined.append(access)
+    return joined
 
 
 def _title(number: int, launch: Launch) -> str:

@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.config import boolean, define, state
+from minijax.config import prepared_calls, state
 from minijax.core import ArrayImpl, base_trace
 from minijax.util import caches, exports, lazily, tracebacks
 
-prepared_calls = define("prepared_calls", boolean, True, doc=(
-    "Record what a public function does with arrays of the same types, for later calls; off, every "
-    "call promotes, checks and evaluates its primitives."))
 MOST = 4096  # keys
 
 current_trace = core.current_trace.get

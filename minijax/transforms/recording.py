@@ -319,3 +319,5 @@ def recorded(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
             return recorder.program(out, args, kwargs)
         except (Unrecordable, Exception):
             return None
+        finally:
+            recorder.arguments.clear()  # they lead to it; their memory shall not wait for the GC

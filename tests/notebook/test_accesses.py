@@ -43,8 +43,10 @@ def test_each_number_of_the_argument_is_asked_for_and_sectors_are_counted(name):
 
 def test_neighbours_share_sectors_and_every_eighth_number_has_one_of_its_own():
     [(_, [load, store])] = accesses(lambda x: x * 2, X.ravel())
-    assert (len(load.sectors()), len(store.sectors())) == (4, 4)
+    assert (len(load.first), len(load.sectors()), len(store.sectors())) == (128, 16, 16)
     assert (load.percent, store.percent) == (100, 100)
+    [(_, [load, store])] = accesses(lambda x: x * 2, X.ravel()[:256])
+    assert (len(load.first), len(load.sectors()), len(store.sectors())) == (32, 4, 4)
     [(_, [load, store])] = accesses(lambda x: x[::8] * 2, X.ravel())
     assert (len(load.sectors()), len(store.sectors())) == (32, 4)
     assert (load.percent, store.percent) == (12, 100)

@@ -38,7 +38,7 @@ def test_each_check_has_a_flag_of_the_switch_for_all():
     flags = {flag for looking in checking.CHECKS.values() for of_one, _ in looking
              for flag in of_one}
     of_jax = {config.explain_cache_misses, config.profiling, config.no_tracing,
-              config.transfer_guard_host_to_device}
+              config.no_execution, config.transfer_guard_host_to_device}
     assert flags - of_jax == set(SHARP_BITS)
 
 

@@ -73,9 +73,9 @@ class Written(PtxMachine):
 class Listing(PtxMachine):
     """A machine that keeps the text of its program."""
 
-    def code(self, text):
-        self.text = super().code(text)
-        return self.text
+    def texts(self, kernel):
+        self.text = "".join(texts := super().texts(kernel))
+        return texts
 
 
 def ran(body, result, dtype, threads=32):
