@@ -20,7 +20,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
                           Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
 from minijax.transforms.discharge import has_refs
-from minijax.transforms.prepared import PARTS, prepared
+from minijax.transforms.prepared import PARTS, repeated
 from minijax.control_flow.program_rules import has_tangent, split_half
 from minijax.control_flow.traced_functions import is_internal, mismatch
 from minijax.core.jvp import is_symbolic_zero
@@ -305,8 +305,7 @@ class CustomFunction:
         """A call with tracers among the arguments at these `nondiff_argnums`."""
         raise NotImplementedError
 
-    @tracebacks.api_boundary
-    @prepared
+    @functools.partial(tracebacks.api_boundary, quick=repeated)
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = all_positional(self.fun, args, kwargs, type(self).__name__)
         places = sorted(range(len(args))[i] for i in self.nondiff_argnums)

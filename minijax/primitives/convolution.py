@@ -280,7 +280,7 @@ def _lhs_cotangent(ct: Array, lhs: Any, rhs: Array, *, dimension_numbers: ConvDi
     groups = feature_group_count * batch_group_count
     before = [dilate_dim(rhs.shape[k], dilation) - 1 - start for k, dilation, (start, _) in zip(
         rhs_spec[2:], rhs_dilation, padding, strict=True)]
-    rhs = convert.converted(rev_p.bind(rhs, dimensions=rhs_spec[2:]), ct.dtype)
+    rhs = convert.converted(rev_p.bind(rhs, dimensions=rhs_spec[2:]), ct.dtype, rhs.weak_type)
     if groups > 1:
         rhs = _merge_axis(_split_axis(rhs, rhs_spec[0], groups), *rhs_spec[:2])
     out = _conv_to_sizes(
@@ -300,7 +300,7 @@ def _rhs_cotangent(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDi
     """The convolution of lhs with the cotangent: batch and features change places."""
     _, rhs_spec, _ = dimension_numbers
     out = _conv_to_sizes(
-        convert.converted(lhs, ct.dtype), ct, [rhs.aval.shape[k] for k in rhs_spec[2:]],
+        convert.converted(lhs, ct.dtype, lhs.weak_type), ct, [rhs.aval.shape[k] for k in rhs_spec[2:]],
         [start for start, _ in padding],
         ConvDimensionNumbers(*(_swapped(dimension_numbers[k]) for k in (0, 2, 1))),
         window_strides=rhs_dilation, lhs_dilation=lhs_dilation, rhs_dilation=window_strides,

@@ -48,34 +48,41 @@ def part(x: Any) -> Any:
     return PARTS[type(x)](x)
 
 
+def repeated(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The result of a prepared call, which is never None; or None, where the function has to run.
+    """
+    if current_trace() is not base_trace:
+        return None
+    try:
+        if kwargs or not 0 < len(args) < 3:
+            key = (fun, state(), *map(part, args),
+                   *[(name, part(x)) for name, x in kwargs.items()])
+        elif len(args) == 2:  # written out: an operator must be fast
+            x, y = args
+            key = (fun, state(), PARTS[type(x)](x), PARTS[type(y)](y))
+        else:
+            x, = args
+            key = (fun, state(), PARTS[type(x)](x))
+        program = _programs.get(key)
+    except (KeyError, TypeError):
+        return None
+    if program is None or program is False:
+        program = _programs[key] = _next(program, fun, args, kwargs)
+    if program:
+        context, run = program
+        try:
+            return context().run(run, *args, **kwargs)
+        except Exception:  # the function itself says what is wrong
+            pass
+    return None
+
+
 def prepared(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose calls on arrays of the same types become quick."""
     @tracebacks.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current_trace() is not base_trace:
-            return fun(*args, **kwargs)
-        try:
-            if kwargs or not 0 < len(args) < 3:
-                key = (fun, state(), *map(part, args),
-                       *[(name, part(x)) for name, x in kwargs.items()])
-            elif len(args) == 2:  # written out: an operator must be fast
-                x, y = args
-                key = (fun, state(), PARTS[type(x)](x), PARTS[type(y)](y))
-            else:
-                x, = args
-                key = (fun, state(), PARTS[type(x)](x))
-            program = _programs.get(key)
-        except (KeyError, TypeError):
-            return fun(*args, **kwargs)
-        if program is None or program is False:
-            program = _programs[key] = _next(program, fun, args, kwargs)
-        if program:
-            context, run = program
-            try:
-                return context().run(run, *args, **kwargs)
-            except Exception:  # the function itself says what is wrong
-                pass
-        return fun(*args, **kwargs)
+        out = repeated(fun, args, kwargs)
+        return fun(*args, **kwargs) if out is None else out
     return call
 
 
@@ -108,7 +115,7 @@ def _make_room() -> None:
 
 def boundary(fun: Callable[..., Any], like: Callable[..., Any] | None = None) -> Any:
     """The function, prepared, as a boundary of the API."""
-    return tracebacks.api_boundary(prepared(fun), like=like or fun, is_whole=True)
+    return tracebacks.api_boundary(fun, like=like, is_whole=True, quick=repeated)
 
 
 # The public forms of what modules for arrays define.

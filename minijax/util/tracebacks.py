@@ -164,14 +164,16 @@ def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
 # ── Boundaries ───────────────────────────────────────────────────────────────────────────────
 
 
-def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bool = False) -> F:
+def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bool = False,
+                 quick: Callable[..., Any] = lambda fun, args, kwargs: None) -> F:
     """The function, whose errors show the frames of the user's program only.
 
     It goes by the name of the one that it is `like`.
 
     A function that `is_whole` is one operation to its user.  An error with an attribute `settle`
     is to be raised only if it still is one when the function is seen as a whole: `settle` then
-    returns None, and otherwise the function's result in a tuple.
+    returns None, and otherwise the function's result in a tuple.  Where `quick(fun, args, kwargs)`
+    has the result, the function is not called.
 
     >>> api_boundary(len)([1, 2])
     2
@@ -179,7 +181,8 @@ def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bo
     @wraps(like or fun)
     def boundary(*args: Any, **kwargs: Any) -> Any:
         try:
-            return fun(*args, **kwargs)
+            out = quick(fun, args, kwargs)
+            return fun(*args, **kwargs) if out is None else out
         except Exception as error:
             whole = is_whole or isinstance(error, OverflowError)
             if whole and (result := settled(error, fun, args, kwargs)) is not None:
