@@ -300,8 +300,8 @@ def _rhs_cotangent(ct: Array, lhs: Array, rhs: Any, *, dimension_numbers: ConvDi
     """The convolution of lhs with the cotangent: batch and features change places."""
     _, rhs_spec, _ = dimension_numbers
     out = _conv_to_sizes(
-        convert.converted(lhs, ct.dtype, lhs.weak_type), ct, [rhs.aval.shape[k] for k in rhs_spec[2:]],
-        [start for start, _ in padding],
+        convert.converted(lhs, ct.dtype, lhs.weak_type), ct,
+        [rhs.aval.shape[k] for k in rhs_spec[2:]], [start for start, _ in padding],
         ConvDimensionNumbers(*(_swapped(dimension_numbers[k]) for k in (0, 2, 1))),
         window_strides=rhs_dilation, lhs_dilation=lhs_dilation, rhs_dilation=window_strides,
         feature_group_count=batch_group_count, batch_group_count=feature_group_count, **params)
