@@ -767,17 +767,17 @@ def is_internal(filename: str) -> bool:
     return known
 
 
-# What is raised in place of a warning where none may be given.
+# The error to raise in place of a warning, where none may be issued.
 instead_of_warning: ContextVar[Any] = ContextVar("minijax_instead_of_warning", default=None)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's program, not at a line of the package.
 
-    >>> with warnings.catch_warnings(record=True) as given:
+    >>> with warnings.catch_warnings(record=True) as warned:
     ...     warnings.simplefilter("always")
     ...     warn("mind the step")
-    >>> str(given[0].message)
+    >>> str(warned[0].message)
     'mind the step'
     """
     if (instead := instead_of_warning.get()) is not None:

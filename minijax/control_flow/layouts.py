@@ -112,9 +112,9 @@ def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: 
         if cut == carried:
             break
         carried = cut
-    wanted = [*carried, *[None] * (len(outs) - len(carried))]
-    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *rows], wanted)[:len(fixed)]
-    program, outs = ranks.program(body, [*fixed, *carried, *rows], wanted)
+    layouts_out = [*carried, *[None] * (len(outs) - len(carried))]
+    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *rows], layouts_out)[:len(fixed)]
+    program, outs = ranks.program(body, [*fixed, *carried, *rows], layouts_out)
     consts, carry = ([
         ranks.relayout(x, layout, "that is its layout in the loop", p.name)
         for x, layout in zip(blocks, layouts, strict=True)]

@@ -36,12 +36,12 @@ class Aligned:
     """An equation on blocks of its operands.
 
     Args:
-      wanted: the layouts in which the results are used, as far as they are known.
+      uses: the layouts in which the results are used, as far as they are known.
     """
 
     def __init__(self, ranks: Moves, eqn: JaxprEqn, blocks: list[Block], rule: Alignment,
-                 wanted: Sequence[Layout | None]):
-        self.ranks, self.eqn, self.blocks, self.wanted = ranks, eqn, blocks, wanted
+                 uses: Sequence[Layout | None]):
+        self.ranks, self.eqn, self.blocks, self.uses = ranks, eqn, blocks, uses
         self.sources = sources_of(rule, blocks, eqn)
         self.rule = rule = in_order(rule) if is_identity(self.sources) else rule
         self.operands = [axes_of(x.aval.shape, labels)
@@ -73,8 +73,8 @@ class Aligned:
         outs = p.bind_list(*values, **params)
         if names := cut.get(self.rule.counted, ()):
             outs = [self.counted_on(outs[0], self.outs[0], names)]
-        return [self.joined(Block(x, self.layout(axes, cut)), wanted)
-                for x, axes, wanted in zip(outs, self.outs, self.wanted, strict=True)]
+        return [self.joined(Block(x, self.layout(axes, cut)), use)
+                for x, axes, use in zip(outs, self.outs, self.uses, strict=True)]
 
     @property
     def reduced(self) -> list[tuple[str, Names]]:
@@ -85,13 +85,13 @@ class Aligned:
                 ops[op] = (*ops.get(op, ()), *names)
         return list(ops.items())
 
-    def joined(self, x: Block, wanted: Layout | None) -> Block:
+    def joined(self, x: Block, use: Layout | None) -> Block:
         """A result over all ranks, or the part of it in which it is used."""
         for op, names in self.reduced:
-            axis = scattered(x.layout, wanted, names)
+            axis = scattered(x.layout, use, names)
             value = self.ranks.reduced(x.value, op, names, self.eqn.primitive.name, axis)
             value = converted(value, self.eqn.outvars[0].aval.dtype, value.weak_type)
-            x = Block(value, x.layout if axis is None else wanted)  # type: ignore[arg-type]
+            x = Block(value, x.layout if axis is None else use)  # type: ignore[arg-type]
         return x
 
     def widened(self, values: Sequence[Array], params: Mapping[str, Any]
@@ -160,7 +160,7 @@ class Aligned:
         """Mesh axes for factors, from the layouts of operands and uses, which may contradict."""
         layouts = [(x.layout, axes) for x, axes in zip(self.blocks, self.operands, strict=True)
                    if x.is_cut]
-        layouts += [(layout, axes) for layout, axes in zip(self.wanted, self.outs, strict=True)
+        layouts += [(layout, axes) for layout, axes in zip(self.uses, self.outs, strict=True)
                     if layout]
         orders: Iterable = (itertools.permutations(layouts) if len(layouts) <= FEW else
                             (layouts, layouts[::-1]))
@@ -204,9 +204,9 @@ class Aligned:
         return tuple(tuple(itertools.chain(*(cut.get(label, ()) for label, _ in factors)))
                      for factors in axes)
 
-    def layouts_for(self, wanted: Sequence[Layout | None]) -> list[Layout]:
+    def layouts_for(self, uses: Sequence[Layout | None]) -> list[Layout]:
         """The layouts of operands from which results have these."""
-        layouts = [(layout, axes) for layout, axes in zip(wanted, self.outs, strict=True) if layout]
+        layouts = [(layout, axes) for layout, axes in zip(uses, self.outs, strict=True) if layout]
         reduced = {x: names for x, names in self.cut.items() if x in self.rule.reduced}
         cut = reduced | {x: names for x, names in self.cut_by(layouts).items()
                          if not {*itertools.chain(*reduced.values())} & {*names}}
@@ -220,11 +220,11 @@ class Aligned:
         sent = sum(self.sent(x.layout, self.layout(axes, cut), bytes_of(x.value.aval))
                    for x, axes in zip(self.blocks, self.operands, strict=True))
         over = tuple(name for x, names in cut.items() if x in self.rule.reduced for name in names)
-        for layout, wanted, size in zip(layouts, self.wanted, made, strict=True):
-            is_scattered = over and scattered(layout, wanted, over) is not None
+        for layout, use, size in zip(layouts, self.uses, made, strict=True):
+            is_scattered = over and scattered(layout, use, over) is not None
             sent += size * (1 if is_scattered else 2 if over else 0)
-            if wanted and not is_scattered:
-                sent += self.sent(layout, wanted, size)
+            if use and not is_scattered:
+                sent += self.sent(layout, use, size)
         return sent, sum(made)
 
     def sent(self, layout: Layout, target: Layout, size: int) -> float:
@@ -245,7 +245,7 @@ class Aligned:
         if lost and not self.operands[k][lost[0]]:
             return f"{name} needs axis {lost[0]} of operand {k} whole"
         is_alone = not any(x.is_cut for i, x in enumerate(self.blocks) if i != k)
-        if lost and is_alone and not any(self.wanted):
+        if lost and is_alone and not any(self.uses):
             return f"{name} does not keep axis {lost[0]} of operand {k} in equal blocks"
         return f"the operands of {name}, or the uses of its result, are {CHOSEN}"
 
@@ -288,13 +288,13 @@ def factors_of(label: Any, size: int) -> tuple[Factor, ...]:
     return label if is_split else (Factor(label, size),)
 
 
-def scattered(layout: Layout, wanted: Layout | None, names: Names) -> int | None:
+def scattered(layout: Layout, use: Layout | None, names: Names) -> int | None:
     """The axis along which a result is used that would be cut by the mesh axes it is reduced over.
     """
-    if wanted is None:
+    if use is None:
         return None
-    changed = [d for d, (own, new) in enumerate(zip(layout, wanted, strict=True)) if own != new]
-    return changed[0] if len(changed) == 1 and wanted[changed[0]] == (
+    changed = [d for d, (own, new) in enumerate(zip(layout, use, strict=True)) if own != new]
+    return changed[0] if len(changed) == 1 and use[changed[0]] == (
         *layout[changed[0]], *names) else None
 
 

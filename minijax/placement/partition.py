@@ -107,18 +107,18 @@ class Partitioner(Moves):
                      layouts_out: Sequence[Layout | None] | None
                      ) -> tuple[ClosedJaxpr, list[Layout], list[Layout]]:
         """Staged twice: the second time, results are made in the layouts in which they are used."""
-        wanted = tuple(layouts_out or [None] * len(closed.out_avals))
-        key = closed, tuple(layouts_in), wanted
+        layouts_out = tuple(layouts_out or [None] * len(closed.out_avals))
+        key = closed, tuple(layouts_in), layouts_out
         if key in self._programs:
             return self._programs[key]
         flat = closed.derived(("flat",), lambda: flattened(closed))
-        program, layouts, record = self._staged(flat, layouts_in, wanted, {})
-        used = layouts_used(flat.jaxpr, record, wanted)
+        program, layouts, record = self._staged(flat, layouts_in, layouts_out, {})
+        used = layouts_used(flat.jaxpr, record, layouts_out)
         uses = {v: layout for v, some in used.items()
                 if (layout := only(some)) and adds_axes(layout, record.layouts[v])}
         if uses:
-            program, layouts, record = self._staged(flat, layouts_in, wanted, uses)
-            used = layouts_used(flat.jaxpr, record, wanted)
+            program, layouts, record = self._staged(flat, layouts_in, layouts_out, uses)
+            used = layouts_used(flat.jaxpr, record, layouts_out)
         gathers = self.gathers_of[program]
         program = with_joined_reductions(program)
         self.gathers_of[program] = gathers
@@ -171,9 +171,9 @@ class Partitioner(Moves):
         p, rule, self.eqn = eqn.primitive, rule_of(eqn), eqn
         if isinstance(rule, OnBlocks):
             return rule.rule(self, p, blocks, **eqn.params)  # type: ignore[misc]
-        wanted = [self.uses.get(v) for v in eqn.outvars]
+        uses = [self.uses.get(v) for v in eqn.outvars]
         if rule is not None:
-            aligned = Aligned(self, eqn, blocks, rule, wanted)
+            aligned = Aligned(self, eqn, blocks, rule, uses)
             self.record.taken[eqn] = aligned.layouts, aligned
             return aligned.results()
         blocks = [self.gathered(x, p.name, f"no rule says how {p.name} may be cut") for x in blocks]

@@ -68,18 +68,19 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="a file for failures and internals")
     parser.add_argument("-k", help="only the cases that match, as in pytest")
     parser.add_argument("-v", action="store_true", help="show what pytest prints")
-    given = parser.parse_args()
-    if given.checkout is None:
+    arguments = parser.parse_args()
+    if arguments.checkout is None:
         raise SystemExit("name a checkout of JAX's repository: --checkout, or JAX_CHECKOUT")
-    options = ["-k", given.k] if given.k else []
+    options = ["-k", arguments.k] if arguments.k else []
     print(f"{'file':28}{'passed':>8}{'failed':>8}{'internals':>11}{'passed':>9}")
-    for name in given.files:
-        theirs = outcomes(given.checkout, name, "jax", options, False) if given.beside_jax else None
-        ours = outcomes(given.checkout, name, "minijax", options, given.v)
+    for name in arguments.files:
+        theirs = (outcomes(arguments.checkout, name, "jax", options, False)
+                  if arguments.beside_jax else None)
+        ours = outcomes(arguments.checkout, name, "minijax", options, arguments.v)
         line, counted = row(name, ours, theirs)
         print(line, flush=True)
-        if given.report:
-            with given.report.open("a") as file:
+        if arguments.report:
+            with arguments.report.open("a") as file:
                 for case, (outcome, text) in sorted(counted.items(), key=lambda x: (x[1], x[0])):
                     if outcome != "passed":
                         file.write(f"{name}\t{outcome}\t{case}\t{' '.join(text.split())[:300]}\n")
