@@ -69,7 +69,7 @@ def run(closed, mesh, layouts, args, layouts_out=None, compiled_once=False):
         rank = engine.current.get().rank
         return function(*(block_of(x, layout, grid, rank)
                           for x, layout in zip(args, layouts, strict=True)))
-    outs = engine.on_threads(len(grid.ranks), of_rank)
+    outs = engine.on_threads(grid.ranks, of_rank)
     return part, [joined(blocks, layout, grid, aval) for *blocks, layout, aval in zip(
         *outs, part.layouts_out, closed.out_avals, strict=True)]
 

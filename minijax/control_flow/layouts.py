@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import errors
 from minijax.control_flow.program_rules import split_list
 from minijax.core import Primitive
@@ -53,19 +55,44 @@ def debug_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     return OnBlocks(rule)
 
 
-def pure_callback(ins: Types, outs: Types, **_: Any) -> None:
-    """Each rank calls Python with whole arrays."""
+class CalledOnce:
+    """A function of the user that each process calls once: its ranks share the results."""
+
+    def __init__(self, callback: Any, group: engine.Group, where: str):
+        self.callback, self.group, self.where = callback, group, where
+
+    def __call__(self, *buffers: np.ndarray) -> list:
+        return engine.current.get().once(
+            lambda: self.callback(*buffers), self.group, self.where)
+
+    def evaluate(self, *buffers: np.ndarray) -> list:
+        return engine.current.get().once(
+            lambda: self.callback.evaluate(*buffers), self.group, self.where)
+
+    def __repr__(self) -> str:
+        return repr(self.callback)
 
 
-def io_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+def pure_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
+    """Each process calls Python with whole arrays."""
+    def rule(ranks: Any, p: Primitive, blocks: list, *, callback: Any, **params: Any) -> list:
+        blocks = [ranks.gathered(x, p.name, "Python gets whole arrays") for x in blocks]
+        once = CalledOnce(callback, ranks.grid.ranks, p.name)
+        return ranks.bound(p, blocks, [((),) * x.ndim for x in outs], callback=once, **params)
+    return OnBlocks(rule)
+
+
+def io_callback(ins: Types, outs: Types, **params: Any) -> OnBlocks:
+    called = pure_callback(ins, outs).rule
+
     def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
-        if any(x.is_cut for x in blocks):
+        if any(x.is_cut for x in blocks) and engine.current.get().ranks_are_processes:
             raise errors.with_cure(
                 NotImplementedError("io_callback of an array that is cut over several devices: "
                                     "no process has all of it."),
                 "Gather it first, jax.lax.with_sharding_constraint(x, P()): each process then "
                 "calls the function with the whole array.")
-        return ranks.bound(p, blocks, [((),) * x.ndim for x in outs], **params)
+        return called(ranks, p, blocks, **params)
     return OnBlocks(rule)
 
 

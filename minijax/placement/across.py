@@ -35,9 +35,9 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, mesh: Any) -> Grid:
-        """That of a `Mesh`: its devices have the numbers of their ranks, or of processes."""
+        """That of a `Mesh`, of the ranks of its devices."""
         return cls(tuple(mesh.shape_tuple),
-                   tuple(device.process_index or device.id for device in mesh.devices.flat))
+                   tuple(device.rank for device in mesh.devices.flat))
 
     def count(self, names: Sequence[Hashable]) -> int:
         """The number of blocks that axes make."""

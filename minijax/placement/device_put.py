@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.placement.devices import (CPU, Device, DeviceArray, kind_in_use, kind_named, put)
+from minijax.placement.devices import (CPU, Device, DeviceArray, first_here, kind_in_use,
+                                       kind_named, put)
 from minijax.placement.eager_dispatch import default_device, named
 from minijax.placement.resharding import canonicalize_sharding, shard_value
-from minijax.placement.named_sharding import ShardedArray, Sharding, SingleDeviceSharding
+from minijax.placement.named_sharding import Sharding, SingleDeviceSharding, is_sharded
 from minijax.core.tracing import check_arg
 from minijax.util import lazily
 
@@ -140,7 +141,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
 
 def _put(x: Any, place: Any, kind: type) -> Any:
     """An array on a device, or with a sharding; without one, an array on a device stays there."""
-    if isinstance(x, DeviceArray | ShardedArray) and place is None:
+    if isinstance(x, DeviceArray) and place is None:
         return x
     place = canonicalize_sharding(place, ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
@@ -151,9 +152,9 @@ def _put(x: Any, place: Any, kind: type) -> Any:
     device = named(place) or default_device()
     if not isinstance(x, core.ArrayImpl):
         return put(x, device)
-    if device.is_host and device.id != CPU.id or _is_global(x):
+    if device.is_host and device is not first_here(type(device)) or is_sharded(x):
         return shard_value(x, SingleDeviceSharding(device))
-    if isinstance(x, ShardedArray) or x.is_literal and device.is_host:
+    if x.is_literal and device.is_host:
         x = core.ArrayImpl(x._buffer, x.aval)
     out = put(x, device)
     if place is not None and not out._committed:
@@ -162,16 +163,12 @@ def _put(x: Any, place: Any, kind: type) -> Any:
     return out
 
 
-def _is_global(x: Any) -> bool:
-    return isinstance(x, DeviceArray) and x.home.is_global
-
-
 _assert_equal = lazily.later("minijax.placement.gathering", "assert_equal")
 
 
 def _check_equal_everywhere(x: Any, kind: type) -> None:
     """Refuse a value that differs between the processes that put it on their devices together."""
-    if not isinstance(x, core.Tracer) and not _is_global(x):
+    if not isinstance(x, core.Tracer) and not is_sharded(x):
         _assert_equal(core.as_value(x)._buffer,
                       f"{kind} passed to device_put is not the same on each process. Make sure "
                       f"you are passing the same value of {kind} on each process.")

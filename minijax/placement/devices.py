@@ -43,7 +43,7 @@ class Device:
     process_index: ClassVar[int] = 0
     is_host: ClassVar[bool] = True  # its memory is that of this process
     interprets: ClassVar[bool] = False  # it runs programs without a compiler
-    is_global: ClassVar[bool] = False  # it is all processes of the program
+    is_global: ClassVar[bool] = False  # it is all devices of the program
 
     @classmethod
     def count(cls) -> int:
@@ -61,6 +61,11 @@ class Device:
         return known_by_number.setdefault((cls, number), cls(number))
 
     @property
+    def rank(self) -> int:
+        """Its number among the devices of a program: each process has one, or there is one."""
+        return self.process_index or self.id
+
+    @property
     def local_hardware_id(self) -> int:
         return self.id
 
@@ -74,6 +79,10 @@ class Device:
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
         """A result of a compiled program as an array."""
         return ArrayImpl(memory, aval)
+
+    def new_array(self, x: ArrayImpl) -> ArrayImpl:
+        """A new array of the host, on this device."""
+        return self.array(self.operand(x), x.aval)
 
     # For generated code: whether an array is on another device, and `operand` of an array.
     elsewhere: ClassVar[str] = "type({x}) is not Array"
@@ -162,6 +171,11 @@ def _incompatible(args: Sequence[Any]) -> ValueError:
 CPU = CpuDevice.numbered(0)
 
 
+def first_here(kind: type[Device]) -> Device:
+    """The first device of a kind that belongs to this process."""
+    return CPU if kind is CpuDevice else kind.numbered(0)
+
+
 # ── Arrays on a GPU ──────────────────────────────────────────────────────────────────────────
 
 class DeviceArray(ArrayImpl):
@@ -218,8 +232,10 @@ def put(x: Any, device: Device) -> Any:
 
 def on_default_device(x: Any) -> Any:
     """A new array on the default device."""
-    return put(x, Primitive.eager_dispatch.default_device()) if (
-        Primitive.eager_dispatch and type(x) is ArrayImpl) else x
+    if not (Primitive.eager_dispatch and type(x) is ArrayImpl):
+        return x
+    device = Primitive.eager_dispatch.default_device()
+    return x if device.is_host else device.new_array(x)
 
 
 # ── Whether to look for devices ──────────────────────────────────────────────────────────────

@@ -31,6 +31,7 @@ class Engine(Protocol):
 
     rank: int
     size: int
+    ranks_are_processes: bool  # otherwise they are threads of one
 
     def allreduce(self, x: np.ndarray, op: str, group: Group, where: str = "") -> np.ndarray:
         """The blocks of all ranks combined by `op`, a key of `REDUCTIONS`, as by `combined`."""
@@ -51,6 +52,9 @@ class Engine(Protocol):
 
     def broadcast(self, x: np.ndarray, root: int, group: Group, where: str = "") -> np.ndarray:
         """The block of the rank `root`; the others pass one of its shape and dtype."""
+
+    def once(self, call: Callable[[], T], group: Group, where: str = "") -> T:
+        """The result of a function that the first rank of each process calls."""
 
     def barrier(self, group: Group, where: str = "") -> None:
         """Wait until all ranks of the group wait here."""
@@ -86,7 +90,7 @@ class Meeting:
     def __init__(self, group: Group, where: str):
         self.group, self.where = group, where
         self.calls: dict[int, tuple] = {}  # what each rank calls, and with which dtype and shape
-        self.blocks: dict[int, np.ndarray] = {}
+        self.blocks: dict[int, Any] = {}
 
     def check_same_call(self) -> None:
         """Refuse ranks that do not make the same call.
@@ -104,7 +108,10 @@ class Meeting:
 
 
 def call_text(call: tuple) -> str:
-    name, dtype, shape, *details = call
+    name, *typed = call
+    if len(typed) < 2:
+        return name
+    dtype, shape, *details = typed
     return f"{name} of {dtype}[{','.join(map(str, shape))}]{''.join(f' by {x}' for x in details)}"
 
 
@@ -112,13 +119,13 @@ class Threads:
     """The ranks of one process, one thread each, and where they meet.
 
     Args:
-      size: the number of ranks.
+      ranks: their numbers.
     """
 
-    def __init__(self, size: int):
-        self.size = size
+    def __init__(self, ranks: Sequence[int]):
+        self.ranks = ranks
         self.condition = threading.Condition()
-        self.running = set(range(size))
+        self.running = set(ranks)
         self.waiting: dict[int, Meeting] = {}
         self.meetings: dict[tuple, Meeting] = {}
         self.counts: Counter = Counter()  # of a rank's meetings with a group
@@ -136,8 +143,7 @@ class Threads:
             self.running.discard(rank)
             self._check_progress()
 
-    def meet(self, rank: int, call: tuple, block: np.ndarray, group: Group, where: str
-             ) -> list[np.ndarray]:
+    def meet(self, rank: int, call: tuple, block: Any, group: Group, where: str) -> list:
         """The blocks of all ranks of the group, in its order; waits for them."""
         if rank not in group:
             raise errors.JaxRuntimeError(f"rank {rank} is not in the group {group} of {where}")
@@ -176,7 +182,7 @@ class Threads:
                 *(f"  rank {rank} waits at {meeting.where or 'a collective'} for "
                   f"{sorted(set(meeting.group) - meeting.calls.keys())}"
                   for rank, meeting in sorted(self.waiting.items())),
-                *(f"  rank {rank} has ended" for rank in range(self.size)
+                *(f"  rank {rank} has ended" for rank in self.ranks
                   if rank not in self.running)])))
 
 
@@ -186,13 +192,15 @@ class ThreadEngine:
     >>> def total():
     ...     engine = current.get()
     ...     return engine.allreduce(np.array([engine.rank + 1]), "add", (0, 1))
-    >>> on_threads(2, total)
+    >>> on_threads([0, 1], total)
     [array([3]), array([3])]
     """
 
+    ranks_are_processes = False
+
     def __init__(self, rank: int = 0, threads: Threads | None = None):
-        self.rank, self.threads = rank, threads or Threads(1)
-        self.size = self.threads.size
+        self.rank, self.threads = rank, threads or Threads([rank])
+        self.size = len(self.threads.ranks)
 
     def _meet(self, name: str, x: np.ndarray, group: Group, where: str, *details: Any
               ) -> list[np.ndarray]:
@@ -222,6 +230,10 @@ class ThreadEngine:
     def broadcast(self, x: np.ndarray, root: int, group: Group, where: str = "") -> np.ndarray:
         return self._meet("broadcast", x, group, where, root)[group.index(root)]
 
+    def once(self, call: Callable[[], T], group: Group, where: str = "") -> T:
+        result: Any = call() if self.rank == group[0] else None
+        return self.threads.meet(self.rank, ("once", where), result, group, where)[0]
+
     def barrier(self, group: Group, where: str = "") -> None:
         self._meet("barrier", np.zeros(()), group, where)
 
@@ -234,17 +246,17 @@ ALONE = ThreadEngine()
 current: ContextVar[Engine] = ContextVar("minijax_engine", default=ALONE)
 
 
-def on_threads(size: int, run: Callable[[], T]) -> list[T]:
+def on_threads(ranks: Sequence[int], run: Callable[[], T]) -> list[T]:
     """The results of a function on each of several ranks, which are threads of this process.
 
     Args:
-      size: the number of ranks.
+      ranks: their numbers.
       run: a function, for which `current` holds the engine of its rank.
 
     Raises:
       Exception: that of the first rank that failed.
     """
-    threads, results = Threads(size), {}
+    threads, results = Threads(ranks), {}
 
     def as_rank(rank: int) -> None:
         try:
@@ -255,7 +267,7 @@ def on_threads(size: int, run: Callable[[], T]) -> list[T]:
         finally:
             threads.leave(rank)
     workers = [threading.Thread(target=copy_context().run, args=(as_rank, rank), daemon=True)
-               for rank in range(size)]
+               for rank in ranks]
     try:
         for worker in workers:
             worker.start()
@@ -266,4 +278,4 @@ def on_threads(size: int, run: Callable[[], T]) -> list[T]:
         raise
     if threads.error:
         raise threads.error
-    return [results[rank] for rank in range(size)]
+    return [results[rank] for rank in ranks]

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, tree_util
+from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
-from minijax.placement.eager_dispatch import all_processes
 from minijax.placement.meshes import Mesh, PartitionSpec, current
-from minijax.placement.named_sharding import Format, Sharding, is_sharded
+from minijax.placement.named_sharding import Format, NamedSharding, Sharding, is_sharded
 from minijax.placement.resharding import canonicalize_sharding, no_mesh_error, shard_tree
 from minijax.transforms.arguments import UNSPECIFIED
 from minijax.util.tracebacks import standing_for
@@ -53,8 +52,8 @@ class JitShardings:
             args = self._placed(args, static, names)
         jitted = getattr(fun, "__self__", None)
         if (self.results is not UNSPECIFIED and core.current_trace.get() is core.base_trace
-                and hasattr(jitted, "with_function") and self._spans_processes()):
-            return self._call_on_processes(jitted, args, kwargs)
+                and hasattr(jitted, "with_function") and self._spans_devices()):
+            return self._call_annotated(jitted, args, kwargs)
         out = fun(args, kwargs)
         return out if self.results is UNSPECIFIED else shard_results(out, self.results)
 
@@ -71,27 +70,25 @@ class JitShardings:
             self._known[tree] = [getattr(x, "sharding", None) for x in tree_util.tree_leaves(args)]
         return args
 
-    def _spans_processes(self) -> bool:
-        """Whether results are sharded over several processes."""
-        return any(_spans_processes(canonicalize_sharding(x, ValueError()))
+    def _spans_devices(self) -> bool:
+        """Whether results are sharded over several devices."""
+        return any(isinstance(sharding := canonicalize_sharding(x, ValueError()), NamedSharding)
+                   and isinstance(sharding.mesh, Mesh)
                    for x in tree_util.tree_leaves(self.results))
 
-    def _call_on_processes(self, jitted: Any, args: tuple, kwargs: dict) -> Any:
-        """A call of all processes together: the program itself has the shardings of its results."""
+    def _call_annotated(self, jitted: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of all devices together: the program itself has the shardings of its results."""
         if self._annotated is None:
             @standing_for(jitted._fun)
             def annotated(*args: Any, **kwargs: Any) -> Any:
-                out = jitted._fun(*args, **kwargs)
+                out = shard_results(jitted._fun(*args, **kwargs), self.results)
                 leaves, tree = tree_util.tree_flatten(out)
                 for x, sharding in zip(leaves, self.of_leaves("result", tree), strict=True):
                     if isinstance(sharding, Sharding):
                         sharding.shard_shape(np.shape(x))  # refuses one that cuts it unevenly
-                return shard_results(out, self.results)
+                return out
             self._annotated = jitted.with_function(annotated)
-        if any(map(is_sharded, tree_util.tree_leaves((args, kwargs)))):
-            return self._annotated(*args, **kwargs)
-        with config.default_device(all_processes()):
-            return self._annotated(*args, **kwargs)
+        return self._annotated(*args, **kwargs)
 
     def of_leaves(self, which: str, tree: tree_util.PyTreeDef) -> list:
         """The sharding of each leaf of a tree, of the "given" arguments or of the "result"."""

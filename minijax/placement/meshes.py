@@ -262,6 +262,7 @@ class Mesh(_Grid):
 
     device_ids = property(lambda self: np.vectorize(lambda d: d.id, otypes=[int])(self.devices))
     is_multi_process = property(lambda self: len({d.process_index for d in self.devices.flat}) > 1)
+    is_on_hosts = property(lambda self: self.devices.flat[0].is_host)
     is_scalar = property(lambda self: self.devices.ndim == 0)
 
     @property

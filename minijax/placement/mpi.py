@@ -11,12 +11,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from minijax import config
 from minijax.placement.engine import REDUCTIONS, Group, combined
+
+T = TypeVar("T")
 
 SPINS = 1000  # polls at once: some 250 µs
 FEW_SPINS = 20  # where the processes of a machine share its cores
@@ -41,6 +43,8 @@ class MPIEngine:
       rank: the number of this process.
       size: the number of processes.
     """
+
+    ranks_are_processes = True
 
     def __init__(self) -> None:
         from mpi4py import MPI
@@ -126,6 +130,10 @@ class MPIEngine:
         communicator = self._communicator(group, where)
         self._wait(communicator.Ibcast((out, self._byte), group.index(root)), where)
         return out
+
+    def once(self, call: Callable[[], T], group: Group, where: str = "") -> T:
+        """The result of a function: each process calls it."""
+        return call()
 
     def barrier(self, group: Group, where: str = "", limit: float | None = None) -> None:
         """Returns when all processes of a group have called it."""

@@ -1,7 +1,7 @@
-"""How an array is distributed over devices: `NamedSharding`, and sharded arrays.
+"""How an array is distributed over devices: `NamedSharding`.
 
-Builds on `meshes`.  A sharded array is one array on one processor, whose shards are views.
-Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/named_sharding.py`, `array.py`.
+Builds on `meshes`.  Chapter 11, *Named axes and many devices*.
+In JAX: `jax/_src/named_sharding.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.core import ArrayImpl
 from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 
@@ -290,7 +289,7 @@ class Format:
                 f"sharding argument. Got sharding {self.sharding}")
 
 
-# ── Sharded arrays ───────────────────────────────────────────────────────────────────────────
+# ── Types with shardings ─────────────────────────────────────────────────────────────────────
 
 class ShardedType(core.ShapedArray):
     """The type of an array that is sharded along explicit axes, as `typeof` returns it.
@@ -337,34 +336,6 @@ def type_with_sharding(aval: core.ShapedArray, sharding: Any) -> core.ShapedArra
     return aval if explicit is None else ShardedType(aval, explicit)
 
 
-class ShardedArray(ArrayImpl):
-    """An array with a sharding over simulated devices."""
-
-    __slots__ = ("sharding",)
-    _committed = True
-
-    def __init__(self, buffer: np.ndarray, aval: core.ShapedArray, sharding: Sharding):
-        super().__init__(buffer, aval)
-        self.sharding = sharding
-
-    def _alias(self) -> ShardedArray:
-        return ShardedArray(self._buffer, self.aval, self.sharding)
-
-    @property
-    def told_type(self) -> core.ShapedArray:
-        """Its type, with its sharding along explicit axes."""
-        return type_with_sharding(self.aval, self.sharding)
-
-    @property
-    def device(self) -> Any:
-        """Its device, if there is one; otherwise its sharding."""
-        where = self.sharding
-        return where._device if isinstance(where, SingleDeviceSharding) else where
-
-
-ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
-
-
 def is_sharded(x: Any) -> bool:
-    """Whether a value is an array with a sharding, of this process or of several."""
-    return isinstance(x, ShardedArray) or isinstance(x, DeviceArray) and x.home.is_global
+    """Whether a value is an array with a sharding, as on another CPU device than the first."""
+    return isinstance(x, DeviceArray) and x.home.is_global

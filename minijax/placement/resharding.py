@@ -1,6 +1,6 @@
-"""Sharding arrays over simulated devices: `reshard`, `with_sharding_constraint`, shards.
+"""Arrays with shardings: `reshard`, `with_sharding_constraint`, and arrays of shards.
 
-Builds on `named_sharding`.  Shards are copies of parts of one array.
+Builds on `named_sharding`.
 Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/pjit.py`, `jax/_src/array.py`.
 """
 
@@ -19,8 +19,8 @@ from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.util import lazily, source_info
 from minijax.placement.devices import CPU, Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
-from minijax.placement.named_sharding import (Format, Index, NamedSharding, ShardedArray, Sharding,
-                                              SingleDeviceSharding)
+from minijax.placement.named_sharding import (Format, Index, NamedSharding, Sharding,
+                                              SingleDeviceSharding, is_sharded)
 from minijax.primitives import ad_util
 
 
@@ -28,18 +28,14 @@ from minijax.primitives import ad_util
 
 def place(x: ArrayImpl, sharding: Sharding) -> Any:
     """The array with another sharding."""
-    if not sharding.is_fully_addressable or isinstance(x, DeviceArray) and x.home.is_global:
-        return Primitive.eager_dispatch.placed(x, sharding)
-    if sharding.num_devices == 1:
+    if sharding.num_devices == 1 and not is_sharded(x):
         [device] = sharding._device_assignment
         if not device.is_host or isinstance(x, DeviceArray):
             return put(x, device)
-        if device == CPU and isinstance(sharding, SingleDeviceSharding):
-            return ArrayImpl(x._buffer, x.aval)
     if not all(device.is_host for device in sharding.device_set):
-        raise NotImplementedError("minijax shards arrays over simulated CPU devices only: start "
-                                  "it with JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
-    return ShardedArray(x._buffer, x.aval, sharding)
+        raise NotImplementedError("minijax shards arrays over CPU devices only: start it with "
+                                  "JAX_NUM_CPU_DEVICES=8 and JAX_PLATFORMS=cpu.")
+    return Primitive.eager_dispatch.placed(x, sharding)
 
 
 class ShardingPrimitive(Primitive):
@@ -115,6 +111,8 @@ def shard_tree(xs: Any, shardings: Any, no_mesh: Callable[[Any], Exception], nam
     if axis_type is not None:
         for sharding in flat_shardings:
             _check_axis_types(sharding, axis_type)
+    if axis_type is AxisType.Explicit:
+        flat_shardings = list(map(_with_full_spec, flat_shardings, leaves))
     return tree.unflatten([shard_value(x, s, leaf_name(i))
                            for i, (x, s) in enumerate(zip(leaves, flat_shardings, strict=True))])
 
@@ -153,17 +151,15 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.arange(2), NamedSharding(make_mesh((1,), ("x",)), P("x"))).sharding.spec
     P('x',)
     """
-    out = shard_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments",
-                     AxisType.Explicit)
-    return tree_util.tree_map(_with_full_spec, out)
+    return shard_tree(xs, out_shardings, _no_mesh, "reshard", lambda _: "reshard arguments",
+                      AxisType.Explicit)
 
 
-def _with_full_spec(x: Any) -> Any:
-    """An array whose spec over explicit axes has an entry for each array axis."""
-    if not (isinstance(x, ShardedArray) and isinstance(x.sharding, NamedSharding)
-            and AxisType.Explicit in x.sharding.mesh.axis_types):
-        return x
-    return place(x, x.sharding.update(spec=_full(x.sharding.spec, x.ndim)))
+def _with_full_spec(sharding: Any, x: Any) -> Any:
+    """The sharding of an array, over explicit axes with an entry for each array axis."""
+    if not (isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types):
+        return sharding
+    return sharding.update(spec=_full(sharding.spec, np.ndim(x)))
 
 
 def _full(spec: PartitionSpec, ndim: int) -> PartitionSpec:
@@ -382,13 +378,10 @@ def _assembled(shape: tuple, sharding: Any, parts: list[tuple[Index, Any]], dtyp
             raise ValueError(
                 f"Expected shard shape {block} doesn't match the single device array shape "
                 f"{np.shape(part)}. Shape of Array is {aval.str_short()} with sharding {sharding}")
-    if not sharding.is_fully_addressable:
-        mine = [np.array(core.as_value(part)._buffer, dtype) for _, part in parts]
-        return Primitive.eager_dispatch.from_block(mine[0] if mine else None, aval, sharding)
-    whole = np.empty(shape, dtype)
-    for index, part in parts:
-        whole[index] = np.asarray(part)
-    return place(ArrayImpl(whole, aval), sharding)
+    blocks = {str(index): np.array(core.as_value(part)._buffer, dtype) for index, part in parts}
+    here = sharding.addressable_devices_indices_map(shape)
+    return Primitive.eager_dispatch.from_blocks(
+        {device.rank: blocks[str(index)] for device, index in here.items()}, aval, sharding)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

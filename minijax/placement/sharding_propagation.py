@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minijax.core import ArrayImpl
 from minijax.placement.meshes import AxisType, Mesh, Names, P, current
-from minijax.placement.named_sharding import (NamedSharding, ShardedArray, Sharding,
-                                              explicit_sharding)
+from minijax.placement.named_sharding import NamedSharding, Sharding, explicit_sharding
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 AxisNames = list[Names]  # for each axis of a value the mesh axes it is sharded along
@@ -23,15 +21,6 @@ def explicit_shardings(closed: ClosedJaxpr) -> list[NamedSharding | None]:
     shardings = out_shardings(closed, (None,) * len(closed.in_avals))
     return [explicit_sharding(sharding, aval.ndim)
             for sharding, aval in zip(shardings, closed.out_avals, strict=True)]
-
-
-def shard_outputs(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]
-                  ) -> list[ArrayImpl]:
-    """The results of a program with their shardings."""
-    in_shardings = tuple(x.sharding if isinstance(x, ShardedArray) else None for x in args)
-    return [x if sharding is None or type(x) is not ArrayImpl else
-            ShardedArray(x._buffer, x.aval, sharding)
-            for x, sharding in zip(outs, out_shardings(closed, in_shardings), strict=True)]
 
 
 def out_shardings(closed: ClosedJaxpr, in_shardings: tuple[Sharding | None, ...]
@@ -62,7 +51,7 @@ def _eqn_shardings(eqn: JaxprEqn, shardings: list[Sharding | None]) -> list[Shar
     """The shardings of an equation's outputs, from those of its inputs."""
     inner = eqn.params.get("jaxpr")
     if eqn.params.get("sharding") is not None:
-        return [_with_full_spec(eqn.params["sharding"], x.aval.ndim) for x in eqn.outvars]
+        return [eqn.params["sharding"]] * len(eqn.outvars)
     if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(shardings):
         rows = [_row(s) if len(v.aval.shape) < x.aval.ndim else s
                 for s, v, x in zip(shardings, inner.jaxpr.invars, eqn.invars, strict=True)]

@@ -134,29 +134,27 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
 
 def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[ArrayImpl]:
     """The results of a program on arrays, compiled for their device."""
-    device = device_of(args)
+    device = device_for(closed, args)
     return run_on_arrays(executable(closed, name, device), device, closed, args)
 
 
 def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """The results of a program's compiled code on arrays."""
-    outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
-    if device.is_host and (
-            may_shard(closed) or not all(type(x) is ArrayImpl for x in args)):
-        return core.Primitive.eager_dispatch.shard_outputs(closed, args, outs)
-    return outs
+    return list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
 
 
-def may_shard(closed: ClosedJaxpr) -> bool:
-    """Whether results of a program may be sharded where no argument is."""
-    return config.mesh.value is not None or _is_annotated(closed)
+def device_for(closed: ClosedJaxpr, args: Sequence[Any]) -> Device:
+    """The device that runs a program on arguments: all devices, if it names a sharding."""
+    device = device_of(args)
+    return core.Primitive.eager_dispatch.all_devices() if (
+        device.is_host and is_annotated(closed)) else device
 
 
-def _is_annotated(closed: ClosedJaxpr) -> bool:
+def is_annotated(closed: ClosedJaxpr) -> bool:
     """Whether an equation of a program, or of one inside it, names a sharding."""
     return closed.derived(("is annotated",), lambda: any(
-        eqn.params.get("sharding") is not None or any(map(_is_annotated, subjaxprs(eqn.params)))
+        eqn.params.get("sharding") is not None or any(map(is_annotated, subjaxprs(eqn.params)))
         for eqn in closed.eqns))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from minijax.util import caches
 from minijax import core
 from minijax.core import ArrayImpl, ShapedArray
-from minijax.placement.devices import Device, DeviceArray, device_of, put
+from minijax.placement.devices import CPU, Device, device_of, put
 from minijax.util.pytree import Kind, PyTreeDef
 from minijax.tree_util import tree_flatten
 
@@ -34,14 +34,13 @@ class Dispatcher:
 
     def __init__(self, state: object = None):
         self.state = state  # of the flags, from `config.state`; None: there is nothing to call
-        # By where a program runs, too, which its arguments decide, and which of them are sharded.
-        self.by_tree: dict[tuple[PyTreeDef, Device, tuple[int, ...]], tuple[Callable, dict]] = {}
+        self.by_tree: dict[tuple[PyTreeDef, Device], tuple[Callable, dict]] = {}
         self.last: Callable = _miss
 
     def other_trees(self, args: tuple, kwargs: dict) -> Any:
         """The same as `last`, for a tree of arguments that came earlier."""
         leaves, in_tree = tree_flatten((args, kwargs))
-        place = in_tree, device_of(leaves), sharded(leaves)
+        place = in_tree, device_of(leaves)
         call, _ = self.by_tree.get(place, (self.last, {}))
         if call is self.last:
             raise Miss
@@ -51,13 +50,11 @@ class Dispatcher:
     def add(self, in_tree: PyTreeDef, device: Device, leaves: Sequence[Any], run: Run,
             rebuild: Callable) -> None:
         """Know one more program, for a tree of arguments that `is_plain`, with such leaves."""
-        where = sharded(leaves)
-        place = in_tree, device, where
+        place = in_tree, device
         programs: dict[tuple, tuple[Run, Callable]] = {}
         call, programs = self.by_tree.get(place) or (
-            _compiled_call(in_tree, programs, device, {i: type(leaves[i]) for i in where}),
-            programs)
-        programs[(*(x.aval for x in leaves), *(leaves[i].sharding for i in where))] = run, rebuild
+            _compiled_call(in_tree, programs, device), programs)
+        programs[tuple(x.aval for x in leaves)] = run, rebuild
         self.by_tree[place] = call, programs
         self.last = call
 
@@ -86,25 +83,15 @@ def _convert(x: Any, device: Device) -> ArrayImpl:
     raise Miss
 
 
-def sharded(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Which of some leaves are arrays with a sharding, as on another CPU device than the first."""
-    return tuple(i for i, x in enumerate(leaves) if isinstance(x, ArrayImpl)
-                 and type(x) is not ArrayImpl and not isinstance(x, DeviceArray))
-
-
-def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device, kinds: dict[int, type]
-                   ) -> Callable:
-    """The call for a tree; `kinds` has the class of each leaf with a sharding."""
+def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callable:
+    """The call for a tree of arguments on a device."""
     lines, leaves = _taken_apart(in_tree, "args", "kwargs")
-    lines += [f"if type({leaves[i]}) is not Sharded: raise Miss" for i in kinds]
-    lies_elsewhere = {leaf: f"({device.elsewhere.format(x=leaf)})"
-                      for i, leaf in enumerate(leaves) if i not in kinds}
-    if device is not device_of(()):  # then it is of an argument, which decides for all
+    lies_elsewhere = {leaf: f"({device.elsewhere.format(x=leaf)})" for leaf in leaves}
+    if device is not device_of(()):  # then it is of an argument
         lines.append(f"if {' and '.join(lies_elsewhere.values())}: raise Miss")
     lines += [f"if {condition}: {leaf} = convert({leaf}, device)"
               for leaf, condition in lies_elsewhere.items()]
     key = "".join(f"{leaf}.aval, " for leaf in leaves)
-    key += "".join(f"{leaves[i]}.sharding, " for i in kinds)
     lines.append(f"run, rebuild = programs[{f'({key})' if key else '()'}]")
     lines += [f"{leaf} = {device.passed.format(x=leaf)}" for leaf in leaves]
     source = ("def call(args, kwargs):\n    try:\n"
@@ -113,8 +100,7 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device, kinds: di
               "        raise Miss from None\n"
               f"    return rebuild(run({', '.join(leaves)}))\n")
     return caches.written(source, "call", {
-        "Array": device.array_type, "Sharded": next(iter(kinds.values()), None),
-        "convert": _convert, "device": device, "programs": programs, "Miss": Miss})
+        "Array": device.array_type, "convert": _convert, "device": device, "programs": programs, "Miss": Miss})
 
 
 def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]:
@@ -145,21 +131,12 @@ def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]
     return lines, leaves[::-1]
 
 
-def rebuilder(out_tree: PyTreeDef, avals: Sequence[ShapedArray], placed: Any = ArrayImpl,
-              places: Sequence[Any] = ()) -> Callable:
-    """A function from a list of buffers to the result's tree of arrays.
-
-    Args:
-      placed: the class of an array with a device, or a sharding.
-      places: that of each result; None for an array on the host.
-    """
-    whole = [*zip(avals, itertools.chain(places, itertools.repeat(None)), strict=False)]
+def rebuilder(out_tree: PyTreeDef, avals: Sequence[ShapedArray], device: Device = CPU) -> Callable:
+    """A function from the results of a program on a device to the tree of arrays."""
     if not is_plain(out_tree):
-        return lambda buffers: out_tree.unflatten(
-            [ArrayImpl(buffer, aval) if place is None else placed(buffer, aval, place)
-             for buffer, (aval, place) in zip(buffers, whole, strict=True)])
-    leaves = [f"Array(o[{i}], a{i})" if place is None else f"Placed(o[{i}], a{i}, p{i})"
-              for i, (_, place) in enumerate(whole)]
+        return lambda memories: out_tree.unflatten(map(device.array, memories, avals))
+    home = "" if device.is_host else ", device"
+    leaves = [f"Array(o[{i}], a{i}{home})" for i in range(len(avals))]
     lines: list[str] = []
 
     def bound(kind: Kind) -> Callable[[Any, list[str]], str]:
@@ -169,6 +146,5 @@ def rebuilder(out_tree: PyTreeDef, avals: Sequence[ShapedArray], placed: Any = A
         return name_of
     root = out_tree.folded(iter(leaves), bound)
     return caches.written(f"def rebuild(o):\n{''.join(lines)}    return {root}\n", "rebuild", {
-        "Array": ArrayImpl, "Placed": placed,
-        **{f"{name}{i}": x for i, pair in enumerate(whole)
-           for name, x in zip("ap", pair, strict=True)}})
+        "Array": device.array_type, "device": device,
+        **{f"a{i}": aval for i, aval in enumerate(avals)}})

@@ -20,7 +20,7 @@ import numpy as np
 from minijax.util import caches, lazily, source_info
 from minijax import config, core, tree_util
 from minijax.core import Array, ArrayImpl
-from minijax.transforms.compiled import called, jit_p, may_shard, run_on_arrays, timed
+from minijax.transforms.compiled import called, device_for, jit_p, run_on_arrays, timed
 from minijax.transforms.stages import Arguments, Lowered, ShapeDtypeStruct, Traced
 from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError,
                                           check_compiler_options, check_donated_once,
@@ -28,7 +28,7 @@ from minijax.transforms.arguments import (UNSPECIFIED, Named, NotCarriedError,
                                           looks_like, named_arguments, static_value, usable,
                                           without_static)
 from minijax.placement.devices import Device, device_of, put
-from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder, sharded
+from minijax.transforms.dispatch import Dispatcher, Miss, is_plain, rebuilder
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.tracing import FlatFunction, convert_tracers, recorder
 from minijax.util.tracebacks import api_boundary, hide_internal_frames, name_of
@@ -256,7 +256,7 @@ class JitFunction:
         program = traced.program
         if core.current_trace.get() is core.base_trace:
             if not core.base_trace.call_checks and all(isinstance(x, ArrayImpl) for x in leaves):
-                device = device_of(leaves)  # a shortcut for `bind`
+                device = device_for(program, leaves)  # a shortcut for `bind`
                 return run_on_arrays(traced.run(device), device, program, leaves)
         elif self._inline and not isinstance(core.current_trace.get(), core.EvalTrace):
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
@@ -264,16 +264,12 @@ class JitFunction:
 
     def _remember(self, call: CallArguments, traced: Traced) -> None:
         """Generate a dispatcher for such arguments, unless there is one already."""
-        state, device, avals = config.state(), device_of(call.leaves), traced.program.out_avals
+        state, avals = config.state(), traced.program.out_avals
         if (any(self._static) or self._device or self._shardings or traced.captured
-                or traced.donated or core.base_trace.call_checks or not is_plain(call.in_tree)
-                or may_shard(traced.program) and not device.is_global):
+                or traced.donated or core.base_trace.call_checks or not is_plain(call.in_tree)):
             return
-        if not (where := sharded(call.leaves)):
-            placed = device.array_type, [None if device.is_host else device] * len(avals)
-        elif device.is_host:
-            placed = core.Primitive.eager_dispatch.placement(traced.program, call.leaves, where)
-        else:  # arrays with a sharding are copied to the device first
+        device = device_for(traced.program, call.leaves)
+        if device is not device_of(call.leaves):  # the program's annotations decide
             return
         dispatcher = self._dispatchers.get(state)
         if dispatcher is None:
@@ -282,7 +278,7 @@ class JitFunction:
             dispatcher = self._dispatchers[state] = Dispatcher(state)
             _holders.add(self)
         dispatcher.add(call.in_tree, device, call.leaves, traced.run(device), rebuilder(
-            traced.out_tree, avals, *placed))
+            traced.out_tree, avals, device))
         self._dispatcher = dispatcher
 
     def _traced(self, call: CallArguments) -> Traced:

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import config, core, errors, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
-from minijax.transforms.compiled import CallPrimitive, executable, may_shard
+from minijax.transforms.compiled import CallPrimitive, executable, is_annotated
 from minijax.transforms.dispatch import is_plain
 from minijax.util import caches, context
 
@@ -276,7 +276,7 @@ def _carried(run: Callable[..., Any]) -> Callable[..., Any]:
 def _evaluation(primitive: Primitive, avals: Sequence[ShapedArray], params: Params
                 ) -> Callable[..., list]:
     """The evaluation of a primitive as a function of buffers."""
-    if isinstance(primitive, CallPrimitive) and not may_shard(params["jaxpr"]):
+    if isinstance(primitive, CallPrimitive) and not is_annotated(params["jaxpr"]):
         return executable(params["jaxpr"], params["name"])
 
     def evaluate(*buffers: Any) -> list:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax import core, dtypes, errors, tree_util
+from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.placement.devices import Device, device_of
@@ -100,7 +100,7 @@ class Stage:
         """The types of the results, in their tree."""
         closed = self._traced.jaxpr
         shardings: Any = core.Primitive.eager_dispatch.explicit_shardings(closed) if (
-            compiled.may_shard(closed)) else itertools.repeat(None)
+            config.mesh.value or compiled.is_annotated(closed)) else itertools.repeat(None)
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding)
                  for a, sharding in zip(closed.out_avals, shardings, strict=False)]
         return tree_util.tree_unflatten(self._traced.out_tree, types)
@@ -257,7 +257,8 @@ class Compiled(Stage):
         program = self._traced.program
         check_donated_once(values, program, self._traced.donated, has_run=False)
         if not core.base_trace.call_checks:
-            device = there if (there := device_of(values)).is_global else self._device
+            there = compiled.device_for(program, values)
+            device = there if there.is_global else self._device
             outs = compiled.run_on_arrays(self._traced.run(device), device, program, values)
         else:
             outs = compiled.jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)

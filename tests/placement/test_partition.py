@@ -248,11 +248,13 @@ def test_python_is_called_once_with_whole_arrays(capsys):
     assert capsys.readouterr().out == "1.0\n1.0\n"  # the second is that of the whole program
 
 
-def test_io_of_an_array_that_is_cut_is_refused_with_the_cure():
+def test_io_of_an_array_that_is_cut_over_processes_is_refused_with_the_cure(monkeypatch):
     def save(x):
         return jax.experimental.io_callback(lambda x: None, None, x)
     closed = jax.make_jaxpr(save)(X)
     assert not partition(closed, MESH, [(W, W)]).gathers
+    assert len(partition(closed, MESH, [(A, W)]).gathers) == 1
+    monkeypatch.setattr(engine.ALONE, "ranks_are_processes", True, raising=False)
     with pytest.raises(NotImplementedError, match="no process has all of it") as error:
         partition(closed, MESH, [(A, W)])
     assert any("with_sharding_constraint" in note for note in error.value.__notes__)
@@ -264,7 +266,7 @@ ALL = (0, 1, 2, 3)
 
 
 def on_four(run):
-    return engine.on_threads(4, lambda: run(engine.current.get()))
+    return engine.on_threads(range(4), lambda: run(engine.current.get()))
 
 
 def test_what_each_rank_gets():

@@ -1,0 +1,243 @@
+"""Arrays over several devices: a process holds the blocks of its own devices.
+
+Builds on `spmd`, `resharding`; loaded when an array is first sharded.
+Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import core, errors
+from minijax.core import ArrayImpl, ShapedArray
+from minijax.core.tracing import stage
+from minijax.placement.devices import CPU, Device, DeviceArray
+from minijax.placement.meshes import P
+from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
+                                              type_with_sharding)
+from minijax.placement.processes import is_here, local_ranks
+from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
+from minijax.placement.spmd import Blocks, Program, canonical, default_sharding
+from minijax.sharp_bits.findings import sharp_bits
+from minijax.util import caches
+
+
+class ShardedArray(DeviceArray):
+    """An array over the devices of a sharding."""
+
+    __slots__ = ()
+    memory: Blocks
+
+    @property
+    def sharding(self) -> Any:
+        return self.there().sharding
+
+    @property
+    def device(self) -> Any:
+        """Its device, if there is one; otherwise its sharding."""
+        where = self.sharding
+        return where._device if isinstance(where, SingleDeviceSharding) else where
+
+    @property
+    def told_type(self) -> ShapedArray:
+        """Its type, with its sharding along explicit axes."""
+        return type_with_sharding(self.aval, self.sharding)
+
+    is_fully_addressable = property(lambda self: self.sharding.is_fully_addressable)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The shards of all devices; those of other processes have no data."""
+        parts = self.sharding.devices_indices_map(self.shape)
+        numbers = replica_numbers(parts)
+        return [Shard(device, index, numbers[device],
+                      self._data_on(device) if is_here(device) else None)
+                for device, index in parts.items()]
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The shards of this process."""
+        return [shard for shard in self.global_shards if is_here(shard.device)]
+
+    def addressable_data(self, index: int) -> ArrayImpl:
+        """The block of one of the devices of this process."""
+        return self.addressable_shards[index].data
+
+    def _data_on(self, device: Device) -> ArrayImpl:
+        """The block of a device, as an array on it."""
+        if isinstance(self.sharding, SingleDeviceSharding):
+            return self
+        buffer = self.there().buffers[device.rank]
+        ndim = buffer.ndim - core.physical_aval(self.aval).ndim + self.ndim
+        return _on_device(buffer, self.aval.update(shape=buffer.shape[:ndim]), device)
+
+    def block_until_ready(self) -> ShardedArray:
+        self.there()
+        return self
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.sharding.num_devices > 1:
+            raise BufferError("to_dlpack can only pack a dlpack tensor from an array on a singular "
+                              "device, but an array with a Sharding over "
+                              f"{self.sharding.num_devices} devices was provided.")
+        return super().__dlpack__(**options)
+
+    def _gathered(self) -> ArrayImpl:
+        """All of it in each process, for checks of its numbers."""
+        if self.is_fully_addressable:
+            return self
+        with sharp_bits(False):  # which would tell of this gather
+            whole = resharded(self, self.sharding.update(spec=P()))
+        return ArrayImpl(whole._buffer, self.aval)
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether this process has all of it."""
+        return self.there().is_whole or self.is_fully_addressable
+
+    def __repr__(self) -> str:
+        if self._is_here:
+            return super().__repr__()
+        kind = f"dtype={self.dtype.name}" + ", weak_type=True" * self.weak_type
+        return f"Array(shape={self.shape}, {kind})"
+
+    def __str__(self) -> str:
+        return super().__str__() if self._is_here else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if self._is_here else repr(self)
+
+
+ShardedArray.__name__ = ArrayImpl.__name__  # errors call all arrays by one name
+
+
+def is_spread(x: Any) -> bool:
+    """Whether a value is an array over several processes."""
+    return isinstance(x, ShardedArray) and not x.is_fully_addressable
+
+
+class AllDevices(Device):
+    """All devices of the program as one: each runs its part of a program on its blocks."""
+
+    is_host = False
+    is_global = True
+    array_type = ShardedArray
+    passed = "{x}.there()"
+
+    @classmethod
+    def count(cls) -> int:
+        return 1
+
+    def operand(self, x: ArrayImpl) -> Blocks:
+        if isinstance(x, ShardedArray):
+            return x.there()
+        if x._committed:  # to one device
+            devices = sorted(x.sharding.device_set, key=lambda device: device.id)
+            raise errors.with_cure(ValueError(
+                "Received incompatible devices for jitted computation. Got an array of shape "
+                f"{x.aval.str_short()} and with device ids {[device.id for device in devices]} on "
+                "platform CPU, and others on several devices."),
+                "Put it on them with jax.device_put(x, sharding).")
+        return Blocks(dict.fromkeys(local_ranks(), x._buffer), None)
+
+    def array(self, memory: Blocks, aval: ShapedArray) -> ShardedArray:
+        return ShardedArray(memory, aval, self)
+
+    def new_array(self, x: ArrayImpl) -> ArrayImpl:
+        return placed(x, default_sharding())
+
+    def compiled(self, lowered: Any) -> Program:
+        return Program(lowered.jaxpr, lowered.name)
+
+    def __str__(self) -> str:
+        return "all devices"
+
+
+def all_devices() -> AllDevices:
+    return AllDevices.numbered(0)  # type: ignore[return-value]
+
+
+# ── Placing arrays ───────────────────────────────────────────────────────────────────────────
+
+def from_blocks(buffers: dict[int, np.ndarray], aval: ShapedArray, sharding: Any) -> ShardedArray:
+    """An array of this type and sharding, from the blocks of the devices of this process."""
+    owned = {rank: np.array(x, order="C") if x.base is not None else x  # a view of all of it
+             for rank, x in buffers.items()}
+    for x in owned.values():
+        x.setflags(write=False)
+    return ShardedArray(Blocks(owned, canonical(sharding)), aval, all_devices())
+
+
+def _on_device(buffer: np.ndarray, aval: ShapedArray, device: Device) -> ArrayImpl:
+    """An array on one CPU device."""
+    if device is not CPU:
+        here = {device.rank: buffer} if is_here(device) else {}
+        return from_blocks(here, aval, SingleDeviceSharding(device))
+    out = ArrayImpl(buffer, aval)
+    out._committed = True
+    return out
+
+
+def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
+    """An array with a sharding over several devices, or on another CPU device than the first.
+
+    Raises:
+      ValueError: for an array that is not all here, and a device or other devices.
+    """
+    if isinstance(x, ShardedArray) and not x.is_fully_addressable:
+        return _moved(x, sharding)
+    if isinstance(x, ShardedArray) and x.sharding.device_set == sharding.device_set:
+        try:
+            return resharded(x, sharding)
+        except ValueError:  # one mesh has not the parts of the other
+            pass
+    if isinstance(sharding, SingleDeviceSharding):
+        return _on_device(x._buffer, x.aval, sharding._device)
+    parts = sharding.addressable_devices_indices_map(x.shape)
+    is_whole = sharding.is_fully_replicated
+    return from_blocks({device.rank: x._buffer if is_whole else x._buffer[index]
+                        for device, index in parts.items()}, x.aval, sharding)
+
+
+def _moved(x: ShardedArray, sharding: Sharding) -> ArrayImpl:
+    """An array of several processes with another sharding over their devices."""
+    if sharding.is_fully_addressable or isinstance(sharding, SingleDeviceSharding):
+        raise ValueError(
+            "When the second argument to `device_put` is a Device, the first argument must be a "
+            "fully addressable array or a non-addressable array with a single device sharding. Got "
+            f"value with devices {x.sharding.device_set}")
+    if x.sharding.device_set != sharding.device_set:
+        raise _other_devices(x.sharding, sharding)
+    try:
+        return resharded(x, sharding)
+    except ValueError:  # one mesh has not the parts of the other
+        return placed(ArrayImpl(x._gathered()._buffer, x.aval), sharding)
+
+
+def _other_devices(before: Sharding, after: Sharding) -> ValueError:
+    (ids, platform), (new_ids, new_platform) = (
+        ([d.id for d in s._device_assignment], s._device_assignment[0].platform.upper())
+        for s in (before, after))
+    return ValueError(
+        "For a cross-host reshard in multi-controller JAX, input and target sharding should have "
+        f"the same set of devices. Got input's device set ids: {ids} on platform {platform} and "
+        f"target sharding's device set ids: {new_ids} on platform {new_platform}.\n\nThere is "
+        "experimental support for cross-host transfers with different device sets, when "
+        "input/output shardings have the same indices and layouts, in the TFRT TPU runtime only.")
+
+
+def resharded(x: ShardedArray, sharding: Any) -> ShardedArray:
+    """An array with another sharding over the same devices: a program of one equation."""
+    sharding, blocks = canonical(sharding), x.there()
+    if not x.sharding.is_equivalent_to(sharding, x.ndim):
+        [blocks] = _resharding(x.aval, sharding)(blocks)
+    return ShardedArray(Blocks(blocks.buffers, sharding), x.aval, all_devices())
+
+
+@caches.remembered(maxsize=1024)
+def _resharding(aval: ShapedArray, sharding: NamedSharding) -> Callable:
+    closed = stage(lambda x: [sharding_constraint_p.bind(x, sharding=sharding)], [aval])
+    return Program(closed, "device_put")

@@ -1,0 +1,222 @@
+"""One program for all devices: each runs it on its blocks of the arguments, and sends to others.
+
+Several devices of one process are threads; those of several processes are processes of MPI.
+Builds on `partition`.  Chapter 11, *Named axes and many devices*.  In JAX: XLA's SPMD partitioner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, errors
+from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
+from minijax.placement import engine
+from minijax.placement.across import Communication, Grid
+from minijax.placement.devices import Device, first_here, on_the_host
+from minijax.placement.meshes import Mesh, P, current, known_devices
+from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
+                                              is_sharded)
+from minijax.placement.processes import check_same_program, is_here, own_engine
+from minijax.placement.sharding_propagation import out_shardings, spec_of
+from minijax.transforms.compiled import executable, is_interpreted
+from minijax.util import caches, context, lazily
+
+
+class Blocks:
+    """What this process holds of an array: the parts on its devices.
+
+    Args:
+      buffers: the part on each device, by the device's rank.
+      sharding: None for an array of which each device has the whole.
+    """
+
+    __slots__ = ("buffers", "sharding")
+
+    def __init__(self, buffers: dict[int, np.ndarray], sharding: Sharding | None):
+        self.buffers, self.sharding = buffers, sharding
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each block is the whole array, and there is one here."""
+        return bool(self.buffers) and (self.sharding is None or self.sharding.is_fully_replicated)
+
+    def read(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """The whole array.
+
+        Raises:
+          RuntimeError: where other processes hold the rest.
+        """
+        if self.is_whole:
+            return next(iter(self.buffers.values())).view()
+        if self.sharding is None or not self.sharding.is_fully_addressable:
+            raise errors.with_cure(RuntimeError(
+                "Fetching value for `jax.Array` that spans non-addressable (non process local) "
+                "devices is not possible. You can use "
+                "`jax.experimental.multihost_utils.process_allgather` to print the global array or "
+                "use `.addressable_shards` method of jax.Array to inspect the addressable (process "
+                "local) shards."),
+                "If a jitted function closes over it, pass it as an argument.")
+        whole = np.empty(shape, dtype)
+        for device, index in self.sharding.devices_indices_map(shape).items():
+            whole[index] = self.buffers[device.rank]
+        return whole
+
+
+@caches.remembered(maxsize=4096)
+def canonical(sharding: Sharding) -> Sharding:
+    """One object for equal shardings."""
+    return sharding
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────
+
+class Program:
+    """A program that all devices run together, from their blocks of its arguments to their blocks
+    of its results; partitioned once for each sharding of the arguments.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, name: str):
+        self.closed, self.name = closed, name
+        self.parts: dict[tuple[int, ...], Callable] = {}  # by the identity of the shardings
+
+    def __call__(self, *blocks: Blocks) -> list[Blocks]:
+        key = tuple(map(id, map(_sharding_of, blocks)))
+        part = self.parts.get(key)
+        if part is None:
+            part = self.parts[key] = self.partitioned([x.sharding for x in blocks])
+        return part(blocks)
+
+    def partitioned(self, shardings: list[Sharding | None]) -> Callable:
+        """The part of the program that this process runs, for arguments with these shardings."""
+        with lazily.importing:
+            from minijax.placement.partition import partition
+        _check_constants(self.closed)
+        mesh = _mesh_of(shardings, self.closed)
+        grid = Grid.of(mesh)
+        layouts = [((),) * aval.ndim if sharding is None else grid.layout_of(sharding, aval.ndim)
+                   for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
+        labels = out_shardings(self.closed, tuple(shardings))
+        with _alone():
+            local = context.with_values(
+                {engine.current: own_engine()}, partition, self.closed, mesh, layouts)
+            named = self.named(labels, local.layouts_out, mesh)
+            check_same_program(self.closed, self.name, mesh, layouts)
+            device = first_here(type(mesh.devices.flat[0]))
+            run = executable(local.jaxpr, self.name, device)
+        has_callbacks = calls_python(local.jaxpr)
+        if has_callbacks or is_interpreted(local.jaxpr, device):
+            run = _alone()(run)
+        meets = has_callbacks or any(isinstance(x, Communication) for x in local.jaxpr.effects)
+        is_cut = any(map(any, [*layouts, *local.layouts_out]))
+        ranks = [device.rank for device in mesh.devices.flat if is_here(device)]
+        results = _on_ranks(run, ranks, meets, is_cut) if ranks else lambda _: [{} for _ in named]
+
+        def on_blocks(blocks: Sequence[Blocks], keep: Any = shardings) -> list[Blocks]:
+            return list(map(Blocks, results(list(map(_buffers_of, blocks))), named))
+        return on_blocks
+
+    def named(self, labels: Sequence[Any], layouts: Sequence[Any], mesh: Mesh) -> list[Sharding]:
+        """The shardings of the results, as the program's annotations name them."""
+        outs, default = [], default_sharding()
+        for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
+            actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
+            label = label or (default if default.mesh == mesh else actual)
+            if actual.is_equivalent_to(label, aval.ndim):
+                actual = label
+            outs.append(canonical(actual))
+        return outs
+
+
+_buffers_of, _sharding_of = map(operator.attrgetter, ("buffers", "sharding"))
+Buffers = dict[int, np.ndarray]  # by rank
+
+
+def _on_ranks(run: Callable[..., list], ranks: Sequence[int], meets: bool, is_cut: bool
+              ) -> Callable[[list[Buffers]], list[Buffers]]:
+    """A function that runs the program of each rank of this process on its buffers.
+
+    Args:
+      meets: whether ranks wait for each other.
+      is_cut: whether ranks have different blocks.
+    """
+    own = own_engine()
+    engines = [own] if own.ranks_are_processes else list(map(engine.ThreadEngine, ranks))
+
+    def of_rank(here: engine.Engine, operands: list[Buffers]) -> list[np.ndarray]:
+        before = engine.current.set(here)
+        try:
+            return run(*map(operator.itemgetter(here.rank), operands))
+        finally:
+            engine.current.reset(before)
+
+    def on_all(operands: list[Buffers]) -> list[Buffers]:
+        if meets:
+            outs = engine.on_threads(ranks, lambda: of_rank(engine.current.get(), operands))
+        else:
+            outs = [of_rank(here, operands) for here in engines]
+        return [dict(zip(ranks, x, strict=True)) for x in zip(*outs, strict=True)]
+
+    def on_first(operands: list[Buffers]) -> list[Buffers]:
+        return [dict.fromkeys(ranks, x) for x in of_rank(engines[0], operands)]
+    return on_first if len(engines) == 1 or not (meets or is_cut) else on_all
+
+
+def calls_python(closed: ClosedJaxpr) -> bool:
+    """Whether a program calls a function of the user."""
+    return any("callback" in eqn.params or any(map(calls_python, subjaxprs(eqn.params)))
+               for eqn in closed.eqns)
+
+
+def _check_constants(closed: ClosedJaxpr) -> None:
+    """Refuse constants of which this process has a part."""
+    for x in closed.consts:
+        if is_sharded(x) and not x.is_fully_addressable and not x.is_fully_replicated:
+            raise RuntimeError(
+                "Closing over jax.Array that spans non-addressable (non process local) devices is "
+                "not allowed. Please pass such arrays as arguments to the function. Got jax.Array: "
+                f"{x.aval.str_short()}")
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Inside, operations of a program that is partitioned, or interpreted, run in this process."""
+    with current(None), on_the_host():
+        yield
+
+
+# ── Meshes ───────────────────────────────────────────────────────────────────────────────────
+
+def _mesh_of(shardings: Sequence[Sharding | None], closed: ClosedJaxpr) -> Mesh:
+    """The mesh that a program's arguments are cut along, or its equations, or that was set."""
+    known = [s for s in shardings if s is not None]
+    cut = [s.mesh for s in known if not s.is_fully_replicated]
+    return next(iter([*cut, *_meshes_in(closed), *(s.mesh for s in known),
+                      default_sharding().mesh]))
+
+
+def _meshes_in(closed: Any) -> list[Mesh]:
+    """The meshes of the shardings that equations name."""
+    meshes = []
+    for eqn in closed.eqns:
+        mesh = getattr(eqn.params.get("sharding"), "mesh", None)
+        meshes += [mesh] if isinstance(mesh, Mesh) else []
+        for inner in subjaxprs(eqn.params):
+            meshes += _meshes_in(inner)
+    return meshes
+
+
+def default_sharding() -> Sharding:
+    """The default device; otherwise the whole of an array over the mesh that was set, or over all
+    devices.
+    """
+    device = config.default_device.value
+    if isinstance(device, Device) and not device.is_global:
+        return SingleDeviceSharding(device)
+    mesh = current.value
+    return NamedSharding(mesh if isinstance(mesh, Mesh) else
+                         Mesh(known_devices(), ("processes",)), P())
