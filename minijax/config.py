@@ -431,7 +431,7 @@ default_device = define("default_device", hashable, None, traced=True, doc=(
     "None means the first device of `platforms`."))
 mesh = define("mesh", hashable, None, traced=True, doc="The mesh that `set_mesh` has set.")
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
-    "The number of simulated CPU devices; -1 means one."))
+    "The number of CPU devices, which are threads of this process; -1 means one."))
 collective_timeout = define("collective_timeout", integer, 300, doc=(
     "The seconds that a process waits for others, until it names them and ends the program."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(

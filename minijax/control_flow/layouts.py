@@ -83,7 +83,7 @@ def pure_callback(ins: Types, outs: Types, **_: Any) -> OnBlocks:
 
 
 def io_callback(ins: Types, outs: Types, **params: Any) -> OnBlocks:
-    called = pure_callback(ins, outs).rule
+    called: Any = pure_callback(ins, outs).rule
 
     def rule(ranks: Any, p: Primitive, blocks: list, **params: Any) -> list:
         if any(x.is_cut for x in blocks) and engine.current.get().ranks_are_processes:

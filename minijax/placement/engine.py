@@ -6,9 +6,12 @@ Chapter 11, *Named axes and many devices*.  In JAX: collectives of XLA, `jax/_sr
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent import futures
 from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +21,8 @@ from minijax import errors
 
 T = TypeVar("T")
 Group = tuple[int, ...]  # ranks, in the order of their blocks; each of them makes the same call
+
+MOST_THREADS = 10_000  # ranks that run at once; a rank that had to wait for a thread would stop others
 
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
               "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -256,26 +261,31 @@ def on_threads(ranks: Sequence[int], run: Callable[[], T]) -> list[T]:
     Raises:
       Exception: that of the first rank that failed.
     """
-    threads, results = Threads(ranks), {}
+    threads = Threads(ranks)
 
-    def as_rank(rank: int) -> None:
+    def as_rank(rank: int) -> T | None:
+        before = current.set(ThreadEngine(rank, threads))
         try:
-            current.set(ThreadEngine(rank, threads))
-            results[rank] = run()
+            return run()
         except BaseException as error:
             threads.fail(error)
+            return None
         finally:
+            current.reset(before)
             threads.leave(rank)
-    workers = [threading.Thread(target=copy_context().run, args=(as_rank, rank), daemon=True)
-               for rank in ranks]
     try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        others = [_workers(os.getpid()).submit(copy_context().run, as_rank, rank)
+                  for rank in ranks[1:]]
+        results = [as_rank(ranks[0]), *(other.result() for other in others)]
     except BaseException as error:  # of a signal: no rank may wait for ever
         threads.fail(error)
         raise
     if threads.error:
         raise threads.error
-    return [results[rank] for rank in ranks]
+    return results  # type: ignore[return-value]
+
+
+@functools.cache
+def _workers(process: int) -> futures.ThreadPoolExecutor:
+    """The threads of a process, which start when they are needed; a fork has none of them."""
+    return futures.ThreadPoolExecutor(MOST_THREADS, "rank")

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 
 from minijax import core
 from minijax.placement.devices import CPU, Device, DeviceArray

@@ -32,35 +32,44 @@ class Partitioned(NamedTuple):
 
     Args:
       jaxpr: takes and returns blocks.
+      layouts_in: those of its inputs.
       layouts_out: those of its results.
       gathers: what each call moves only because an operation needs an axis whole.
     """
 
     jaxpr: ClosedJaxpr
+    layouts_in: list[Layout]
     layouts_out: list[Layout]
     gathers: list[Gather]
 
 
-def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout],
+def partition(closed: ClosedJaxpr, mesh: Any, layouts_in: Sequence[Layout | None],
               layouts_out: Sequence[Layout | None] | None = None) -> Partitioned:
     """A program over whole arrays as one over the blocks of each rank.
 
     Args:
       closed: the program.
       mesh: a mesh; the numbers of its devices are those of ranks.
-      layouts_in: for each input, and each of its axes, the mesh axes that cut it.
-      layouts_out: of the outputs; None for one that the partitioner chooses.
+      layouts_in: for each input, and each of its axes, the mesh axes that cut it; None for one that
+        the partitioner chooses.
+      layouts_out: likewise of the outputs.
 
     Raises:
       ValueError: for an axis that its mesh axes do not cut evenly.
     """
     partitioner = Partitioner(Grid.of(mesh))
-    program, layouts = partitioner.program(closed, layouts_in, layouts_out)
+    known = [((),) * aval.ndim if layout is None else layout
+             for layout, aval in zip(layouts_in, closed.in_avals, strict=True)]
+    if None in layouts_in:
+        uses = partitioner.uses_of_inputs(closed, known, layouts_out)
+        known = [use if layout is None else layout
+                 for layout, use in zip(layouts_in, uses, strict=True)]
+    program, layouts = partitioner.program(closed, known, layouts_out)
     gathers = list(dict.fromkeys(partitioner.gathers_of[program]))
     if sharp_bits.value:
         for gather in gathers:
             report_gather(gather)
-    return Partitioned(program, layouts, gathers)
+    return Partitioned(program, known, layouts, gathers)
 
 
 def report_gather(gather: Gather) -> None:
@@ -98,7 +107,7 @@ class Partitioner(Moves):
         return self._partitioned(closed, layouts_in, layouts_out)[:2]
 
     def uses_of_inputs(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
-                       layouts_out: Sequence[Layout | None]) -> list[Layout]:
+                       layouts_out: Sequence[Layout | None] | None) -> list[Layout]:
         """The layout in which the program uses each input, if it is one; else its own."""
         *_, uses = self._partitioned(closed, layouts_in, layouts_out)
         return uses

@@ -16,6 +16,8 @@ from minijax import core, tree_util
 from minijax.core.jaxpr import merge_lists, partition_list
 from minijax.placement.device_put import devices as all_devices
 from minijax.placement.meshes import Mesh, P
+from minijax.placement.named_sharding import NamedSharding
+from minijax.placement.resharding import shard_value
 from minijax.transforms.arguments import as_tuple, check_callable
 from minijax.transforms.jit import JitFunction, jit
 from minijax.util.tracebacks import wraps
@@ -25,8 +27,6 @@ from_local, to_local = (lazily.later("minijax.placement.gathering", name)
                         for name in ("from_local", "to_local"))
 
 
-# JAX: each row runs on its device, and the result is sharded over them. Here all devices are
-# one processor, so the rows are computed together, as `vmap` does, which uses threads.
 def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, out_axes: Any = 0,
          static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[device_put.Device] | None = None, backend: str | None = None,
@@ -79,17 +79,22 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         if isinstance(axes, tuple):
             axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
         return api.map_axes("pmap", fun, args, kwargs, axes, out_axes, axis_name, None, static,
-                            check_size)
+                            placed)
 
-    def check_size(size: int) -> None:
+    def placed(x: core.Array, axis: int, size: int) -> core.Array:
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
-        _check_devices(fun, size, all_devices(backend) if devices is None else devices)
+        known = all_devices(backend) if devices is None else devices
+        _check_devices(fun, size, known)
+        mesh = Mesh(known[:size], (name,))
+        return shard_value(x, NamedSharding(mesh, P(*[None] * (axis % x.ndim), name))) if (
+            mesh.is_on_hosts) else x
+    name = "_internal_pmap_axis_name" if axis_name is None else axis_name
     jitted = jit(mapped_fun, static_argnums=static, donate_argnums=donate_argnums)
     if device_put.process_count(backend) == 1:
         return jitted
-    mesh = Mesh(all_devices(backend) if devices is None else devices, (axis_name,))
+    mesh = Mesh(all_devices(backend) if devices is None else devices, (name,))
     return JitFunction(mapped_fun, jitted._static, jitted._donated, inline=False,
                        shardings=Rows(mesh, in_axes, out_axes))
 
@@ -143,4 +148,4 @@ def _check_devices(fun: Callable, size: int, devices: Sequence[device_put.Device
             f"device, but only {available} available: {list(devices)}. vmap maps over axes of any "
             "size on one device. To try a program for more devices, start it with "
             f"JAX_NUM_CPU_DEVICES={size} in the environment, or set the flag "
-            "jax_num_cpu_devices: minijax then simulates them.")
+            "jax_num_cpu_devices: each device is then a thread.")

@@ -17,7 +17,7 @@ import numpy as np
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.util import lazily, source_info
-from minijax.placement.devices import CPU, Device, DeviceArray, put
+from minijax.placement.devices import Device, DeviceArray, put
 from minijax.placement.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec, current, make_mesh
 from minijax.placement.named_sharding import (Format, Index, NamedSharding, Sharding,
                                               SingleDeviceSharding, is_sharded)

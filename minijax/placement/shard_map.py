@@ -35,8 +35,8 @@ Infer: Any = Sentinel("jax.sharding.Infer")  # the specs, or axes, that argument
 _mesh_around: ContextVar[Any] = ContextVar("minijax_mesh_around", default=None)
 
 
-# JAX: each device runs the program on its shard. Here all devices are one processor, so that the
-# shards are computed together, as `vmap` does.
+# JAX: the primitive `shard_map` has the program of a shard. Here it is mapped over the shards, as
+# by `vmap`; the partitioner, which cuts the mapped axes, gives each device its own.
 def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
               mesh: Any = None, axis_names: Collection[Any] = frozenset(), check_vma: bool = True
               ) -> Callable:
@@ -143,6 +143,7 @@ class _Call:
             if x.shape[axis] % count:
                 raise self._not_divisible(i, axis, names, count)
             sizes += [*(self.sizes[n] for n in names), x.shape[axis] // count]
+        x = shard_value(x, NamedSharding(self.mesh, spec))
         return transpose(reshape(x, sizes), self.order(spec, x.ndim))
 
     def concatenated(self, x: Array, spec: PartitionSpec) -> Any:

@@ -6,6 +6,7 @@ Chapter 11, *Named axes and many devices*.  In JAX: `jax/_src/array.py`.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from minijax.placement.devices import CPU, Device, DeviceArray
 from minijax.placement.meshes import P
 from minijax.placement.named_sharding import (NamedSharding, Sharding, SingleDeviceSharding,
                                               type_with_sharding)
-from minijax.placement.processes import is_here, local_ranks
+from minijax.placement.processes import is_here
 from minijax.placement.resharding import Shard, replica_numbers, sharding_constraint_p
 from minijax.placement.spmd import Blocks, Program, canonical, default_sharding
 from minijax.sharp_bits.findings import sharp_bits
@@ -141,7 +142,7 @@ class AllDevices(Device):
                 f"{x.aval.str_short()} and with device ids {[device.id for device in devices]} on "
                 "platform CPU, and others on several devices."),
                 "Put it on them with jax.device_put(x, sharding).")
-        return Blocks(dict.fromkeys(local_ranks(), x._buffer), None)
+        return Blocks(collections.defaultdict(lambda: x._buffer), None)
 
     def array(self, memory: Blocks, aval: ShapedArray) -> ShardedArray:
         return ShardedArray(memory, aval, self)

@@ -43,7 +43,7 @@ class Blocks:
     @property
     def is_whole(self) -> bool:
         """Whether each block is the whole array, and there is one here."""
-        return bool(self.buffers) and (self.sharding is None or self.sharding.is_fully_replicated)
+        return self.sharding is None or bool(self.buffers) and self.sharding.is_fully_replicated
 
     def read(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The whole array.
@@ -52,8 +52,8 @@ class Blocks:
           RuntimeError: where other processes hold the rest.
         """
         if self.is_whole:
-            return next(iter(self.buffers.values())).view()
-        if self.sharding is None or not self.sharding.is_fully_addressable:
+            return self.buffers[min(self.buffers, default=0)].view()
+        if not self.sharding.is_fully_addressable:
             raise errors.with_cure(RuntimeError(
                 "Fetching value for `jax.Array` that spans non-addressable (non process local) "
                 "devices is not possible. You can use "
@@ -98,26 +98,34 @@ class Program:
         _check_constants(self.closed)
         mesh = _mesh_of(shardings, self.closed)
         grid = Grid.of(mesh)
-        layouts = [((),) * aval.ndim if sharding is None else grid.layout_of(sharding, aval.ndim)
+        layouts = [sharding and grid.layout_of(sharding, aval.ndim)
                    for sharding, aval in zip(shardings, self.closed.in_avals, strict=True)]
         labels = out_shardings(self.closed, tuple(shardings))
         with _alone():
             local = context.with_values(
                 {engine.current: own_engine()}, partition, self.closed, mesh, layouts)
             named = self.named(labels, local.layouts_out, mesh)
-            check_same_program(self.closed, self.name, mesh, layouts)
+            check_same_program(self.closed, self.name, mesh, local.layouts_in)
             device = first_here(type(mesh.devices.flat[0]))
             run = executable(local.jaxpr, self.name, device)
         has_callbacks = calls_python(local.jaxpr)
         if has_callbacks or is_interpreted(local.jaxpr, device):
             run = _alone()(run)
         meets = has_callbacks or any(isinstance(x, Communication) for x in local.jaxpr.effects)
-        is_cut = any(map(any, [*layouts, *local.layouts_out]))
+        is_cut = any(map(any, [*local.layouts_in, *local.layouts_out]))
+        parts = {i: NamedSharding(mesh, P(*layout)).addressable_devices_indices_map(aval.shape)
+                 for i, (sharding, layout, aval) in enumerate(zip(
+                     shardings, local.layouts_in, self.closed.in_avals, strict=True))
+                 if sharding is None and any(layout)}
         ranks = [device.rank for device in mesh.devices.flat if is_here(device)]
         results = _on_ranks(run, ranks, meets, is_cut) if ranks else lambda _: [{} for _ in named]
 
         def on_blocks(blocks: Sequence[Blocks], keep: Any = shardings) -> list[Blocks]:
-            return list(map(Blocks, results(list(map(_buffers_of, blocks))), named))
+            operands = list(map(_buffers_of, blocks))
+            for i, places in parts.items():
+                operands[i] = {device.rank: np.array(operands[i][device.rank][index], order="C")
+                               for device, index in places.items()}
+            return list(map(Blocks, results(operands), named))
         return on_blocks
 
     def named(self, labels: Sequence[Any], layouts: Sequence[Any], mesh: Mesh) -> list[Sharding]:
@@ -126,9 +134,8 @@ class Program:
         for layout, label, aval in zip(layouts, labels, self.closed.out_avals, strict=True):
             actual = NamedSharding(mesh, spec_of(layout, NamedSharding(mesh, P())))
             label = label or (default if default.mesh == mesh else actual)
-            if actual.is_equivalent_to(label, aval.ndim):
-                actual = label
-            outs.append(canonical(actual))
+            outs.append(canonical(
+                label if actual.is_equivalent_to(label, aval.ndim) else actual))
         return outs
 
 

@@ -107,9 +107,14 @@ def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: A
 
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
              axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
-             check_size: Callable[[int], None] = lambda size: None,
+             placed: Callable[[Array, int, int], Array] = lambda x, axis, size: x,
              sum_match: bool = False) -> Any:
-    """Map a function over axes of its arguments; `api` is the caller's name in errors."""
+    """Map a function over axes of its arguments.
+
+    Args:
+      api: the caller's name in errors.
+      placed: ``(array, axis, size)``: an argument or result with its mapped axis, on its devices.
+    """
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
@@ -119,7 +124,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
                          f"array or axis_size must be specified, got empty *args={args} and "
                          f"**kwargs={kwargs}")
     size, places = _mapped_axes(values, dims, flat.debug_info, kwargs, axis_size)
-    check_size(size)
+    values = [x if d is None else placed(x, d, size) for x, d in zip(values, places, strict=True)]
     outs, out_dims = core.leaving_no_tracer(vmap_flat)(
         flat, size, axis_name, values, places, flat.debug_info, on_devices=api == "pmap")
     to_axes = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
@@ -132,9 +137,10 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
             raise ValueError(
                 f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
                 f"None but output was batched on axis {d}")
-    return flat.result([flat.plain[i] if w is None and i in flat.plain else
-                        _moved_out(x, d, w, size)
-                        for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
+    return flat.result([
+        flat.plain[i] if w is None and i in flat.plain else x if w is None else
+        placed(_moved_out(x, d, w, size), w, size)
+        for i, (x, d, w) in enumerate(zip(outs, out_dims, to_axes, strict=True))])
 
 
 # The mappers of classes with custom conversions for `vmap`; see `extend.vmappable`.
@@ -189,9 +195,7 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
             + ";\n".join(lines))
 
 
-def _moved_out(x: Array, dim: Dim, axis: Any, size: int) -> Array:
-    if axis is None:
-        return x
+def _moved_out(x: Array, dim: Dim, axis: int, size: int) -> Array:
     ndim = x.ndim + (dim is None)
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")

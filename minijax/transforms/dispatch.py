@@ -100,7 +100,8 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callab
               "        raise Miss from None\n"
               f"    return rebuild(run({', '.join(leaves)}))\n")
     return caches.written(source, "call", {
-        "Array": device.array_type, "convert": _convert, "device": device, "programs": programs, "Miss": Miss})
+        "Array": device.array_type, "convert": _convert, "device": device, "programs": programs,
+        "Miss": Miss})
 
 
 def _taken_apart(tree: PyTreeDef, *children: str) -> tuple[list[str], list[str]]:

@@ -320,7 +320,8 @@ def shown(x):
         return str({key: shown(y) for key, y in x.items()})
     if not hasattr(x, "dtype"):
         return str(x)
-    digits = [float(f"{v:.4g}") for v in np.asarray(x, np.float64).ravel()]
+    digits = [float(f"{v:.4g}") + 0.0 for v in  # which shows -0.0 as 0.0
+              np.asarray(x, np.float64).ravel()]
     return f"{x.dtype}{[*x.shape]}{digits}"
 
 
