@@ -105,11 +105,15 @@ def scan_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
         consts, carry, rows = split_list(blocks, num_consts, num_carry)
         rows = [ranks.relayout(x, ((), *x.layout[1:]), "a loop runs along its first axis", p.name)
                 for x in rows]
-        body, consts, carry, of_rows = loop_body(ranks, p, jaxpr, consts, carry,
-                                                 [layout[1:] for layout in layouts_of(rows)])
-        return ranks.bound(p, [*consts, *carry, *rows],
+        body, consts, carry, of_rows, sums = loop_body(
+            ranks, p, jaxpr, consts, carry, [layout[1:] for layout in layouts_of(rows)])
+        starts = [x._replace(value=ranks.on_first(x.value, names, 0)) if names else x
+                  for x, names in zip(carry, sums, strict=False)]
+        outs = ranks.bound(p, [*consts, *starts, *rows],
                            [*layouts_of(carry), *(((), *layout) for layout in of_rows)],
                            jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
+        return [x._replace(value=ranks.reduced(x.value, "add", names, p.name)) if names else x
+                for x, names in zip(outs, sums, strict=True)]
     return OnBlocks(rule)
 
 
@@ -117,36 +121,38 @@ def while_loop(ins: Types, outs: Types, **_: Any) -> OnBlocks:
     def rule(ranks: Any, p: Primitive, blocks: list, *, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
              body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list:
         tests, consts, carry = split_list(blocks, cond_nconsts, body_nconsts)
-        body, consts, carry, _ = loop_body(ranks, p, body_jaxpr, consts, carry, [])
+        body, consts, carry, *_ = loop_body(ranks, p, body_jaxpr, consts, carry, None)
         test, _ = ranks.program(cond_jaxpr, layouts_of([*tests, *carry]))
         return ranks.bound(p, [*tests, *consts, *carry], layouts_of(carry), cond_jaxpr=test,
                            body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)
     return OnBlocks(rule)
 
 
-def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: list, rows: list
-              ) -> tuple[ClosedJaxpr, list, list, list]:
-    """The body over blocks; its constants and first carry; and the layouts of its other results.
+def loop_body(ranks: Any, p: Primitive, body: ClosedJaxpr, consts: list, carry: list,
+              rows: list | None) -> tuple[ClosedJaxpr, list, list, list, list]:
+    """The body over blocks; its constants and first carry; the layouts of its other results; and
+    the mesh axes along which results are summed after the loop, which has rows then.
 
     A carried value has the layout that cuts it most, of those of its first value and of what the
     body returns for it.  A constant has the one layout in which the body uses it, if it is one.
     """
-    fixed, carried = layouts_of(consts), layouts_of(carry)
+    fixed, carried, of_rows = layouts_of(consts), layouts_of(carry), rows or []
     while True:
-        _, outs = ranks.program(body, [*fixed, *carried, *rows])
+        _, outs = ranks.program(body, [*fixed, *carried, *of_rows])
         cut = [new if parts(ranks, new) > parts(ranks, old) else old
                for old, new in zip(carried, outs, strict=False)]
         if cut == carried:
             break
         carried = cut
     layouts_out = [*carried, *[None] * (len(outs) - len(carried))]
-    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *rows], layouts_out)[:len(fixed)]
-    program, outs = ranks.program(body, [*fixed, *carried, *rows], layouts_out)
+    fixed = ranks.uses_of_inputs(body, [*fixed, *carried, *of_rows], layouts_out)[:len(fixed)]
+    program, outs, sums = ranks.loop_body(body, [*fixed, *carried, *of_rows], layouts_out,
+                                          len(consts), len(carry), rows is not None)
     consts, carry = ([
         ranks.relayout(x, layout, "that is its layout in the loop", p.name)
         for x, layout in zip(blocks, layouts, strict=True)]
         for blocks, layouts in ((consts, fixed), (carry, carried)))
-    return program, consts, carry, outs[len(carry):]
+    return program, consts, carry, outs[len(carry):], sums
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────

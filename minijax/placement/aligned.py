@@ -106,8 +106,7 @@ class Aligned:
     def started_once(self, values: Sequence[Array], names: Names, k: int, other: Any
                      ) -> list[Array]:
         """The operands, of which operand k is left to the first of the ranks."""
-        is_first = comparison.eq_p.bind(self.ranks.rank(names), np.int32(0))
-        own = comparison.select_n_p.bind(is_first, filled(other, values[k]), values[k])
+        own = self.ranks.on_first(values[k], names, other)
         return [own if i == k else x for i, x in enumerate(values)]
 
     def counted_on(self, x: Array, axes: Axes, names: Names) -> Array:

@@ -16,8 +16,8 @@ from minijax import core, dtypes
 from minijax.core import Array, ShapedArray
 from minijax.placement.across import (Grid, Names, across_exchange_p, across_gather_p,
                                       across_reduce_p, rank_p)
-from minijax.primitives import algebra, reduce
-from minijax.primitives.ad_util import broadcast_at, reduce_sum_p
+from minijax.primitives import algebra, comparison, reduce
+from minijax.primitives.ad_util import broadcast_at, filled, reduce_sum_p
 from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p
@@ -174,6 +174,11 @@ class Moves:
         start = algebra.mul_p.bind(self.rank(names), np.int32(size))
         starts = replaced([np.int32(0)] * x.ndim, axis, start)
         return dynamic_slice_p.bind(x, *starts, slice_sizes=replaced(x.shape, axis, size))
+
+    def on_first(self, x: Array, names: Names, other: Any) -> Array:
+        """An array on the first rank along mesh axes; on the others, all elements are `other`."""
+        is_first = comparison.eq_p.bind(self.rank(names), np.int32(0))
+        return comparison.select_n_p.bind(is_first, filled(other, x), x)
 
     # ── Reductions ───────────────────────────────────────────────────────────────────────────
 

@@ -14,8 +14,9 @@ from minijax.core import Array, ArrayImpl, Primitive, ShapedArray
 from minijax.core.dce import without_dead_equations
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 from minijax.core.tracing import stage, stage_with_aux
-from minijax.placement.across import Grid
+from minijax.placement.across import Grid, Names
 from minijax.placement.aligned import CHOSEN, Aligned
+from minijax.placement.carried_sums import with_own_sums
 from minijax.placement.joined import with_joined_reductions
 from minijax.placement.moves import Block, Gather, Layout, Moves, whole
 from minijax.primitives.ad_util import batch_elementwise
@@ -104,7 +105,23 @@ class Partitioner(Moves):
                 layouts_out: Sequence[Layout | None] | None = None
                 ) -> tuple[ClosedJaxpr, list[Layout]]:
         """A program over blocks, and the layouts of its results."""
-        return self._partitioned(closed, layouts_in, layouts_out)[:2]
+        program, layouts, _ = self._partitioned(closed, layouts_in, layouts_out)
+        return self.joined(program), layouts
+
+    def loop_body(self, body: ClosedJaxpr, layouts_in: Sequence[Layout],
+                  layouts_out: Sequence[Layout | None], num_consts: int, num_carry: int,
+                  sums_after: bool) -> tuple[ClosedJaxpr, list[Layout], list[Names]]:
+        """The same of a loop's body; and along which mesh axes its results are summed after it."""
+        program, layouts, _ = self._partitioned(body, layouts_in, layouts_out)
+        own, names = with_own_sums(program, num_consts, num_carry) if sums_after else (program, [])
+        self.gathers_of[own] = self.gathers_of[program]
+        return self.joined(own), layouts, names
+
+    def joined(self, program: ClosedJaxpr) -> ClosedJaxpr:
+        """A program over blocks with its small reductions joined."""
+        joined: ClosedJaxpr = program.derived(("joined",), lambda: with_joined_reductions(program))
+        self.gathers_of[joined] = self.gathers_of[program]
+        return joined
 
     def uses_of_inputs(self, closed: ClosedJaxpr, layouts_in: Sequence[Layout],
                        layouts_out: Sequence[Layout | None] | None) -> list[Layout]:
@@ -128,9 +145,6 @@ class Partitioner(Moves):
         if uses:
             program, layouts, record = self._staged(flat, layouts_in, layouts_out, uses)
             used = layouts_used(flat.jaxpr, record, layouts_out)
-        gathers = self.gathers_of[program]
-        program = with_joined_reductions(program)
-        self.gathers_of[program] = gathers
         self._programs[key] = program, layouts, [
             only(used.get(v, ())) or own for v, own in zip(flat.jaxpr.invars, layouts_in,
                                                            strict=True)]

@@ -152,9 +152,9 @@ TABLE, PLACES = floats(10, 6), np.arange(24).reshape(8, 3) % 10
 
 @pytest.mark.parametrize(("function", "args", "layouts", "operations"), [
     (rnn, [floats(6, 8), floats(8, 8), floats(5, 4, 6)], [(W, W), (W, W), (W, A, W)],
-     {"reduce": 1, "scan reduce": 2}),
+     {"reduce": 1}),
     (rnn, [floats(6, 8), floats(8, 8), floats(5, 4, 6)], [(A, W), (A, W), (W, A, W)],
-     {"reduce": 1, "scan reduce": 2, "gather": 2}),
+     {"reduce": 1, "gather": 2}),
     (attention, [floats(4, 6, 2, 8)] * 3, [(A, W, B, W)] * 3, {"reduce": 1}),
     (cross_entropy, [floats(8, 10), np.arange(8) % 10], [(A, W), (A,)], {"reduce": 1}),
     (lambda t, at: jax.value_and_grad(lambda t: (t[at] ** 2).sum())(t), [TABLE, PLACES],
