@@ -18,7 +18,7 @@ from minijax.core.jaxpr import JaxprEqn
 from minijax.placement.across import Names, across_permute_p
 from minijax.placement.moves import Block, Layout, Moves, bytes_of, where
 from minijax.primitives import algebra, comparison
-from minijax.primitives.ad_util import broadcast_at, filled, move_axis, reshaped
+from minijax.primitives.ad_util import broadcast_at, move_axis, reshaped
 from minijax.primitives.axes import replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.dynamic_slice import dynamic_slice_p

@@ -22,7 +22,7 @@ from minijax import errors
 T = TypeVar("T")
 Group = tuple[int, ...]  # ranks, in the order of their blocks; each of them makes the same call
 
-MOST_THREADS = 10_000  # ranks that run at once; a rank that had to wait for a thread would stop others
+MOST_THREADS = 10_000  # ranks at once: one that had to wait for a thread would stop all
 
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
               "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}

@@ -51,9 +51,10 @@ class Blocks:
         Raises:
           RuntimeError: where other processes hold the rest.
         """
-        if self.is_whole:
+        where = self.sharding
+        if where is None or self.is_whole:
             return self.buffers[min(self.buffers, default=0)].view()
-        if not self.sharding.is_fully_addressable:
+        if not where.is_fully_addressable:
             raise errors.with_cure(RuntimeError(
                 "Fetching value for `jax.Array` that spans non-addressable (non process local) "
                 "devices is not possible. You can use "
@@ -62,7 +63,7 @@ class Blocks:
                 "local) shards."),
                 "If a jitted function closes over it, pass it as an argument.")
         whole = np.empty(shape, dtype)
-        for device, index in self.sharding.devices_indices_map(shape).items():
+        for device, index in where.devices_indices_map(shape).items():
             whole[index] = self.buffers[device.rank]
         return whole
 

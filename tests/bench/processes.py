@@ -57,7 +57,8 @@ def programs(jax: Any) -> dict[str, Callable[[], Any]]:
     total, affine = jax.jit(psum), jax.jit(lambda x: x * 2 + 1)
     return {"psum of one float": lambda: total(few), "psum of 1M floats": lambda: total(many),
             "x + x, not jitted": lambda: x + x, "x * 2 + 1": lambda: affine(x),
-            "sum over all": lambda: jnp.sum(x), "step of a small MLP": lambda: step(small_net, x, y),
+            "sum over all": lambda: jnp.sum(x),
+            "step of a small MLP": lambda: step(small_net, x, y),
             "step of a large MLP": lambda: step(large_net, large, target)}
 
 
@@ -99,7 +100,8 @@ def run(library: str, count: int, words: list[str], quick: bool) -> dict[str, li
             both = [subprocess.Popen([sys.executable, *command], env=environment | {
                 "COORDINATOR": address, "RANK": str(rank),
                 "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}) for rank in range(count)]
-            assert not any([process.wait() for process in both])
+            codes = [process.wait() for process in both]
+            assert not any(codes)
         return json.loads(Path(file.name).read_text())
 
 
