@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 # Those that know rows, and `--quick`.
-CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "host_cost")
+CHOOSING = ("ratios", "eager", "first_calls", "growth", "compilers", "host_cost", "scaling")
 WHOLE = ("import_time", "tour")
 
 
