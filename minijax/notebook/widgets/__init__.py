@@ -12,4 +12,5 @@ from minijax.notebook.widgets.reverse import reverse as reverse
 from minijax.notebook.widgets.checkpointing import checkpointing as checkpointing
 from minijax.notebook.widgets.kept import kept as kept
 from minijax.notebook.widgets.prefix import prefix as prefix
+from minijax.notebook.widgets.blocks import blocks as blocks
 from minijax.notebook.widgets.explain import explain as explain
