@@ -49,6 +49,8 @@ def of_layers(layer: Mapping[str, Any], rest: Any, place: Any) -> dict[str, Any]
 
 MLP = ([(array(784, 256), array(256)), (array(256, 10), array(10))],
        array(1 << 16, 784), array(1 << 16, 10))
+CNN = ({"kernels": [array(3, 3, 1, 16), array(3, 3, 16, 32)], "out": array(7 * 7 * 32, 10)},
+       array(1 << 12, 28, 28, 1), array(1 << 12, 10))
 TRANSFORMER = (of_layers(
     {**{name: array(WIDTH, WIDTH) for name in "qkvo"}, "up": array(WIDTH, 4 * WIDTH),
      "down": array(4 * WIDTH, WIDTH)}, array(256, WIDTH), array(64, WIDTH)),
@@ -69,6 +71,7 @@ def along_both(ranks: int) -> dict[str, int]:
 
 PLANS = [
     Plan("MLP, data", STEPS["MLP"], along_data, (P(), P("data"), P("data")), MLP),
+    Plan("CNN, data", STEPS["CNN"], along_data, (P(), P("data"), P("data")), CNN),
     Plan("transformer, data", STEPS["transformer"], along_data, (P(), P("data")), TRANSFORMER),
     Plan("transformer, data and tensor", STEPS["transformer"], along_both,
          (of_layers(OF_TENSORS, P(), P()), P("data")), TRANSFORMER),
@@ -98,23 +101,23 @@ def main() -> None:
     given = options("training steps on many ranks, by a model of messages")
     print(f"Assumed: {assumptions()}; each pair of ranks is connected as well as any other, and a "
           "rank computes nothing while it sends.")
-    print(f"{'':30}{'ranks':>6}{'computing':>12}{'ring':>12}{'tree':>12}{'faster':>12}"
-          f"{'messages':>10}{'MB':>9}")
+    print(f"{'milliseconds of a step':30}{'ranks':>6}{'computing':>11}{'ring':>11}{'tree':>11}"
+          f"{'faster':>11}{'messages':>10}{'MB':>9}")
     results: dict[str, dict[int, dict[str, Cost]]] = {}
     for plan in PLANS:
         if chosen(plan.name, given.words):
             of_plan = results[plan.name] = {}
             for ranks in RANKS[::3] if given.quick else RANKS:
                 found = of_plan[ranks] = costs(plan, ranks)
-                times = "".join(f"{each.seconds:10.4f} s" for each in found.values())
+                times = "".join(f"{each.seconds * 1e3:11.2f}" for each in found.values())
                 best = found["faster"]
-                print(f"{plan.name:30}{ranks:6}{best.computing:10.4f} s{times}"
+                print(f"{plan.name:30}{ranks:6}{best.computing * 1e3:11.2f}{times}"
                       f"{best.messages:10,}{best.bytes / 1e6:9.1f}", flush=True)
     drawn = [panel(*each) for each in results.items()]
     save("scaling", {name: {ranks: {word: cost._asdict() for word, cost in found.items()}
                             for ranks, found in each.items()} for name, each in results.items()},
          panels(f"A step by the number of ranks: {assumptions()}", [*ALGORITHMS, "computing"],
-                [drawn[:2], drawn[2:]] if len(drawn) > 2 else [drawn]))
+                [drawn[k:k + 3] for k in range(0, len(drawn), 3)] or [[]]))
 
 
 if __name__ == "__main__":

