@@ -18,9 +18,9 @@ from minijax.transforms.derivatives import at_point
 from minijax.core.linearize import linearize_flat
 from minijax.core.jvp import JVPTrace
 from minijax.notebook import explain, step, watch, widgets
-from minijax.notebook.widgets.blocks import Held
 from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed
+from minijax.notebook.widgets.held_blocks import Held
 from minijax.notebook.widgets.lattice import NODES, steps
 from minijax.notebook.widgets.reverse import reverse_pass
 from minijax.placement.across import Grid
