@@ -5,6 +5,9 @@ write down: their results are those of the engine of threads, their messages tho
 """
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from minijax.core.jaxpr import jaxpr_as_fun
 from minijax.placement import engine
 from minijax.placement.across import Grid
 from minijax.placement.communication_costs import (Machine, Transfer, in_ring, in_tree, layouts_of,
-                                                   planned)
+                                                   planned, transfers)
 from minijax.placement.engine import REDUCTIONS
 from tests import ranks
 from tests.bench import scaling
@@ -225,7 +228,39 @@ def test_a_tensor_parallel_step_also_sends_activations(costs):
     gradients = 2 * 15 / 16 * 4 * (WEIGHTS / scaling.TENSORS + REST)
     activations = 4 * (4096 // 16) * 64 * scaling.WIDTH
     sent = costs["transformer, data and tensor"]["ring"].bytes - gradients
-    assert sent / (2 * 3 / 4 * activations) == 12  # q, k, v send three at the way back
+    assert sent / (2 * 3 / 4 * activations) == 12  # q, k and v send three on the way back
+
+
+OF_XLA = """
+import re
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from tests.bench import scaling
+from tests.bench._workloads import rows
+step = {row.name.split()[0]: row.run for row in rows("jax", ["training"])}["transformer"]
+for plan in scaling.PLANS[2:4]:
+    axes = {name: size for name, size in plan.axes(4).items() if size > 1}
+    mesh = jax.make_mesh(tuple(axes.values()), tuple(axes), (AxisType.Auto,))
+    place = lambda spec: NamedSharding(mesh, P(*[n if n in axes else None for n in spec]))
+    specs = scaling.jax.tree_util.broadcast_prefix(plan.specs, plan.arguments)
+    leaves, tree = jax.tree.flatten(jax.tree.map(lambda x: (x.shape, str(x.dtype)),
+                                                 plan.arguments), is_leaf=lambda x: type(x) is tuple
+                                    and type(x[-1]) is str)
+    args = tree.unflatten([jax.ShapeDtypeStruct(*x, sharding=place(spec))
+                           for x, spec in zip(leaves, specs)])
+    out = jax.tree.map(lambda x: x.sharding, args[0])
+    text = jax.jit(lambda *args: step(*args), out_shardings=out).lower(*args).compile().as_text()
+    print(sum(each.count("f32[") for each in re.findall("= (.*?) all-reduce[(]", text)))
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("LARGE"), reason="LARGE=1: XLA takes some seconds")
+def test_xla_reduces_as_many_arrays():
+    done = subprocess.run([sys.executable, "-c", OF_XLA], text=True, capture_output=True, env={
+        **os.environ, "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4"})
+    ours = [len(list(transfers(plan.on(4).jaxpr))) for plan in scaling.PLANS[2:4]]
+    assert ours == [15, 12] and done.stdout.split() == list(map(str, ours)), done.stderr
 
 
 def test_computing_is_shared_by_the_ranks(costs):
