@@ -70,7 +70,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Beside JAX; numbers and pictures in build/bench. BENCH="--quick ratios softmax": some rows, soon
+# Beside JAX; numbers and pictures in build/bench. BENCH="--quick ratios softmax": some rows, soon;
+# BENCH=scaling: training steps on many ranks, by a model of messages
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench $(BENCH)
 

@@ -41,6 +41,12 @@ def environment(count: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, **os.environ}
 
 
+def mpiexec() -> str | None:
+    """The launcher: that of this environment, or the first on the path."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Start a program, in place of this one."""
     parser = argparse.ArgumentParser(
@@ -52,13 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.program or options.count < 1:
         parser.error("it needs a program, and at least one process")
-    beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if mpiexec is None:
+    launcher = mpiexec()
+    if launcher is None:
         sys.exit(MISSING)
     sys.stdout.flush()
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
-    os.execve(mpiexec, command(options.count, options.program, mpiexec, version),
+    version = subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout
+    os.execve(launcher, command(options.count, options.program, launcher, version),
               environment(options.count))
 
 

@@ -74,6 +74,9 @@ EXEMPT = {
                                "custom_linear_solve", "solve")},
     **{(name, "compiled_complex_numbers_are_the_meaning"): "a row of jax_differences.toml" for name
        in ("cholesky", "lu", "qr", "eigh", "svd", "triangular_solve", "solve")},
+    **{("sharding_constraint", law): "it names a mesh of one device; "
+       "tests/placement/test_partition.py has others" for law in (
+           "blocks_are_the_meaning", "blocks_are_the_meaning_of_what_is_derived")},
     ("top_k", "compiled_complex_numbers_are_the_meaning"): "its function refuses complex numbers",
     **{(name, "compiled_is_the_meaning_at_sizes_where_loops_change"): "its errors are those of "
        "the largest number: tests/numpy/test_fft.py holds them, at all sizes"

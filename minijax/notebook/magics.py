@@ -1,11 +1,12 @@
-"""The magics of the course, `%%live`, `%%mini`, `%full_error`; short errors, programs in colour.
+"""The magics of the course, `%%live`, `%%mini` and others; short errors, programs in colour.
 
-Builds on `live`, `errors`, `pictures`; IPython passes its shell, so this module does not import it.
-JAX has no counterpart.
+Builds on `live`, `errors`, `pictures`, `processes`; IPython passes its shell, so that this module
+does not import it.  JAX has no counterpart.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import TracebackType
 from typing import Any
@@ -23,6 +24,7 @@ def load(shell: Any) -> None:
     shell.register_magic_function(_live, "cell", "live")
     shell.register_magic_function(_live_reset, "line", "live_reset")
     shell.register_magic_function(_mini, "line_cell", "mini")
+    shell.register_magic_function(functools.partial(_processes, shell, {}), "cell", "processes")
     shell.register_magic_function(_full_error, "line", "full_error")
     shell.set_custom_exc((Exception,), _show_error)
     _html_of(shell).for_type(Program, pictures.to_html)
@@ -61,6 +63,27 @@ def _mini(line: str, cell: str | None = None) -> None:
         raise ValueError("%mini begin NN begins from what stands after that chapter, or from your "
                          "own file; %mini save writes it; %%mini puts a cell into mini")
     print(library.begin(*chapter) if verb == "begin" else library.save())
+
+
+def _processes(shell: Any, modules: dict[str, str], line: str, cell: str) -> None:
+    """`%%processes 2 [NAME …]`: the cell is a program of two processes; keep values of the first.
+
+    `%%processes as NAME`: the cell runs here, and is a module that such programs may import, as is
+    the reader's library.
+    """
+    from minijax.notebook import processes
+    first, *names = line.split()
+    if first == "as":
+        exec(compile(cell, f"{names[0]}.py", "exec"), shell.user_ns)
+        modules[names[0]] = cell
+        return
+    shell.user_ns.update(dict.fromkeys(names))
+    if why := processes.missing():
+        print(why)
+        return
+    ran = processes.run(cell, int(first), names, {**modules, "mini": library.text})
+    shell.user_ns.update(ran.values)
+    print(ran)
 
 
 def _full_error(line: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import queue
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "11_named_axes"
 
@@ -351,6 +353,173 @@ exercise(
            (_ring_text(start="0.0"), "its own number is missing"),
            ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")],
     hints=["two names: what is passed on, and the sum"])
+
+
+# ── allreduce ────────────────────────────────────────────────────────────────────────────────
+
+class _World:
+    """A process among pretended ones, each of which is a thread."""
+
+    def __init__(self, rank: int, boxes: dict[tuple[int, int], queue.Queue]):
+        self.rank, self.size, self.boxes = rank, round(len(boxes) ** 0.5), boxes
+        self.sent = 0
+
+    def sendrecv(self, x: Any, dest: int, sendtag: int = 0, recvbuf: Any = None,
+                 source: int | None = None, **_: Any) -> Any:
+        source = dest if source is None else source
+        expect(dest in range(self.size) and source in range(self.size), f"there is no process "
+               f"{dest if dest not in range(self.size) else source}: of {self.size}, the last has "
+               f"the rank {self.size - 1}")
+        self.sent += 1
+        self.boxes[self.rank, dest].put(np.array(x))
+        try:
+            return self.boxes[source, self.rank].get(timeout=1.0)
+        except queue.Empty:
+            raise Hint(f"of {self.size} processes, {self.rank} waits for a message from {source}, "
+                       "which sends it none: both must choose each other") from None
+
+    def __getattr__(self, name: str) -> Any:
+        raise Hint(f"`world.{name}` is what you are to write, or is not needed: by hand there are "
+                   "`rank`, `size` and `sendrecv`")
+
+
+def _on_worlds(f: Callable, count: int) -> tuple[list, int]:
+    """The results of a function in each of several pretended processes, and the most messages."""
+    boxes: dict[tuple[int, int], queue.Queue] = {
+        (a, b): queue.Queue() for a in range(count) for b in range(count)}
+    worlds, results, raised = [_World(rank, boxes) for rank in range(count)], {}, {}
+
+    def of(world: _World) -> None:
+        try:
+            results[world.rank] = f(world)
+        except Exception as error:
+            raised[world.rank] = error
+    threads = [threading.Thread(target=of, args=(world,), daemon=True) for world in worlds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise next(iter(raised.values()))  # the first; others may wait for that process
+    return [results[rank] for rank in range(count)], max(world.sent for world in worlds)
+
+
+def grade_allreduce(allreduce: Callable) -> None:
+    for count in (1, 2, 4, 8):
+        xs = np.array([[10.0 ** rank, rank + 1.0] for rank in range(count)])
+        result, sent = _on_worlds(lambda world, xs=xs: allreduce(xs[world.rank], world), count)
+        pairs = [xs[rank] + xs[rank ^ 1] for rank in range(count)] if count > 1 else xs
+        agree(f"{count} processes with {shown(xs[:, 1])}", np.array(result)[:, 1],
+              np.full(count, xs[:, 1].sum()),
+              (count > 2 and near(result, pairs), "that is the sum of two: one round is not "
+               "enough"),
+              (count > 1 and near(result, xs[::-1]), "what came has taken the place of what was "
+               "there: add them"),
+              "in round k the other process is the one whose rank differs in bit k; what is sent "
+              "is the sum so far")
+        rounds = count.bit_length() - 1
+        expect(sent <= rounds, f"the sums are right, but with {count} processes each sends {sent} "
+               f"messages, and {rounds} are enough")
+
+
+_ALLREDUCE = """
+def allreduce(x, world):
+    step = 1
+    while step < {end}:
+        other = {other}
+        {add}
+        step *= 2
+    return x
+"""
+
+
+def _allreduce_text(end: str = "world.size", other: str = "world.rank ^ step",
+                    add: str = "x = x + world.sendrecv(x, dest=other, source=other)") -> str:
+    return _ALLREDUCE.format(end=end, other=other, add=add)
+
+
+exercise(
+    "allreduce", chapter=CHAPTER, grade=grade_allreduce, solution=_allreduce_text(),
+    wrong=[(_allreduce_text(end="min(2, world.size)"), "one round is not enough"),
+           (_allreduce_text(add="x = world.sendrecv(x, dest=other, source=other)"), "add them"),
+           (_allreduce_text(other="world.rank + step"), "there is no process"),
+           (_allreduce_text(other="(world.rank + step) % world.size"), "choose each other"),
+           ("def allreduce(x, world):\n    return world.allreduce(x)", "by hand"),
+           ("def allreduce(x, world):\n    total = x\n    for k in range(1, world.size):\n"
+            "        other = world.rank ^ k\n"
+            "        total = total + world.sendrecv(x, dest=other, source=other)\n"
+            "    return total", "2 are enough")],
+    right=["def allreduce(x, world):\n    for k in range(world.size.bit_length() - 1):\n"
+           "        other = world.rank + 2**k if world.rank // 2**k % 2 == 0 else "
+           "world.rank - 2**k\n        x = x + world.sendrecv(x, dest=other)\n    return x"],
+    hints=["`world.rank ^ 1` is the rank with its last bit changed: 1 for 0, and 0 for 1"])
+
+
+# ── bytes_sent ───────────────────────────────────────────────────────────────────────────────
+
+def grade_bytes_sent(answer: Any) -> None:
+    expect(isinstance(answer, int | float), f"a number is expected, and yours is {answer!r}")
+    expect(not near(answer, 4 * 4810), "that is all of the gradient, once; in a ring each sends "
+           "parts of it, 7 times, and 7 times again")
+    expect(not near(answer, 7 * 4810 / 8 * 4), "that is the first half, after which each process "
+           "has the sum of one part")
+    expect(not near(answer, 14 * 4810 / 8), "those are numbers; each has four bytes")
+    expect(not near(answer, 14 * 4810 * 4), "a message has one part of eight, and not all")
+    expect(not near(answer, 8 * 14 * 4810 / 8 * 4), "that is what all of them send together")
+    expect(not near(answer, 16 * 4810 / 8 * 4), "in 7 rounds a part has been at all 8")
+    expect(near(answer, 33670), f"not {answer}: two times 7 messages, each of an eighth of the "
+           "gradient")
+
+
+exercise("bytes_sent", chapter=CHAPTER, grade=grade_bytes_sent, solution="2 * 7 * 4810 // 8 * 4",
+         wrong=[("4 * 4810", "parts of it"), ("7 * 4810 / 8 * 4", "the first half"),
+                ("14 * 4810 / 8", "four bytes"), ("14 * 4810 * 4", "one part of eight"),
+                ("16 * 4810 / 8 * 4", "has been at all 8"), ("1000", "two times 7")],
+         right=["33670", "33670.0"])
+
+
+# ── ring_seconds ─────────────────────────────────────────────────────────────────────────────
+
+def grade_ring_seconds(ring_seconds: Callable) -> None:
+    from minijax.placement.communication_costs import Machine, Transfer, in_ring
+    for p, n, latency, bandwidth in ((2, 8, 1.0, 1.0), (4, 1000, 0.5, 10.0), (8, 4096, 2.0, 1e3),
+                                     (3, 0, 1.0, 1.0), (4096, 1 << 20, 5e-6, 1e10)):
+        machine = Machine(latency, bandwidth, 1.0)
+        expected = machine.seconds(in_ring(Transfer("reduce", p, n, 1, "")))
+        result, part = ring_seconds(p, n, latency, bandwidth), n / p / bandwidth
+        agree(f"p = {p}, n = {n}, latency = {latency}, bandwidth = {bandwidth}", result, expected,
+              (near(result, expected / 2), "after p - 1 rounds each process has the sum of one "
+               "part only: as many more bring it to all"),
+              (near(result, 2 * p * (latency + part)), "a part that starts at one process has been "
+               "at all of them after p - 1 rounds"),
+              (near(result, 2 * (p - 1) * (latency + n / bandwidth)), "a message has one part of "
+               "p, n / p bytes"),
+              (near(result, latency + 2 * (p - 1) * part), "every message takes the latency, not "
+               "the first alone"),
+              (near(result, 2 * (p - 1) * (latency + n / p * bandwidth)), "bandwidth is in bytes "
+               "a second: the larger, the shorter"),
+              what="seconds")
+
+
+_SECONDS = """
+def ring_seconds(p, n, latency, bandwidth):
+    return {rounds} * ({message})
+"""
+
+
+def _seconds_text(rounds: str = "2 * (p - 1)", message: str = "latency + n / p / bandwidth") -> str:
+    return _SECONDS.format(rounds=rounds, message=message)
+
+
+exercise(
+    "ring_seconds", chapter=CHAPTER, grade=grade_ring_seconds, solution=_seconds_text(),
+    wrong=[(_seconds_text(rounds="(p - 1)"), "one part only"),
+           (_seconds_text(rounds="2 * p"), "after p - 1 rounds"),
+           (_seconds_text(message="latency + n / bandwidth"), "n / p bytes"),
+           (_seconds_text(message="latency + n / p * bandwidth"), "the larger, the shorter"),
+           ("def ring_seconds(p, n, latency, bandwidth):\n"
+            "    return latency + 2 * (p - 1) * n / p / bandwidth", "every message")],
+    hints=["how many messages does each process send, and how large is one?"])
 
 
 # ── by_level ──────────────────────────────────────────────────────────────────────────────────

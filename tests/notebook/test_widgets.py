@@ -13,15 +13,19 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import dtypes, tree_util
+from minijax import P, core, dtypes, tree_util
 from minijax.transforms.derivatives import at_point
 from minijax.core.linearize import linearize_flat
 from minijax.core.jvp import JVPTrace
 from minijax.notebook import explain, step, watch, widgets
 from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed
+from minijax.notebook.widgets.held_blocks import Held
 from minijax.notebook.widgets.lattice import NODES, steps
 from minijax.notebook.widgets.reverse import reverse_pass
+from minijax.placement.across import Grid
+from minijax.placement.communication_costs import planned, transfers
+from tests import ranks
 
 
 def captions(film: Any) -> list[str]:
@@ -213,6 +217,33 @@ def test_the_value_of_a_static_argument_decides() -> None:
                                  static_argnums=1))
     assert ["for `f32[] weak, n=3`" in one for one in said] == [True, True, False]
     assert ["The body runs" in one for one in said] == [True, False, True]
+
+
+# ---- blocks
+
+
+def test_each_rank_is_drawn_with_the_block_that_it_holds() -> None:
+    mesh = ranks.mesh_of(2, 2)
+    grid, layout, x = Grid.of(mesh), ((), ("j", "i")), np.zeros((3, 8))
+    drawn = Held("x", core.get_aval(x), layout)
+    for rank in range(4):
+        place = ranks.place_of(x.shape, layout, grid, rank)
+        assert drawn.part(grid, rank) == [(s.start / n, s.stop / n)
+                                          for s, n in zip(place, x.shape, strict=True)]
+
+
+def test_what_is_held_and_sent_is_that_of_the_plan() -> None:
+    specs, args = (P(), P("i")), ({"a": np.ones((3, 5), "f")}, np.ones((8, 3), "f"))
+    f = lambda w, x: (jax.tree.map(jnp.subtract, w, jax.grad(
+        lambda w: jnp.sum(jnp.sin(x @ w["a"])))(w)), jnp.sort(x, 0))
+    plan = planned(f, {"i": 4}, specs)(*args)
+    said = captions(widgets.blocks(f, {"i": 4}, specs, *args))
+    held = [sum(aval.size * 4 for aval in avals)
+            for avals in (plan.jaxpr.in_avals, plan.jaxpr.out_avals)]
+    assert said[0] == f"Each rank holds its block of `x`, and all of `w['a']`: {held[0]} bytes."
+    assert said[-1].endswith(f"all of `result 0`, `result 1`: {held[1]} bytes.")
+    assert [re.search(r": (\w+) of (\d+) bytes", one).groups() for one in said[1:-1]] == [
+        (sent.kind, str(sent.bytes)) for sent in transfers(plan.jaxpr)] and len(said) == 4
 
 
 # ---- checkpointing

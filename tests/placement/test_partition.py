@@ -16,7 +16,7 @@ from minijax.errors import JaxRuntimeError
 from minijax.placement import engine
 from minijax.placement.partition import partition
 from minijax.transforms import compiled
-from tests import ranks
+from tests import gathers, ranks
 
 MESH, ROW = ranks.mesh_of(2, 2), ranks.mesh_of(4)
 W, A, B, AB = (), ("i",), ("j",), ("i", "j")  # one axis: whole, or cut
@@ -180,6 +180,11 @@ def test_a_gather_that_only_an_operation_needs_is_named_with_its_reason():
     assert str(gather).startswith("sort at ") and "test_partition.py" in gather.source.place
     assert str(gather).endswith("gathers 128 bytes at every call, because sort needs axis 0 of "
                                 "operand 0 whole")
+
+
+def test_the_table_says_which_primitives_gather():
+    assert gathers.table() == gathers.FILE.read_text(encoding="utf-8"), (
+        "python -m tests.gathers --write")
 
 
 def test_a_reshape_that_keeps_no_axis_says_so():

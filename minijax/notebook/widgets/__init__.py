@@ -4,6 +4,9 @@ Each shows a real computation.  Builds on `film`, `drawing`, and the modules sho
 JAX has no counterpart.
 """
 
+from typing import TYPE_CHECKING
+
+from minijax.util import lazily
 from minijax.notebook.widgets.step import step as step
 from minijax.notebook.widgets.confusion import confusion as confusion
 from minijax.notebook.widgets.tangent import tangent as tangent
@@ -13,3 +16,8 @@ from minijax.notebook.widgets.checkpointing import checkpointing as checkpointin
 from minijax.notebook.widgets.kept import kept as kept
 from minijax.notebook.widgets.prefix import prefix as prefix
 from minijax.notebook.widgets.explain import explain as explain
+
+if TYPE_CHECKING:  # loaded when used, with the partitioner
+    from minijax.notebook.widgets.held_blocks import blocks as blocks
+
+lazily.attach(globals())

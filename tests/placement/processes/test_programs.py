@@ -160,6 +160,19 @@ def test_in_several_processes_a_program_does_what_jax_does(count, tmp_path):
 
 
 @needs_mpi
+def test_the_program_of_the_readme_runs_in_two_processes(tmp_path):
+    section = (ROOT / "README.md").read_text().partition("### In several processes")[2]
+    program = section.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, "-m", "minijax.launch", "-n", "2", "program.py"],
+                          cwd=tmp_path, text=True, capture_output=True, timeout=SECONDS,
+                          env=environment())
+    promised = program.strip().rpartition("# in each of them: ")[2]
+    # The launcher may mix the two lines.
+    assert sorted(done.stdout.replace("\n", "")) == sorted(2 * promised), done.stderr
+
+
+@needs_mpi
 @pytest.mark.parametrize("count", [2, 4])
 def test_the_devices_of_one_process_compute_the_same_bits(count, tmp_path):
     which = [name for name in names(count) if name in programs.ALL]
