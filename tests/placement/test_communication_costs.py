@@ -141,7 +141,7 @@ def test_each_collective_that_is_run_sends_the_messages_of_the_model(kind, p):
             plain = engine.current.get()
             own, counting = x + 100 * plain.rank, kind(plain.rank, plain.threads)
             return call(plain, own), call(counting, own), counting.rounds
-        for expected, out, rounds in engine.on_threads(p, run):
+        for expected, out, rounds in engine.on_threads(range(p), run):
             np.testing.assert_array_equal(out, expected)
             assert rounds == kind.algorithm(Transfer(name, p, x.nbytes, 1, ""))
 
@@ -190,7 +190,7 @@ def test_a_program_that_is_run_sends_the_messages_of_the_model(name, p, kind):
                                    for x, layout in blocks))
         return counting.rounds
     cost = MACHINE.cost(plan.jaxpr, kind.algorithm)
-    for rounds in engine.on_threads(p, run):
+    for rounds in engine.on_threads(range(p), run):
         assert len(rounds) == cost.messages > 0 and sum(rounds) == cost.bytes
 
 
