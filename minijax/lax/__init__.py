@@ -54,8 +54,9 @@ if TYPE_CHECKING:
                                              RaggedDotDimensionNumbers)
     from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                             convert_element_type, convert_element_type_p, copy_p,
-                                            empty, full, full_like, optimization_barrier,
-                                            optimization_barrier_p, stop_gradient, stop_gradient_p)
+                                            empty, optimization_barrier, optimization_barrier_p,
+                                            stop_gradient, stop_gradient_p)
+    from minijax.lax.filled import full, full_like
     from minijax.primitives.ad_util import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
     from minijax.primitives.bit_generators import (RandomAlgorithm, rng_bit_generator,
                                                    rng_bit_generator_p)

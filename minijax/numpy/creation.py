@@ -16,7 +16,7 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, alias
 from minijax.placement.resharding import shard_value
-from minijax.placement.named_sharding import is_sharded
+from minijax.placement.named_sharding import sharding_like
 from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -293,7 +293,7 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
     out = _full(a.shape if shape is None else shape, value)
     if isinstance(a, Array) and a.aval.vma:
         return core.pvary(out, a.aval.vma)
-    return shard_value(out, a.sharding) if is_sharded(a) and out.shape == a.shape else out
+    return shard_value(out, sharding_like(a, out.shape))
 
 
 def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,

@@ -112,17 +112,28 @@ class Sharding:
         """The sharding of an array with one more axis, which is not partitioned."""
         return self
 
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Refuse the shape of an array that has fewer axes than the spec.
+
+        Raises:
+          ValueError: when it has.
+        """
+        if len(self.spec) > len(aval_shape):
+            raise ValueError(f"Sharding {self} is only valid for values of rank at least "
+                             f"{len(self.spec)}, but was applied to a value of rank "
+                             f"{len(aval_shape)}.")
+
     def check_fits(self, aval: Any, what: str = "device_put args", evenly: bool = True) -> None:
         """Refuse an array that cannot have this sharding; inside of `jit` shards may be uneven.
 
         Raises:
           ValueError: when it has too few axes; IndivisibleError.
         """
-        if len(self.spec) > aval.ndim:
-            raise ValueError(
-                f"One of {what} is incompatible with its sharding annotation {self}: Sharding "
-                f"{self} is only valid for values of rank at least {len(self.spec)}, but was "
-                f"applied to a value of rank {aval.ndim}.")
+        try:
+            self.check_compatible_aval(aval.shape)
+        except ValueError as error:
+            raise ValueError(f"One of {what} is incompatible with its sharding annotation {self}: "
+                             f"{error}") from None
         if evenly:
             self.shard_shape(aval.shape)
 
@@ -333,6 +344,13 @@ def type_with_sharding(aval: core.ShapedArray, sharding: Any) -> core.ShapedArra
     """A type with the sharding along explicit axes, if there are such axes."""
     explicit = explicit_sharding(sharding, aval.ndim)
     return aval if explicit is None else ShardedType(aval, explicit)
+
+
+def sharding_like(x: Any, shape: tuple[int, ...]) -> Any:
+    """The sharding of an array on other devices, for one of this shape; None where it has none."""
+    if not isinstance(x, DeviceArray):
+        return None
+    return x.sharding if shape == x.shape or x.sharding.num_devices == 1 else None
 
 
 def is_sharded(x: Any) -> bool:

@@ -380,8 +380,8 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     >>> jax.vmap(lambda x: ppermute(x, 'i', around), axis_name='i')(np.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
-    _sources(perm, axis_size(axis_name))  # or else ValueError
     pairs = tuple((int(a), int(b)) for a, b in perm)
+    _sources(pairs, axis_size(axis_name))  # or else ValueError
     name = _one_name(axis_name)
     return tree_util.tree_map(lambda leaf: ppermute_p.bind(
         pvary(core.as_value(leaf), [name]), axis_name=name, perm=pairs), x)

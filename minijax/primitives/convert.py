@@ -115,7 +115,7 @@ def _is_number(x: Any) -> bool:
         isinstance(x, np.generic) and dtypes.is_valid_dtype(x.dtype))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of one number.
 
     Args:
@@ -140,8 +140,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return broadcast(scalar, shape) if shape else scalar
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
-              sharding: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """An array of one number, by default of the shape and dtype of `x`.
 
     >>> import numpy as np
