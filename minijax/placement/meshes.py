@@ -53,6 +53,15 @@ Names = tuple[Hashable, ...]
 class PartitionSpec(ByValue):
     """For each axis of an array the mesh axes that it is partitioned along: one, several, or None.
 
+    Args:
+      partitions: for each axis of an array.
+      unreduced, reduced: sets of mesh axes, of explicit ones, over which values are to be summed,
+        or have been.
+
+    Raises:
+      ValueError: for an axis in two of them, and for tuples in tuples.
+      TypeError: for what is no set.
+
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
@@ -61,7 +70,24 @@ class PartitionSpec(ByValue):
 
     def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
         self.partitions = tuple(map(_canonical, partitions))
+        for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+            if not isinstance(axes, frozenset | set):
+                raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or "
+                                f"`set`. Got type {axes}")
+            if None in axes:
+                raise ValueError(f"{name} cannot contain None. All elements in {name} should refer "
+                                 "to the mesh axes.")
+            if not axes.isdisjoint(self.mesh_axes()):
+                raise ValueError(f"partitions cannot overlap with {name} axes passed to "
+                                 f"PartitionSpec. Got partitions: {self.partitions} and {name} "
+                                 f"axes: {axes}")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+        if self.unreduced & self.reduced:
+            raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. "
+                             f"Got unreduced: {unreduced} and reduced: {reduced}")
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("Subclassing `jax.P` is prohibited.")
 
     def names(self, ndim: int) -> list[Names]:
         """The mesh axes for each axis of an array."""
@@ -100,7 +126,9 @@ class PartitionSpec(ByValue):
         return self.partitions[place]
 
     def __add__(self, other: Any) -> PartitionSpec:
-        return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+        more = other if isinstance(other, PartitionSpec) else PartitionSpec()
+        return PartitionSpec(*self, *other, unreduced=self.unreduced | more.unreduced,
+                             reduced=self.reduced | more.reduced)
 
     def __radd__(self, other: Any) -> PartitionSpec:
         return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
@@ -124,6 +152,9 @@ def _canonical(part: Any) -> Any:
     """A tuple of no names as None, and of one name as the name."""
     if not isinstance(part, tuple | list):
         return part
+    if any(isinstance(name, tuple | list) for name in part):
+        raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple, but got "
+                         f"{part}.")
     return tuple(part) if len(part) > 1 else part[0] if part else None
 
 
@@ -173,8 +204,14 @@ class _Grid(ByValue):
     def _set_axes(self, sizes: Sequence[int], names: Any, types: Any) -> None:
         self.axis_sizes = tuple(sizes)
         self.axis_names = (names,) if isinstance(names, str) else tuple(names)
+        if None in self.axis_names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
         types = (AxisType.Auto,) * len(self.axis_names) if types is None else types
-        self.axis_types = (types,) if isinstance(types, AxisType) else tuple(types)
+        self.axis_types = types if isinstance(types, tuple) else (types,)
+        if not all(isinstance(x, AxisType) for x in self.axis_types):
+            raise TypeError(f"axis_types passed to {type(self).__name__} must be of type "
+                            f"`jax.sharding.AxisType`. Got {self.axis_types} of type "
+                            f"{tuple(map(type, self.axis_types))}")
         if len(self.axis_types) != len(self.axis_names):
             raise ValueError("Number of axis names should match the number of axis_types. Got "
                              f"axis_names={self.axis_names} and axis_types={self.axis_types}")
@@ -252,7 +289,7 @@ class Mesh(_Grid):
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
         self.devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        if self.devices.ndim != len(names):
+        if self.devices.ndim != len(names) and None not in names:
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
                 "its second argument (`axis_names`), but got devices.ndim == "

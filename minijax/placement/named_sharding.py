@@ -104,6 +104,8 @@ class Sharding:
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether the other sharding puts the same parts of arrays on the same devices."""
+        if isinstance(self.mesh, AbstractMesh):
+            return bool(self == other)
         shape = tuple(math.lcm(*pair) for pair in
                       zip(self._cuts(ndim), other._cuts(ndim), strict=True))
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
@@ -172,6 +174,18 @@ class NamedSharding(Sharding):
                     "A single NamedSharding spec specification can map every mesh axis to at most "
                     f"one positional dimension, but {self.spec} has duplicate entries for "
                     f"`{name}`")
+        for word, names in (("Unreduced", self.spec.unreduced), ("Reduced", self.spec.reduced)):
+            for name in names:
+                if name not in self.mesh.axis_names:
+                    raise ValueError(f"{word} axes {name} is not found in mesh.axis_names="
+                                     f"{self.mesh.axis_names}. Got pspec={self.spec}")
+                if self.mesh.type_of_axis[name] is not AxisType.Explicit:
+                    raise ValueError(f"{word} axes can only refer to mesh axes that is of type "
+                                     f"`Explicit`. Got {word.lower()} axes: {names} and mesh: "
+                                     f"{self.mesh}")
+        if self.memory_kind not in (None, "device", "pinned_host", "unpinned_host"):
+            raise ValueError(f"Got invalid memory kind {self.memory_kind}: there are 'device', "
+                             "'pinned_host' and 'unpinned_host'.")
 
     def update(self, **changes: Any) -> NamedSharding:
         """The same sharding with another mesh, spec or memory kind."""

@@ -300,6 +300,10 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     for x in arrays:
         if not isinstance(x, Array):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
+        if x.sharding.num_devices > 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one "
+                f"shard each. An argument array had {x.sharding.num_devices} shard(s).")
         if dtype is not None and x.dtype != dtype:
             raise ValueError(
                 f"If `dtype` is provided to `{name}`, it must match the dtype of the addressable "
