@@ -111,6 +111,21 @@ jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressab
 jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressable_shards][:3])
 jax.make_array_from_process_local_data(S, X).sharding.spec
 one.flat
+(lambda x: (jax.jit(double, in_shardings=rows, donate_argnums=0)(x).sharding, x.is_deleted()))(jnp.ones((8, 2)))
+P('x', ('y', ('z',)))
+P('x', unreduced={'x'})
+P(unreduced={None})
+P('x', unreduced=['y'])
+P('x', unreduced={'z'}) + P('y', reduced={'w'})
+Mesh(jax.devices(), (None,))
+AbstractMesh((2,), ('x',), axis_types=('explicit',))
+NamedSharding(auto, P(unreduced={'x'}))
+NamedSharding(mesh, P(unreduced={'z'}))
+NamedSharding(bare, P('i')).is_equivalent_to(NamedSharding(bare, P('i')), 1)
+S.check_compatible_aval((3,))
+lax.full((8,), 1., sharding=rows).sharding, lax.full_like(a, 2.).sharding, [x.sharding for x in a][0]
+lax.full_like(jax.device_put(X, jax.devices()[3]), 1, shape=(2,)).sharding
+jax.make_array_from_single_device_arrays((8, 2), S, [a] * 8)
 shard_map(double, P('x'), P('x'))(X).sharding
 jax.jit(shard_map(double, P('x'), P('x')))(X).sharding
 shard_map(double, P('x', 'y'), P('y', 'x'))(X), shard_map(double, P('y', 'x'), P('y', 'x'))(X.T)

@@ -197,7 +197,8 @@ class _Methods:
         """The slices along the first axis; while tracing, the loop is unrolled."""
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")
-        if type(self) is ArrayImpl and not config.debug_key_reuse.value:
+        if isinstance(self, ArrayImpl) and not config.debug_key_reuse.value and (
+                type(self) is ArrayImpl or not self.is_fully_replicated):
             row = self.aval.update(shape=self.shape[1:])
             return (core.array_from_buffer(each, row) for each in self._buffer)
         return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))

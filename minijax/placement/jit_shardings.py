@@ -46,10 +46,22 @@ class JitShardings:
         `names` gives the names of the arguments' leaves, `static` the places of the arguments that
         are no arrays, from the number of arguments.
         """
-        if self.arguments is not UNSPECIFIED:
-            if kwargs:
-                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            args = self._placed(args, static, names)
+        if self.arguments is UNSPECIFIED:
+            return self._results(fun, args, kwargs)
+        if kwargs:
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        placed = self._placed(args, static, names)
+        copies = [] if placed is args else [
+            (x, y) for x, y in zip(*map(tree_util.tree_leaves, (args, placed)), strict=True)
+            if is_sharded(y) and y.is_fully_replicated]  # the first device has the same numbers
+        out = self._results(fun, placed, kwargs)
+        for x, y in copies:
+            if core.is_donated(y):
+                core.donate(x)
+        return out
+
+    def _results(self, fun: Callable, args: tuple, kwargs: dict) -> Any:
+        """The results of a function, resharded."""
         jitted = getattr(fun, "__self__", None)
         if (self.results is not UNSPECIFIED and core.current_trace.get() is core.base_trace
                 and hasattr(jitted, "with_function") and self._spans_devices()):

@@ -80,7 +80,7 @@ class PartitionSpec(ByValue):
             if not axes.isdisjoint(self.mesh_axes()):
                 raise ValueError(f"partitions cannot overlap with {name} axes passed to "
                                  f"PartitionSpec. Got partitions: {self.partitions} and {name} "
-                                 f"axes: {axes}")
+                                 f"axes: {frozenset(axes)}")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
         if self.unreduced & self.reduced:
             raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. "
@@ -152,9 +152,9 @@ def _canonical(part: Any) -> Any:
     """A tuple of no names as None, and of one name as the name."""
     if not isinstance(part, tuple | list):
         return part
-    if any(isinstance(name, tuple | list) for name in part):
-        raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple, but got "
-                         f"{part}.")
+    if nested := [name for name in part if isinstance(name, tuple | list)]:
+        raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
+                         f"{part} and the nested tuple: {nested[0]}")
     return tuple(part) if len(part) > 1 else part[0] if part else None
 
 
