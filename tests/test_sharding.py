@@ -111,7 +111,8 @@ jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressab
 jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressable_shards][:3])
 jax.make_array_from_process_local_data(S, X).sharding.spec
 one.flat
-(lambda x: (jax.jit(double, in_shardings=rows, donate_argnums=0)(x).sharding, x.is_deleted()))(jnp.ones((8, 2)))
+donated(lambda x: jax.jit(double, in_shardings=rows, donate_argnums=0)(x).sharding)
+donated(lambda x: jax.jit(double, in_shardings=NamedSharding(auto, P()), donate_argnums=0)(x))
 P('x', ('y', ('z',)))
 P('x', unreduced={'x'})
 P(unreduced={None})
@@ -123,7 +124,8 @@ NamedSharding(auto, P(unreduced={'x'}))
 NamedSharding(mesh, P(unreduced={'z'}))
 NamedSharding(bare, P('i')).is_equivalent_to(NamedSharding(bare, P('i')), 1)
 S.check_compatible_aval((3,))
-lax.full((8,), 1., sharding=rows).sharding, lax.full_like(a, 2.).sharding, [x.sharding for x in a][0]
+lax.full((8,), 1., sharding=rows).sharding, lax.full_like(a, 2.).sharding
+[x.sharding for x in a], [x.sharding for x in jax.device_put(X, NamedSharding(auto, P()))]
 lax.full_like(jax.device_put(X, jax.devices()[3]), 1, shape=(2,)).sharding
 jax.make_array_from_single_device_arrays((8, 2), S, [a] * 8)
 shard_map(double, P('x'), P('x'))(X).sharding
@@ -203,6 +205,10 @@ def namespace(jax, jnp):
             f()
         return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
 
+    def donated(f):
+        x = jnp.ones((8, 2))
+        return f(x), x.is_deleted()
+
     def thrice(f, *args):
         return [f(*args).sharding for _ in range(3)]
     return {
@@ -212,7 +218,7 @@ def namespace(jax, jnp):
         "create_device_mesh": mesh_utils.create_device_mesh,
         "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
         "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
-        "printed": printed, "double": lambda x: x * 2, "one": jnp.ones(3),
+        "printed": printed, "donated": donated, "double": lambda x: x * 2, "one": jnp.ones(3),
         "OF_MESH": NamedSharding(mesh.abstract_mesh, P("x")),
         "OF_AUTO": NamedSharding(auto.abstract_mesh, P("x")),
         "OF_E": NamedSharding(mesh, P("x")), "thrice": thrice,

@@ -153,8 +153,8 @@ def _canonical(part: Any) -> Any:
     if not isinstance(part, tuple | list):
         return part
     if nested := [name for name in part if isinstance(name, tuple | list)]:
-        raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
-                         f"{part} and the nested tuple: {nested[0]}")
+        raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got "
+                         f"partition: {part} and the nested tuple: {nested[0]}")
     return tuple(part) if len(part) > 1 else part[0] if part else None
 
 

@@ -174,14 +174,14 @@ class NamedSharding(Sharding):
                     "A single NamedSharding spec specification can map every mesh axis to at most "
                     f"one positional dimension, but {self.spec} has duplicate entries for "
                     f"`{name}`")
-        for word, names in (("Unreduced", self.spec.unreduced), ("Reduced", self.spec.reduced)):
-            for name in names:
+        for word, axes in (("Unreduced", self.spec.unreduced), ("Reduced", self.spec.reduced)):
+            for name in axes:
                 if name not in self.mesh.axis_names:
                     raise ValueError(f"{word} axes {name} is not found in mesh.axis_names="
                                      f"{self.mesh.axis_names}. Got pspec={self.spec}")
                 if self.mesh.type_of_axis[name] is not AxisType.Explicit:
                     raise ValueError(f"{word} axes can only refer to mesh axes that is of type "
-                                     f"`Explicit`. Got {word.lower()} axes: {names} and mesh: "
+                                     f"`Explicit`. Got {word.lower()} axes: {axes} and mesh: "
                                      f"{self.mesh}")
         if self.memory_kind not in (None, "device", "pinned_host", "unpinned_host"):
             raise ValueError(f"Got invalid memory kind {self.memory_kind}: there are 'device', "
