@@ -36,7 +36,7 @@ class ByValue:
 class AxisType(enum.Enum):
     """The source of shardings along an axis of a mesh: the compiler, types, or the program.
 
-    Here no data moves, so the types differ only in what is printed.
+    Here the partitioner chooses them all; along explicit axes `typeof` says them, too.
     """
 
     Auto = enum.auto()
