@@ -40,7 +40,7 @@ SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, t
 MIN_THREADS = 256  # of a processor, whose loads take all the bandwidth
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
 RUN = 16  # elements that a sort moves together: those of a digit in a tile
-OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
+OVERLAP = 2.5  # how moving and computing add up: 1 one after the other, many side by side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
 FLOATS = {"div": 9, "sqrt": 9, "rem": 40, "neg": 0, "abs": 0, "bitcast": 0, "copysign": 1}
@@ -189,8 +189,9 @@ class Counts(Counter[str]):
         if op in ("div", "rem") and isinstance(args[1], Constant) and (
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1
-        if op == "div" and is_float and (isinstance(args[1], Constant) or (
-                self.loops and self.loops[-1][0][args[1]] == 0)):
+        if op == "div" and is_float and isinstance(args[1], Constant):
+            count = QUOTIENT if special_functions.reciprocal(args[1].value) is None else 2
+        elif op == "div" and is_float and self.loops and self.loops[-1][0][args[1]] == 0:
             count = QUOTIENT
         words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
         kind = "special" if "approx" in op else "float" if is_float else "integer"
