@@ -67,14 +67,16 @@ def test_pictures_are_well_formed():
 # Of 16M numbers: megabytes moved, operations a number at least and at most, and launches.
 COUNTS = {
     "3 operations": (134.2, 2, 6, 1),
-    "tanh, exp, log1p": (134.2, 40, 50, 1),
-    "softmax of rows": (134.2, 20, 30, 1),
+    "tanh, exp, log1p": (134.2, 45, 55, 1),
+    "Black–Scholes": (469.8, 110, 140, 1),
+    "softmax of rows": (134.2, 20, 35, 1),
     "sum along rows": (67.1, 2, 8, 1),
     "transpose": (134.2, 5, 12, 1),
     "transpose (0,2,1)": (134.2, 5, 15, 1),
     "gather": (201.3, 4, 10, 1),
     "sum of all": (67.1, 2, 8, 1),
     "argmax of all": (67.2, 2, 5, 1),
+    "cumulative sum": (134.3, 15, 20, 1),
     "cumulative sum along rows": (134.2, 10, 18, 1),
     "random bits": (67.1, 30, 45, 1),
     "layer norm of rows, gradient": (134.2, 40, 70, 1),

@@ -108,6 +108,7 @@ class Counts(Counter[str]):
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
                     self.access(each, buffer, at, times, turns)
+                    self["waits"] += getattr(each, "ordered", 0)  # until all others see it
                     if isinstance(each, Load) and buffer.role == "shared":
                         self.runs.add(target)
                     if isinstance(each, Load) and buffer.name == "turn":
@@ -126,7 +127,7 @@ class Counts(Counter[str]):
                     self["integer"] += round(self.threads * times)
                 case For() | While():
                     trips = each.trip_count if isinstance(each, For) else None
-                    n = TRIPS if trips is None else trips
+                    n = 1 if not each.body else TRIPS if trips is None else trips
                     self["integer"] += round(2 * n * times * self.threads)
                     self.loops.append((_Strides(getattr(each, "index", None), set()), n))
                     for inner in bodies(each):
@@ -152,7 +153,7 @@ class Counts(Counter[str]):
         sectors = apart if stride is None else max(min(
             WARP * abs(stride) * size / SECTOR, WARP) / together, 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
-        if isinstance(statement, Atomic):
+        if isinstance(statement, Atomic) and statement.op != "read":
             self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
         elif stride is None and buffer.nbytes > CACHE:
             self["random"] += round(warps * sectors)

@@ -17,6 +17,7 @@ import numpy as np
 from ..loops import (OPS, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While)
 from ..memory import addresses, round_up
+from .look_back import waits
 from .thread_block import WARP
 
 MAX_THREADS = 1 << 14  # threads, or those of one block
@@ -24,7 +25,7 @@ MAX_THREADS = 1 << 14  # threads, or those of one block
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
 ATOMICS: dict[str, Callable] = {
     **{op: OPS[op].meaning for op in ("add", "min", "max")},
-    "turn": lambda old, last: np.where(old >= last, 0, old + 1)}
+    "turn": lambda old, last: np.where(old >= last, 0, old + 1), "read": lambda old, _: old}
 POISON = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
@@ -120,7 +121,7 @@ class Emulator:
 
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
-            some = max(1, MAX_THREADS // launch.threads)
+            some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
             for first in range(0, launch.blocks, some):
                 Blocks(launch, blocks[first:first + some], names, memory_of, clocks, self.random,
                        self.watch).run(launch.body)
@@ -419,6 +420,7 @@ class Blocks:
             self.here = self.here & self.value(loop.test)
             if not self.here.any():
                 break
+            self.refuse_if(self.here[self.here] & (not loop.body), loop, "nothing to wait for")
             self.run(loop.body)
         self.here = before
 

@@ -22,6 +22,7 @@ from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
 from minijax.compiler.targets import driver, ptx
 from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
+from minijax.compiler.targets.look_back import waits
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
 from minijax.placement import devices
@@ -552,7 +553,7 @@ class PtxMachine(Emulator):
         parameters = {name: np.frombuffer(value.tobytes().ljust(8, b"\0"), np.uint8)
                       for name, value in zip(function.parameters, values, strict=True)}
         blocks = self.random.permutation(launch.blocks)
-        some = max(1, MAX_THREADS // launch.threads)
+        some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
         with np.errstate(all="ignore"):
             for first in range(0, launch.blocks, some):
                 Threads(self, module, function, blocks[first:first + some], launch, parameters,
