@@ -178,7 +178,7 @@ class LaunchText(FunctionText):
         place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
         ends = f"monotonic, align {atomic.buffer.dtype.itemsize}"
         self.define(atomic.target, f"atomicrmw {op} {place}, {self.typed(atomic.value)} {ends}"
-                    if op != "read" else f"load atomic {_type_of(atomic.target)}, {place} {ends}")
+                    if atomic.op != "read" else f"load atomic {_type_of(atomic.target)}, {place} {ends}")
         for line in fence:
             self.emit(line)
 

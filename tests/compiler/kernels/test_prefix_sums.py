@@ -12,6 +12,7 @@ from minijax.compiler.loops import BOOL, Atomic, Constant, Shuffle, While, walk
 from minijax.compiler.targets import launches, look_back
 from minijax.compiler.targets.emulator import Emulator, Refused
 from minijax.compiler.targets.programs import Memory, Program, emulate
+from tests.compiler.targets.ptx_machine import run_ptx
 from tests.compiler.targets.test_emulator import rewritten
 from tests.compiler.targets.test_launches import kernel, run
 
@@ -78,7 +79,7 @@ def test_blocks_that_look_back_add_in_one_order_in_every_launch(many_blocks):
     program, given = Program(made, device), Memory.of(device, x)
     first, *others = [program(given)[0].read(x.shape, x.dtype) for _ in range(3)]
     np.testing.assert_allclose(first, np.cumsum(x.astype(float), 1), rtol=1e-4, atol=1e-4)
-    for other in others:
+    for other in (*others, *run_ptx(made, [x])):
         np.testing.assert_array_equal(first, other)
 
 
