@@ -40,6 +40,7 @@ SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, t
 MIN_THREADS = 256  # of a processor, whose loads take all the bandwidth
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
 RUN = 16  # elements that a sort moves together: those of a digit in a tile
+UNROLLED_LOOP = 16  # iterations at most of a loop that LLVM unrolls
 OVERLAP = 2.5  # how moving and computing add up: 1 one after the other, many side by side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
@@ -128,7 +129,7 @@ class Counts(Counter[str]):
                 case For() | While():
                     trips = each.trip_count if isinstance(each, For) else None
                     n = 1 if not each.body else TRIPS if trips is None else trips
-                    self["integer"] += round(2 * n * times * self.threads)
+                    self["integer"] += round(2 * n * times * self.threads) if n > UNROLLED_LOOP else 0
                     self.loops.append((_Strides(getattr(each, "index", None), set()), n))
                     for inner in bodies(each):
                         self.of(inner, times * n, max(turns, 1.0) * n)
@@ -187,6 +188,8 @@ class Counts(Counter[str]):
             return
         is_float = dtype.kind not in "biu"
         count = (FLOATS if is_float else INTEGERS).get(op, 1)
+        if op == "convert" and not is_float and target.dtype.kind in "biu":
+            count = 0  # LLVM computes indices in as many bits as they need
         if op in ("div", "rem") and isinstance(args[1], Constant) and (
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1

@@ -8,6 +8,8 @@ threads reach. Chapter 27. In CUDA: compute-sanitizer.
 from __future__ import annotations
 
 from bisect import bisect
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +23,7 @@ from .look_back import waits
 from .thread_block import WARP
 
 MAX_THREADS = 1 << 14  # threads, or those of one block
+RESIDENT = 8  # blocks that run side by side, if they wait for each other
 # Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
 ATOMICS: dict[str, Callable] = {
@@ -121,10 +124,68 @@ class Emulator:
 
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
-            some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
+            some = max(1, MAX_THREADS // launch.threads)
+            if waits(launch):
+                SideBySide(self.random, launch.body).run(
+                    Blocks(launch, blocks[k:k + 1], names, memory_of, clocks, self.random,
+                           self.watch) for k in range(launch.blocks))
+                return
             for first in range(0, launch.blocks, some):
                 Blocks(launch, blocks[first:first + some], names, memory_of, clocks, self.random,
                        self.watch).run(launch.body)
+
+
+class SideBySide:
+    """Runs blocks that wait for each other, in threads of which one runs at a time: at a barrier, or
+    while it waits, a block may have to let others go on.
+    """
+
+    def __init__(self, random: np.random.Generator, body: Sequence[Statement]) -> None:
+        self.random, self.body = random, body
+        self.turn = threading.Semaphore(0)  # of this thread
+        self.turns: dict[Blocks, threading.Semaphore] = {}  # of each block's
+        self.waiting: set[Blocks] = set()  # since another one has last gone on
+        self.errors: list[BaseException] = []
+
+    def run(self, blocks: Iterator[Blocks]) -> None:
+        """Run all, some at a time."""
+        for block in itertools.islice(blocks, RESIDENT):
+            self.start(block)
+        while self.turns:
+            able = [x for x in self.turns if x not in self.waiting or self.errors]
+            if not able:
+                self.errors.append(Refused("all blocks wait for what none of them will store"))
+                continue
+            self.turns[able[self.random.integers(len(able))]].release()
+            self.turn.acquire()
+            if len(self.turns) < RESIDENT and (block := next(blocks, None)) is not None:
+                self.start(block)
+        if self.errors:
+            raise self.errors[0]
+
+    def start(self, block: Blocks) -> None:
+        block.pause, self.turns[block] = self.pause, threading.Semaphore(0)
+        threading.Thread(target=self.run_one, args=(block,), daemon=True).start()
+
+    def run_one(self, block: Blocks) -> None:
+        self.turns[block].acquire()
+        try:
+            with np.errstate(all="ignore"):
+                if not self.errors:
+                    block.run(self.body)
+        except BaseException as error:
+            self.errors.append(error)
+        self.waiting.clear()
+        del self.turns[block]
+        self.turn.release()
+
+    def pause(self, block: Blocks, is_waiting: bool) -> None:
+        """Let others go on."""
+        self.waiting = self.waiting | {block} if is_waiting else set()
+        self.turn.release()
+        self.turns[block].acquire()
+        if self.errors:
+            raise self.errors[0]
 
 
 class Launches:
@@ -254,6 +315,7 @@ class Blocks:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
         self.clocks, self.random = clocks, random
         self.each, self.count = launch.threads, launch.threads * len(blocks)
+        self.pause: Callable[[Blocks, bool], None] = lambda block, is_waiting: None
         self.thread_positions = np.arange(self.count)
         self.group = self.thread_positions // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
@@ -420,8 +482,9 @@ class Blocks:
             self.here = self.here & self.value(loop.test)
             if not self.here.any():
                 break
-            self.refuse_if(self.here[self.here] & (not loop.body), loop, "nothing to wait for")
             self.run(loop.body)
+            if not loop.body:
+                self.pause(self, True)
         self.here = before
 
     def run_if(self, branch: If) -> None:
@@ -439,6 +502,7 @@ class Blocks:
         self.refuse_if(missing > 0, barrier,
                        f"{missing.max(initial=0)} threads do not reach a barrier")
         self.barriers += self.here
+        self.pause(self, False)
 
     def run_shuffle(self, shuffle: Shuffle) -> None:
         warps = self.here.reshape(-1, WARP)

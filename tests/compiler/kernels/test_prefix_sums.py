@@ -99,7 +99,7 @@ def never_raised(s):
 @pytest.mark.parametrize("change", [unordered, not_awaited, never_raised])
 def test_blocks_that_look_back_without_waiting_are_refused(many_blocks, change):
     made, x = many_blocks
-    with pytest.raises(Refused, match="a race for totals|nothing to wait for|has been stored"):
+    with pytest.raises(Refused, match="a race for totals|all blocks wait|has been stored"):
         emulate(rewritten(made, lambda s: (change(s),)), [x])
 
 
