@@ -154,7 +154,8 @@ class For(Statement):
     its own copy of the temps that only this loop uses; "reduce": updates `v = v op x` of variables
     declared outside may be done in any association; "running": the same, for a scan, where each
     iteration stores the variable; "chained": a long iteration does so with one variable, which is
-    nowhere else, and does all that it can before; "": nothing is known.
+    nowhere else, and does all that it can before; or, in one loop, with each integer of a buffer;
+    "": nothing is known.
     """
 
     index: Scalar

@@ -22,11 +22,12 @@ from minijax.compiler.elementary import FORMULAS
 from minijax.compiler.llvm import _Instructions
 from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
                                     Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
-                                    While, bodies)
+                                    While, bodies, walk)
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import special_functions
 from minijax.compiler.targets.coalescing import ALIGNMENT, TRIPS, _Strides
 from minijax.compiler.targets.launches import UNROLLED, scheduled
+from minijax.compiler.targets.look_back import STEP
 from minijax.compiler.targets.thread_block import WARP
 from minijax.compiler.vectors import function
 from minijax.primitives.infix import Number
@@ -81,6 +82,8 @@ class Counts(Counter[str]):
         super().__init__()
         self.strides = _Strides(launch.thread, set())
         self.carried: set[Any] = set()  # what depends on a variable
+        self.depth: dict[Any, int] = {}  # of what is loaded, how many loads wait for each other
+        self.chain = 0  # the longest in an iteration of the loop around
         self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
         self.runs: set[Any] = set()  # what comes from shared memory: neighbours are often close
         self.turns: set[Any] = set()  # by which a block knows that it is the last
@@ -129,10 +132,18 @@ class Counts(Counter[str]):
                 case For() | While():
                     trips = each.trip_count if isinstance(each, For) else None
                     n = 1 if not each.body else TRIPS if trips is None else trips
-                    self["integer"] += round(2 * n * times * self.threads) if n > UNROLLED_LOOP else 0
+                    if isinstance(each, While) and any(
+                            isinstance(x, Atomic) and x.op == "read" for x in walk(each.body)):
+                        n //= STEP  # iterations that look back at so many blocks
+                    steps = n if n > UNROLLED_LOOP else 0
+                    self["integer"] += round(2 * steps * times * self.threads)
                     self.loops.append((_Strides(getattr(each, "index", None), set()), n))
+                    chain, self.chain = self.chain, 0
                     for inner in bodies(each):
                         self.of(inner, times * n, max(turns, 1.0) * n)
+                    # The cache answers sooner than memory.
+                    self["waits"] += max(turns, 1.0) * n / 2 * self.chain
+                    self.chain = chain
                     self.loops.pop()
                 case If(test, then, orelse):
                     share = self.shares.get(test, 0.5 if orelse else 1.0)
@@ -149,7 +160,9 @@ class Counts(Counter[str]):
         if buffer.role in ("shared", "local"):
             self.shared |= {buffer} if buffer.role == "shared" else set()
             return
-        self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
+        if turns and not isinstance(statement, Store) and not self.carried.isdisjoint(at):
+            self.depth[statement.target] = 1 + max(self.depth.get(i, 0) for i in at)
+            self.chain = max(self.chain, self.depth[statement.target])
         apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
         sectors = apart if stride is None else max(min(
             WARP * abs(stride) * size / SECTOR, WARP) / together, 1)
@@ -172,6 +185,7 @@ class Counts(Counter[str]):
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
         """An operation of each thread, so often."""
         self.strides.strides[target] = self.strides.operation(op, args)
+        self.depth[target] = max((self.depth.get(x, 0) for x in args), default=0)
         if op in ("add", "convert") and not self.runs.isdisjoint(args):
             self.runs.add(target)
         self.carried |= {target} if not self.carried.isdisjoint(args) else set()

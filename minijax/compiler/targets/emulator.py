@@ -136,8 +136,8 @@ class Emulator:
 
 
 class SideBySide:
-    """Runs blocks that wait for each other, in threads of which one runs at a time: at a barrier, or
-    while it waits, a block may have to let others go on.
+    """Runs blocks that wait for each other, in threads of which one runs at a time: at a barrier,
+    or while it waits, a block may have to let others go on.
     """
 
     def __init__(self, random: np.random.Generator, body: Sequence[Statement]) -> None:
@@ -158,7 +158,7 @@ class SideBySide:
                 continue
             self.turns[able[self.random.integers(len(able))]].release()
             self.turn.acquire()
-            if len(self.turns) < RESIDENT and (block := next(blocks, None)) is not None:
+            for block in itertools.islice(blocks, len(self.turns) < RESIDENT):
                 self.start(block)
         if self.errors:
             raise self.errors[0]
@@ -278,15 +278,21 @@ class VectorClocks:
         self.blocks = blocks
         self.clocks: dict[int, np.ndarray] = {}  # of blocks with ordered operations
         self.released: dict[Any, np.ndarray] = {}  # by the last operation at each place
+        self.read: dict[int, list[np.ndarray]] = {}  # by a block since its last fence
 
-    def synchronize(self, place: Any, block: int, barriers: int) -> None:
-        """An ordered operation of a block: acquire the clock released at a place, release its own.
+    def synchronize(self, place: Any, block: int, barriers: int, writes: bool, ordered: int
+                    ) -> None:
+        """An atomic operation of a block, with a fence after it if it is ordered: acquire the clock
+        released at its place and where the block has read before; if it writes, release its own.
         """
         start = np.zeros(self.blocks, np.int64)
-        clock = self.clocks.setdefault(block, start.copy())
-        clock[block] = barriers
-        np.maximum(clock, self.released.setdefault(place, start), out=clock)
-        self.released[place] = clock.copy()
+        self.read.setdefault(block, []).append(self.released.get(place, start))
+        if ordered:
+            clock = self.clocks.setdefault(block, start)
+            clock[block] = barriers
+            np.max([clock, *self.read.pop(block)], axis=0, out=clock)
+            if writes:
+                self.released[place] = clock.copy()
 
     def happens_before(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
         """Whether accesses of `other` blocks, after `then` of their barriers, happen before those
@@ -453,9 +459,9 @@ class Blocks:
             at, thread = indices[k], threads[k]
             old[thread] = memory.values[at]
             memory.values[at] = ATOMICS[atomic.op](old[thread], new[k])
-            if atomic.ordered:
-                self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]),
-                                int(self.barriers[thread]))
+            if atomic.ordered or atomic.op == "read":
+                self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]), int(
+                    self.barriers[thread]), atomic.op != "read", atomic.ordered)
         self.names[atomic.target] = old
 
     def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:

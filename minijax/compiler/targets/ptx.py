@@ -176,9 +176,9 @@ class LaunchText(FunctionText):
         for line in fence if atomic.op != "read" else ():
             self.emit(line)
         place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
-        ends = f"monotonic, align {atomic.buffer.dtype.itemsize}"
-        self.define(atomic.target, f"atomicrmw {op} {place}, {self.typed(atomic.value)} {ends}"
-                    if atomic.op != "read" else f"load atomic {_type_of(atomic.target)}, {place} {ends}")
+        access = (f"load atomic {_type_of(atomic.target)}, {place}" if atomic.op == "read" else
+                  f"atomicrmw {op} {place}, {self.typed(atomic.value)}")
+        self.define(atomic.target, f"{access} monotonic, align {atomic.buffer.dtype.itemsize}")
         for line in fence:
             self.emit(line)
 
