@@ -2,6 +2,7 @@
 the model of a GPU counts.
 """
 
+import functools
 import statistics
 from xml.etree import ElementTree
 
@@ -91,7 +92,7 @@ def predicted():
     """Of the name of a row what the model says."""
     rows = (*large("minijax", 1 << 24, 1 << 12), *small("minijax"))
     programs = {row.name: row for row in rows}
-    return lambda name: model.Predicted.of(name, model.launches_of(programs[name]))
+    return functools.cache(lambda name: model.Predicted.of(name, model.launches_of(programs[name])))
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -100,6 +101,12 @@ def test_launches_move_and_compute_no_more_than_they_must(predicted, name):
     assert found.launches == launches
     assert found.counts["bytes"] / 1e6 == pytest.approx(megabytes, rel=1e-2)
     assert least <= (found.counts["float"] + found.counts["integer"]) / (1 << 24) <= most
+
+
+def test_predicted_times_are_less_than_those_that_jax_took(predicted):
+    ratios = {name: predicted(name).ratio for name in model.MEASURED}
+    assert {name for name, ratio in ratios.items() if round(ratio, 2) < 1} <= {"Black–Scholes"}
+    assert model.geometric_mean(ratios.values()) >= 1.5
 
 
 def test_times_that_were_measured_are_predicted(predicted):

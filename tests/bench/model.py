@@ -208,7 +208,9 @@ class Counts(Counter[str]):
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1
         if op == "div" and is_float and isinstance(args[1], Constant):
-            count = QUOTIENT if special_functions.reciprocal(args[1].value) is None else 2
+            value = args[1].value
+            count = 1 if abs(np.frexp(value)[0]) == 0.5 else (
+                QUOTIENT if special_functions.reciprocal(value) is None else 2)
         elif op == "div" and is_float and self.loops and self.loops[-1][0][args[1]] == 0:
             count = QUOTIENT
         words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
