@@ -32,9 +32,9 @@ def with_rows(body: Iterable[Statement]) -> Iterator[Statement]:
     before: list[Statement] = []
     for each in body:
         if isinstance(each, For) and each.vectorize == "chained":
-            start = next(x for x in reversed(before) if carried_from(x, each))
-            before.remove(start)
-            each = For(Scalar("row", INT64), ZERO, literal(1), (start, each), "", "apart")
+            for start in [x for x in before if carried_from(x, each)][-1:]:
+                before.remove(start)
+                each = For(Scalar("row", INT64), ZERO, literal(1), (start, each), "", "apart")
         before.append(each)
     yield from before
 
@@ -101,7 +101,7 @@ class Chain(ThreadBlock):
                 [k] = (k for k, x in enumerate(statements)
                        if carried in set(accesses(walk((x,)), Load)))
                 self.run(statements[:k])
-                self.link(statements[k], carried, i, number, epoch)
+                self.link(statements[k], start.body[0], i, number, epoch)
                 self.run(statements[k + 1:])
         return Launch(Scalar("block", INT64), self.blocks, self.thread, THREADS, tuple(body))
 
@@ -155,11 +155,11 @@ class Chain(ThreadBlock):
 
     # -- walking back --------------------------------------------------------------------------
 
-    def link(self, loop: Any, carried: Any, i: Any, number: Any, epoch: Any) -> None:
+    def link(self, loop: Any, start: Store, i: Any, number: Any, epoch: Any) -> None:
         """The loop that hands on a buffer of integers, with a thread for each."""
         body = substituted(loop.body, {loop.index: self.thread})
-        [load] = (x for x in body if isinstance(x, Load) and x.buffer is carried)
-        [store] = (x for x in body if isinstance(x, Store) and x.buffer is carried)
+        [load] = (x for x in body if isinstance(x, Load) and x.buffer is start.buffer)
+        [store] = (x for x in body if isinstance(x, Store) and x.buffer is start.buffer)
         [let] = (x for x in body if defined(x) is store.value)
         [x] = (x for x in let.args if x is not load.target)
         late: set[Any] = {load.target}
@@ -169,7 +169,7 @@ class Chain(ThreadBlock):
         self.barrier_before(loop)
         self.add(*(y for y in body if y not in (load, let, store, *after)))
         before = self.walk_back(let.op, x, i, number, epoch)
-        self.add(*substituted(tuple(after), {load.target: before}))
+        self.add(*substituted(tuple(after), {load.target: self.let(let.op, start.value, before)}))
 
     def walk_back(self, op: str, x: Any, i: Any, number: Any, epoch: Any) -> Operand:
         """The total of a thread's integers in the blocks before: back from block to block, to the
