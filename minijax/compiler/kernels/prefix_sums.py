@@ -1,4 +1,5 @@
-"""Prefix sums for a GPU: partial totals of blocks, a scan of these, then a scan of each block.
+"""Prefix sums for a GPU: a long row in one pass, from part to part; of columns first the totals of
+parts, then a scan of these, and a scan of each part.
 
 The `loop` rule of `cumsum` and its like. Chapter 27.
 In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
@@ -43,7 +44,7 @@ class _Scan:
     def run(self, n: int, term: Callable, store: Callable) -> None:
         """``store(total of term(above, i, j) for i = 0…k, above, k, j)`` for all positions.
 
-        First the total of each part, then a scan of the totals.
+        Of rows in one pass; of columns first the total of each part, then a scan of the totals.
         """
         b, op = self.b, getattr(self.b, self.op)
         size = min(n, block_size(n, ROW if self.width == 1 else COLUMN))
