@@ -25,7 +25,7 @@ from . import cublas
 from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
                          uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
-from .look_back import Chain, is_chain, with_rows
+from .look_back import Chain, is_chain, is_chained, with_rows
 from .loop_fusion import fused_loops
 from .tiles import tiled
 
@@ -85,8 +85,9 @@ class _Schedule(Writer):
 
     def has_large(self, statement: Statement) -> bool:
         """Whether a loop inside is too large for one block."""
-        return any(self.is_wide(each, LARGE) or is_chain(each) and cost_of((each,)) >= LARGE * WIDE
-                   for body in bodies(statement) for each in walk(with_rows(body)))
+        return any(self.is_wide(each, LARGE) or (
+            is_chained(each) and cost_of((each,)) >= LARGE * WIDE)
+                   for body in bodies(statement) for each in walk(body))
 
     def is_wide(self, statement: Statement, least: int = 1) -> bool:
         """Whether a loop deserves a launch of its own: it does much, and has iterations for many

@@ -31,7 +31,7 @@ def with_rows(body: Iterable[Statement]) -> Iterator[Statement]:
     """
     before: list[Statement] = []
     for each in body:
-        if isinstance(each, For) and each.vectorize == "chained":
+        if is_chained(each):
             for start in [x for x in before if carried_from(x, each)][-1:]:
                 before.remove(start)
                 each = For(Scalar("row", INT64), ZERO, literal(1), (start, each), "", "apart")
@@ -39,7 +39,12 @@ def with_rows(body: Iterable[Statement]) -> Iterator[Statement]:
     yield from before
 
 
-def carried_from(start: Statement, loop: For) -> Variable | Buffer | None:
+def is_chained(loop: Statement) -> bool:
+    """Whether it is a chained loop of a known length."""
+    return isinstance(loop, For) and loop.vectorize == "chained" and bool(loop.trip_count)
+
+
+def carried_from(start: Statement, loop: Any) -> Variable | Buffer | None:
     """What a chained loop hands on, a variable or a buffer, if a statement sets it before the loop.
     """
     if isinstance(start, Declare):
@@ -52,13 +57,13 @@ def carried_from(start: Statement, loop: For) -> Variable | Buffer | None:
 
 
 def is_chain(rows: Statement) -> bool:
-    """Whether a loop over rows contains a chained loop, and little else."""
-    last = rows.body[-1] if isinstance(rows, For) and rows.body else None
-    return (isinstance(last, For) and last.vectorize == "chained" and bool(last.trip_count)
-            and isinstance(rows, For) and rows.vectorize in ("parallel", "apart")
-            and bool(rows.trip_count)
-            and all(isinstance(each, Let | Load) or carried_from(each, last)
-                    for each in rows.body[:-1]))
+    """Whether a loop over rows contains a chained loop, what this starts with, and little else."""
+    if not (isinstance(rows, For) and rows.trip_count and rows.vectorize in ("parallel", "apart")
+            and is_chained(rows.body[-1])):
+        return False
+    *before, loop = rows.body
+    starts = [x for x in before if carried_from(x, loop)]
+    return len(starts) == 1 and all(isinstance(x, Let | Load) for x in before if x not in starts)
 
 
 def waits(launch: Launch) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.kernels import prefix_sums
-from minijax.compiler.loops import BOOL, Atomic, Constant, Shuffle, While, walk
+from minijax.compiler.loops import BOOL, Atomic, Constant, For, Launch, Shuffle, While, walk
 from minijax.compiler.targets import launches, look_back
 from minijax.compiler.targets.emulator import Emulator, Refused
 from minijax.compiler.targets.programs import Memory, Program, emulate
@@ -59,6 +59,17 @@ def test_a_vector_takes_one_launch_whether_long_or_short():
     [launch] = launches.scheduled(kernel(lambda x: jnp.cumsum(x, 1), np.empty(
         (4096, 4096), np.float32))).body
     assert launch.blocks == 4096 and any(isinstance(each, Shuffle) for each in walk(launch.body))
+
+
+def test_a_loop_of_the_host_launches_scans_and_sorts(monkeypatch):
+    for module, name, value in ((prefix_sums, "ROW", 64), (launches, "WIDE", 64)):
+        monkeypatch.setattr(module, name, value)
+    x = DRAW.integers(-3, 4, 500).astype(np.float32)
+    f = lambda x: jax.lax.fori_loop(0, 3, lambda i, y: jnp.cumsum(y) % 17 + jnp.sort(y), x)
+    [found], made = run(f, x)
+    np.testing.assert_array_equal(found, jax.jit(f)(x))
+    [loop] = (each for each in made.body if isinstance(each, For))
+    assert sum(isinstance(each, Launch) and look_back.waits(each) for each in loop.body) == 1
 
 
 @pytest.fixture
