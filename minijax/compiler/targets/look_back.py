@@ -58,8 +58,8 @@ def carried_from(start: Statement, loop: Any) -> Variable | Buffer | None:
 
 def is_chain(rows: Statement) -> bool:
     """Whether a loop over rows contains a chained loop, what this starts with, and little else."""
-    if not (isinstance(rows, For) and rows.trip_count and rows.vectorize in ("parallel", "apart")
-            and is_chained(rows.body[-1])):
+    if not (isinstance(rows, For) and rows.body and is_chained(rows.body[-1])
+            and rows.trip_count and rows.vectorize in ("parallel", "apart")):
         return False
     *before, loop = rows.body
     starts = [x for x in before if carried_from(x, loop)]
