@@ -26,7 +26,7 @@ def sizes(request, monkeypatch):
 
 
 @pytest.mark.parametrize("op", ["add", "minimum"])
-@pytest.mark.parametrize("shape,axis", [((3000,), 0), ((6, 500), 1), ((300, 6), 0), ((3, 50, 9), 1),
+@pytest.mark.parametrize("shape,axis", [((1200,), 0), ((3, 500), 1), ((300, 6), 0), ((3, 50, 9), 1),
                                         ((7,), 0), ((65, 33), 1)])
 def test_each_step_of_a_reduction_is_kept(sizes, shape, axis, op):
     x = DRAW.uniform(0.9, 1.1, shape).astype(np.float32)
@@ -47,7 +47,7 @@ def test_numbers_are_added_up_as_on_the_cpu(sizes, dtype):
 
 
 def test_the_same_bits_in_whatever_order_blocks_run(sizes):
-    x = DRAW.standard_normal(3000).astype(np.float32)
+    x = DRAW.standard_normal(1000).astype(np.float32)
     first, *others = [run(jnp.cumsum, x, seed=seed)[0][0] for seed in range(3)]
     for other in others:
         np.testing.assert_array_equal(first, other)
