@@ -153,7 +153,9 @@ class For(Statement):
     vectorize: "parallel": iterations are independent of each other; "apart": they are, if each has
     its own copy of the temps that only this loop uses; "reduce": updates `v = v op x` of variables
     declared outside may be done in any association; "running": the same, for a scan, where each
-    iteration stores the variable; "": nothing is known.
+    iteration stores the variable; "chained": a long iteration does so with one variable, which is
+    nowhere else, and does all that it can before; or, in one loop, with each integer of a buffer;
+    "": nothing is known.
     """
 
     index: Scalar
@@ -232,8 +234,9 @@ class Shuffle(Statement):
 class Atomic(Statement):
     """target = buffer[index]; buffer[index] = op(target, value): no other thread comes between.
 
-    `op`: add, min, max, of numbers of 32 or 64 bits; or "turn", one more, and 0 after `value`. If
-    it is `ordered`, other blocks that come later see all that this block stored before a barrier.
+    `op`: add, min, max, of numbers of 32 or 64 bits; "turn": one more, and 0 after `value`; "read":
+    nothing new. If it is `ordered`, other blocks that come later see all that this block stored
+    before a barrier.
     """
 
     target: Scalar

@@ -306,7 +306,8 @@ class KernelText:
 
     def print_atomic(self, atomic: Atomic) -> None:
         """A call, and a name for the old value where somebody asks for it."""
-        text = f"{self.place(atomic.buffer, atomic.index)}, {self.operand(atomic.value)}"
+        text = self.place(atomic.buffer, atomic.index)
+        text += f", {self.operand(atomic.value)}" * (atomic.op != "read")
         self.flush()
         target = f"{self.named(atomic.target)} = " * bool(self.counts[atomic.target])
         self.write(f"{target}atomic_{atomic.op}({text})")

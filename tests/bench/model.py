@@ -22,11 +22,12 @@ from minijax.compiler.elementary import FORMULAS
 from minijax.compiler.llvm import _Instructions
 from minijax.compiler.loops import (Atomic, Barrier, Buffer, Call, Constant, For, If, Kernel,
                                     Launch, Let, Load, Operand, Read, Shuffle, Statement, Store,
-                                    While, bodies)
+                                    While, bodies, walk)
 from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import special_functions
 from minijax.compiler.targets.coalescing import ALIGNMENT, TRIPS, _Strides
 from minijax.compiler.targets.launches import UNROLLED, scheduled
+from minijax.compiler.targets.look_back import STEP
 from minijax.compiler.targets.thread_block import WARP
 from minijax.compiler.vectors import function
 from minijax.primitives.infix import Number
@@ -40,7 +41,8 @@ SECTOR, PROCESSORS, RESIDENT, SHARED = 32, 132, 2048, 227 << 10  # bytes, …, t
 MIN_THREADS = 256  # of a processor, whose loads take all the bandwidth
 CACHE = 24 << 20  # bytes of an array that stays in the cache from launch to launch
 RUN = 16  # elements that a sort moves together: those of a digit in a tile
-OVERLAP = 2  # how moving and computing add up: 1 one after the other, many side by side
+UNROLLED_LOOP = 16  # iterations at most of a loop that LLVM unrolls
+OVERLAP = 2.5  # how moving and computing add up: 1 one after the other, many side by side
 
 # Instructions of an operation, if not one. A rotation, `x << a | x >> b`, is one of three.
 FLOATS = {"div": 9, "sqrt": 9, "rem": 40, "neg": 0, "abs": 0, "bitcast": 0, "copysign": 1}
@@ -80,6 +82,8 @@ class Counts(Counter[str]):
         super().__init__()
         self.strides = _Strides(launch.thread, set())
         self.carried: set[Any] = set()  # what depends on a variable
+        self.depth: dict[Any, int] = {}  # of what is loaded, how many loads wait for each other
+        self.chain = 0  # the longest in an iteration of the loop around
         self.shares: dict[Any, float] = {}  # of a test, the threads for which it holds
         self.runs: set[Any] = set()  # what comes from shared memory: neighbours are often close
         self.turns: set[Any] = set()  # by which a block knows that it is the last
@@ -108,6 +112,7 @@ class Counts(Counter[str]):
                 case (Load(target, buffer, at) | Store(buffer, at, target)
                       | Atomic(target, _, buffer, at)):
                     self.access(each, buffer, at, times, turns)
+                    self["waits"] += getattr(each, "ordered", 0)  # until all others see it
                     if isinstance(each, Load) and buffer.role == "shared":
                         self.runs.add(target)
                     if isinstance(each, Load) and buffer.name == "turn":
@@ -126,11 +131,19 @@ class Counts(Counter[str]):
                     self["integer"] += round(self.threads * times)
                 case For() | While():
                     trips = each.trip_count if isinstance(each, For) else None
-                    n = TRIPS if trips is None else trips
-                    self["integer"] += round(2 * n * times * self.threads)
+                    n = 1 if not each.body else TRIPS if trips is None else trips
+                    if isinstance(each, While) and any(
+                            isinstance(x, Atomic) and x.op == "read" for x in walk(each.body)):
+                        n //= STEP  # iterations that look back at so many blocks
+                    steps = n if n > UNROLLED_LOOP else 0
+                    self["integer"] += round(2 * steps * times * self.threads)
                     self.loops.append((_Strides(getattr(each, "index", None), set()), n))
+                    chain, self.chain = self.chain, 0
                     for inner in bodies(each):
                         self.of(inner, times * n, max(turns, 1.0) * n)
+                    # The cache answers sooner than memory.
+                    self["waits"] += max(turns, 1.0) * n / 2 * self.chain
+                    self.chain = chain
                     self.loops.pop()
                 case If(test, then, orelse):
                     share = self.shares.get(test, 0.5 if orelse else 1.0)
@@ -147,12 +160,14 @@ class Counts(Counter[str]):
         if buffer.role in ("shared", "local"):
             self.shared |= {buffer} if buffer.role == "shared" else set()
             return
-        self["waits"] += turns / 2 * (not self.carried.isdisjoint(at))  # the cache answers sooner
+        if turns and not isinstance(statement, Store) and not self.carried.isdisjoint(at):
+            self.depth[statement.target] = 1 + max(self.depth.get(i, 0) for i in at)
+            self.chain = max(self.chain, self.depth[statement.target])
         apart = WARP if self.runs.isdisjoint(at[-1:]) else WARP / RUN * (RUN * size / SECTOR + 1)
         sectors = apart if stride is None else max(min(
             WARP * abs(stride) * size / SECTOR, WARP) / together, 1)
         self.moved[buffer, type(statement)] += round(warps * sectors * SECTOR)
-        if isinstance(statement, Atomic):
+        if isinstance(statement, Atomic) and statement.op != "read":
             self["atomic"] += round(warps * sectors / (1 if buffer.nbytes > CACHE else 4))
         elif stride is None and buffer.nbytes > CACHE:
             self["random"] += round(warps * sectors)
@@ -170,6 +185,7 @@ class Counts(Counter[str]):
     def operation(self, op: str, args: Sequence[Operand], target: Any, times: float) -> None:
         """An operation of each thread, so often."""
         self.strides.strides[target] = self.strides.operation(op, args)
+        self.depth[target] = max((self.depth.get(x, 0) for x in args), default=0)
         if op in ("add", "convert") and not self.runs.isdisjoint(args):
             self.runs.add(target)
         self.carried |= {target} if not self.carried.isdisjoint(args) else set()
@@ -186,11 +202,16 @@ class Counts(Counter[str]):
             return
         is_float = dtype.kind not in "biu"
         count = (FLOATS if is_float else INTEGERS).get(op, 1)
+        if op == "convert" and not is_float and target.dtype.kind in "biu":
+            count = 0  # LLVM computes indices in as many bits as they need
         if op in ("div", "rem") and isinstance(args[1], Constant) and (
                 not is_float and int(args[1].value).bit_count() == 1):
             count = 1
-        if op == "div" and is_float and (isinstance(args[1], Constant) or (
-                self.loops and self.loops[-1][0][args[1]] == 0)):
+        if op == "div" and is_float and isinstance(args[1], Constant):
+            value = args[1].value
+            count = 1 if abs(np.frexp(value)[0]) == 0.5 else (
+                QUOTIENT if special_functions.reciprocal(value) is None else 2)
+        elif op == "div" and is_float and self.loops and self.loops[-1][0][args[1]] == 0:
             count = QUOTIENT
         words = max(dtype.itemsize // 4, 1) if is_float else 1  # LLVM narrows indices to 32 bits
         kind = "special" if "approx" in op else "float" if is_float else "integer"

@@ -127,13 +127,17 @@ class MergeSort:
     # -- one block -----------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def tiles(self, rows: tuple, n: int) -> Iterator[tuple]:
-        """Open loops over the tiles: the row, the tile's first index, its length."""
-        b, tile = self.b, self.tile
+    def tiles(self, rows: tuple, n: int, size: int = 0) -> Iterator[tuple]:
+        """Open loops over tiles of one size: the row, the tile's first index, its length."""
+        b, tile = self.b, size or self.tile
         with nest(b, rows, "parallel") as row, b.loop(-(-n // tile), vectorize="parallel") as k:
-            first = b.mul(k, tile)
-            yield row, first, b.index(min(n, tile)) if n % tile == 0 or n < tile else b.min(
-                b.sub(n, first), tile)
+            yield row, *self.extent(n, tile, k)
+
+    def extent(self, n: int, tile: int, k: Any) -> tuple:
+        """The first index of a tile, and its length."""
+        b, first = self.b, self.b.mul(k, tile)
+        return first, b.index(min(n, tile)) if n % tile == 0 or n < tile else b.min(
+            b.sub(n, first), tile)
 
     def sorted_tile(self, size: int, count: Any, load: LoadElement) -> tuple[list, int]:
         """Sort `count` elements, at most `size`, in scratch; returns the buffers, and the half with

@@ -1,9 +1,11 @@
-"""Prefix sums for a GPU: partial totals of blocks, a scan of these, then a scan of each block.
+"""Prefix sums for a GPU: a long row in one pass, from part to part; of columns first the totals of
+parts, then a scan of these, and a scan of each part.
 
 The `loop` rule of `cumsum` and its like. Chapter 27.
 In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from minijax.primitives.slots import computed_in, nest, widened
 from ..builder import block_size
 
 ROW, COLUMN = 1 << 13, 128  # terms in a part of a row, for a block; of a column, for a thread
+TILE_BYTES = 1 << 15  # of a part in shared memory
 
 
 def running(b: Any, outputs: list, operands: list, *, op: str, axis: int, reverse: bool) -> None:
@@ -41,11 +44,13 @@ class _Scan:
     def run(self, n: int, term: Callable, store: Callable) -> None:
         """``store(total of term(above, i, j) for i = 0…k, above, k, j)`` for all positions.
 
-        First the total of each part, then a scan of the totals.
+        Of rows in one pass; of columns first the total of each part, then a scan of the totals.
         """
         b, op = self.b, getattr(self.b, self.op)
         size = min(n, block_size(n, ROW if self.width == 1 else COLUMN))
         parts = -(-n // size)
+        if self.width == 1 and parts > 1 and size * self.dtype.itemsize <= TILE_BYTES:
+            return self.in_chain(n, size, term, store)
         before = b.temp((*self.above, parts, self.width), self.dtype, "before")
 
         def reduce_part(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
@@ -69,6 +74,31 @@ class _Scan:
             self.run(parts, lambda above, i, j: b.load(before, (*above, i, j)),
                      lambda total, above, i, j: b.store(before, (*above, i, j), total))
         self.in_parts(n, size, scan_part)
+
+    def in_chain(self, n: int, size: int, term: Callable, store: Callable) -> None:
+        """The same with one pass over the terms: a part is kept until the total before is known."""
+        b, op, j = self.b, getattr(self.b, self.op), self.b.index(0)
+        identity = b.starting_value(self.op, self.dtype)
+        with nest(b, self.above, "parallel") as above:
+            total = b.variable(identity)
+            with b.loop(-(-n // size), vectorize="chained", whole=True) as i:
+                first, tile = b.mul(i, size), b.temp((size,), self.dtype, "tile")
+
+                def staged(k: Any) -> Any:
+                    place = b.add(first, k)
+                    x = term(above, place, j) if n % size == 0 else b.choose(
+                        b.lt(place, n), lambda: term(above, place, j), lambda: identity)
+                    b.store(tile, (k,), x)
+                    return x
+                part = b.accumulate(self.op, (size,), staged)
+                before = b.read(total)
+                b.assign(total, op(before, part))
+                so_far = b.variable(before)
+                with b.loop(size, vectorize="running") as k:
+                    result, place = op(b.read(so_far), b.load(tile, (k,))), b.add(first, k)
+                    b.assign(so_far, result)
+                    with contextlib.nullcontext() if n % size == 0 else b.when(b.lt(place, n)):
+                        store(result, above, place, j)
 
     def in_parts(self, n: int, size: int, emit: Callable) -> None:
         """``emit(above, i, j, first, count)`` for each part, from its first index on."""

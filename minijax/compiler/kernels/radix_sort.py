@@ -1,5 +1,5 @@
-"""Radix sort for a GPU, from the least digit on: each pass counts the digits of tiles, adds up the
-counts, and moves the numbers of each tile, sorted by the digit in shared memory, to their places.
+"""Radix sort for a GPU, from the least digit on: after a count of all digits each pass moves the
+numbers of each tile, sorted by the digit in shared memory, behind those of the tiles before it.
 
 Builds on merge_sort.py, which sorts short rows. Chapter 27. In CUDA: CUB's `DeviceRadixSort`.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import computed_in, ordered_bits
+from minijax.primitives.slots import computed_in, nest, ordered_bits
 
 from .merge_sort import MergeSort, _loader
-from .prefix_sums import _Scan
 
 MIN_ROW, MIN_TILE = 512, 512  # elements: shorter rows, or tiles of large elements, are merged
+HISTOGRAM = 8  # tiles whose digits a block counts
 TILE_BYTES = 1 << 14  # of the elements of a tile, which has two buffers in shared memory
 MAX_BITS = 64         # of all keys together: with more there are too many passes
 THREADS = 256         # of a block, each with counters of its own
@@ -54,10 +54,11 @@ class RadixSort(MergeSort):
                 with self.b.loop(n, vectorize="parallel") as i:
                     self.store(outputs, (*row, i), self.element(halves, 0, i))
             return
-        places = [temps(), temps()]
-        for key, shift, is_last in self.passes():
+        places, passes = [temps(), temps()], list(self.passes())
+        starts = self.histograms(rows, n, source, passes)
+        for p, (_, _, is_last) in enumerate(passes):
             into = outputs if is_last else places[0]
-            self.pass_by_digit(rows, n, source, into, key, shift)
+            self.pass_by_digit(rows, n, source, into, p, passes, starts)
             for x in into:
                 self.b.freeze(x)
             source, places = _loader(self.b, into), places[::-1]
@@ -77,52 +78,81 @@ class RadixSort(MergeSort):
 
     # -- all tiles -----------------------------------------------------------------------------
 
-    def pass_by_digit(self, rows: tuple, n: int, source: Callable, into: list, key: int, shift: int
-                      ) -> None:
-        """Move all elements into the order of one digit."""
-        b, tiles = self.b, -(-n // self.tile)
-        counts, starts, moves = (b.temp((*rows, WIDE_DIGITS * tiles), np.int32, name)
-                                 for name in ("counts", "starts", "moves"))
-        place = lambda d, first: b.add(b.mul(d, tiles), b.div(first, self.tile))
-        with self.tiles(rows, n) as (row, first, count):
-            self.count_digits(count, lambda i: self.digit(
-                source(row, b.add(first, i))[key], shift, WIDE_BITS), lambda d, number, before: (
-                    b.store(counts, (*row, place(d, first)), number),
-                    b.store(starts, (*row, place(d, first)), before)))
+    def histograms(self, rows: tuple, n: int, source: Callable, passes: list) -> Any:
+        """For each pass and digit how many elements of a row have a smaller one."""
+        b = self.b
+        counts, starts = (b.temp((*rows, len(passes), WIDE_DIGITS), np.int32, name)
+                          for name in ("counts", "starts"))
+        with nest(b, counts.shape, "parallel") as place:
+            b.store(counts, place, 0)
+        with self.tiles(rows, n, HISTOGRAM * self.tile) as (row, first, count):
+            numbers = b.temp((len(passes) * WIDE_DIGITS,), np.int32, "numbers")
+            with b.loop(numbers.size, vectorize="parallel") as d:
+                b.store(numbers, (d,), 0)
+            with self.masked_loop(count, min(n, HISTOGRAM * self.tile)) as i:
+                xs = source(row, b.add(first, i))
+                for p, (key, shift, _) in enumerate(passes):
+                    digit = self.digit(xs[key], shift, WIDE_BITS)
+                    b.atomic("add", numbers, (b.add(digit, p * WIDE_DIGITS),), 1)
+            with b.loop(numbers.size, vectorize="parallel") as d:
+                place = *row, b.div(d, WIDE_DIGITS), b.rem(d, WIDE_DIGITS)
+                b.atomic("add", counts, place, b.load(numbers, (d,)))
+        with nest(b, counts.shape[:-1], "parallel") as place:
+            self.running_total(lambda d: b.load(counts, (*place, d)), lambda d, _, before: (
+                b.store(starts, (*place, d), before)))
+        b.freeze(starts)
+        return starts
 
-        def store(total: Any, row: tuple, k: Any, _: Any) -> None:
-            before = b.sub(total, b.load(counts, (*row, k)))
-            b.store(moves, (*row, k), b.sub(before, b.load(starts, (*row, k))))
-        _Scan(b, "add", np.dtype(np.int32), rows, 1).run(
-            WIDE_DIGITS * tiles, lambda row, k, _: b.load(counts, (*row, k)), store)
-        b.freeze(moves)
-        with self.tiles(rows, n) as (row, first, count):
-            move = b.temp((WIDE_DIGITS,), np.int32, "move")
-            halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
+    def pass_by_digit(self, rows: tuple, n: int, source: Callable, into: list, p: int, passes: list,
+                      starts: Any) -> None:
+        """Move all elements into the order of one digit: a tile after the other, by blocks that
+        look back at how many elements of each digit are in those before.
+        """
+        b, (key, shift, _) = self.b, passes[p]
+        with nest(b, rows, "parallel") as row:
+            before = b.temp((WIDE_DIGITS,), np.int32, "before")
             with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
-                b.store(move, (d,), b.load(moves, (*row, place(d, first))))
-            self.sort_tile(halves, count, key, shift, WIDE_BITS)
-            with self.masked_loop(count, self.tile) as i:
-                xs = self.element(halves, 0, i)
-                by = b.load(move, (self.digit(xs[key], shift, WIDE_BITS),))
-                self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
+                b.store(before, (d,), 0)
+            with b.loop(-(-n // self.tile), vectorize="chained", whole=True) as k:
+                first, count = self.extent(n, self.tile, k)
+                move, numbers = (b.temp((WIDE_DIGITS,), np.int32, name)
+                                 for name in ("move", "numbers"))
+                halves = self.loaded(self.tile, count, lambda i: source(row, b.add(first, i)))
+                self.count_digits(numbers, count, lambda i: self.digit(
+                    self.element(halves, 0, i)[key], shift, WIDE_BITS),
+                    lambda d, _, smaller: b.store(move, (d,), smaller))
+                with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
+                    number = b.load(numbers, (d,))
+                    own = b.sub(b.load(starts, (*row, p, d)), b.load(move, (d,)))
+                    so_far = b.load(before, (d,))
+                    b.store(before, (d,), b.add(so_far, number))
+                    b.store(move, (d,), b.add(so_far, own))
+                self.sort_tile(halves, count, key, shift, WIDE_BITS)
+                with self.masked_loop(count, self.tile) as i:
+                    xs = self.element(halves, 0, i)
+                    by = b.load(move, (self.digit(xs[key], shift, WIDE_BITS),))
+                    self.store(into, (*row, b.add(i, b.convert(by, np.int64))), xs)
 
-    def count_digits(self, count: Any, digit: Callable, store: Callable) -> None:
-        """``store(d, number, before)`` for each digit of a tile: how many elements have it, and how
-        many a smaller one.
+    def count_digits(self, numbers: Any, count: Any, digit: Callable, store: Callable) -> None:
+        """How many elements of a tile have each digit; ``store(d, number, smaller)``, with how many
+        have a smaller one.
         """
         b = self.b
-        numbers = b.temp((WIDE_DIGITS,), np.int32, "numbers")
         with b.loop(WIDE_DIGITS, vectorize="parallel") as d:
             b.store(numbers, (d,), 0)
         with self.masked_loop(count, self.tile) as i:
             b.atomic("add", numbers, (digit(i),), 1)
+        self.running_total(lambda d: b.load(numbers, (d,)), store)
+
+    def running_total(self, number: Callable, store: Callable) -> None:
+        """``store(d, number of d, that of all before)`` for each digit."""
+        b = self.b
         so_far = b.variable(0, np.int32)
         with b.loop(WIDE_DIGITS, vectorize="running") as d:
-            number = b.load(numbers, (d,))
-            total = b.add(b.read(so_far), number)
+            x = number(d)
+            total = b.add(b.read(so_far), x)
             b.assign(so_far, total)
-            store(d, number, b.sub(total, number))
+            store(d, x, b.sub(total, x))
 
     # -- one tile ------------------------------------------------------------------------------
 

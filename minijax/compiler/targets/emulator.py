@@ -8,6 +8,8 @@ threads reach. Chapter 27. In CUDA: compute-sanitizer.
 from __future__ import annotations
 
 from bisect import bisect
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,14 +19,16 @@ import numpy as np
 from ..loops import (OPS, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While)
 from ..memory import addresses, round_up
+from .look_back import waits
 from .thread_block import WARP
 
 MAX_THREADS = 1 << 14  # threads, or those of one block
+RESIDENT = 8  # blocks that run side by side, if they wait for each other
 # Who has touched an element since a barrier: nobody, several threads, or one.
 WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
 ATOMICS: dict[str, Callable] = {
     **{op: OPS[op].meaning for op in ("add", "min", "max")},
-    "turn": lambda old, last: np.where(old >= last, 0, old + 1)}
+    "turn": lambda old, last: np.where(old >= last, 0, old + 1), "read": lambda old, _: old}
 POISON = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
@@ -121,9 +125,67 @@ class Emulator:
         with np.errstate(all="ignore"):
             blocks = self.random.permutation(launch.blocks)
             some = max(1, MAX_THREADS // launch.threads)
+            if waits(launch):
+                SideBySide(self.random, launch.body).run(
+                    Blocks(launch, blocks[k:k + 1], names, memory_of, clocks, self.random,
+                           self.watch) for k in range(launch.blocks))
+                return
             for first in range(0, launch.blocks, some):
                 Blocks(launch, blocks[first:first + some], names, memory_of, clocks, self.random,
                        self.watch).run(launch.body)
+
+
+class SideBySide:
+    """Runs blocks that wait for each other, in threads of which one runs at a time: at a barrier,
+    or while it waits, a block may have to let others go on.
+    """
+
+    def __init__(self, random: np.random.Generator, body: Sequence[Statement]) -> None:
+        self.random, self.body = random, body
+        self.turn = threading.Semaphore(0)  # of this thread
+        self.turns: dict[Blocks, threading.Semaphore] = {}  # of each block's
+        self.waiting: set[Blocks] = set()  # since another one has last gone on
+        self.errors: list[BaseException] = []
+
+    def run(self, blocks: Iterator[Blocks]) -> None:
+        """Run all, some at a time."""
+        for block in itertools.islice(blocks, RESIDENT):
+            self.start(block)
+        while self.turns:
+            able = [x for x in self.turns if x not in self.waiting or self.errors]
+            if not able:
+                self.errors.append(Refused("all blocks wait for what none of them will store"))
+                continue
+            self.turns[able[self.random.integers(len(able))]].release()
+            self.turn.acquire()
+            for block in itertools.islice(blocks, len(self.turns) < RESIDENT):
+                self.start(block)
+        if self.errors:
+            raise self.errors[0]
+
+    def start(self, block: Blocks) -> None:
+        block.pause, self.turns[block] = self.pause, threading.Semaphore(0)
+        threading.Thread(target=self.run_one, args=(block,), daemon=True).start()
+
+    def run_one(self, block: Blocks) -> None:
+        self.turns[block].acquire()
+        try:
+            with np.errstate(all="ignore"):
+                if not self.errors:
+                    block.run(self.body)
+        except BaseException as error:
+            self.errors.append(error)
+        self.waiting.clear()
+        del self.turns[block]
+        self.turn.release()
+
+    def pause(self, block: Blocks, is_waiting: bool) -> None:
+        """Let others go on."""
+        self.waiting = self.waiting | {block} if is_waiting else set()
+        self.turn.release()
+        self.turns[block].acquire()
+        if self.errors:
+            raise self.errors[0]
 
 
 class Launches:
@@ -216,15 +278,21 @@ class VectorClocks:
         self.blocks = blocks
         self.clocks: dict[int, np.ndarray] = {}  # of blocks with ordered operations
         self.released: dict[Any, np.ndarray] = {}  # by the last operation at each place
+        self.read: dict[int, list[np.ndarray]] = {}  # by a block since its last fence
 
-    def synchronize(self, place: Any, block: int, barriers: int) -> None:
-        """An ordered operation of a block: acquire the clock released at a place, release its own.
+    def synchronize(self, place: Any, block: int, barriers: int, writes: bool, ordered: int
+                    ) -> None:
+        """An atomic operation of a block, with a fence after it if it is ordered: acquire the clock
+        released at its place and where the block has read before; if it writes, release its own.
         """
         start = np.zeros(self.blocks, np.int64)
-        clock = self.clocks.setdefault(block, start.copy())
-        clock[block] = barriers
-        np.maximum(clock, self.released.setdefault(place, start), out=clock)
-        self.released[place] = clock.copy()
+        self.read.setdefault(block, []).append(self.released.get(place, start))
+        if ordered:
+            clock = self.clocks.setdefault(block, start)
+            clock[block] = barriers
+            np.max([clock, *self.read.pop(block)], axis=0, out=clock)
+            if writes:
+                self.released[place] = clock.copy()
 
     def happens_before(self, block: np.ndarray, other: np.ndarray, then: np.ndarray) -> np.ndarray:
         """Whether accesses of `other` blocks, after `then` of their barriers, happen before those
@@ -253,6 +321,7 @@ class Blocks:
         self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
         self.clocks, self.random = clocks, random
         self.each, self.count = launch.threads, launch.threads * len(blocks)
+        self.pause: Callable[[Blocks, bool], None] = lambda block, is_waiting: None
         self.thread_positions = np.arange(self.count)
         self.group = self.thread_positions // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
@@ -390,9 +459,9 @@ class Blocks:
             at, thread = indices[k], threads[k]
             old[thread] = memory.values[at]
             memory.values[at] = ATOMICS[atomic.op](old[thread], new[k])
-            if atomic.ordered:
-                self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]),
-                                int(self.barriers[thread]))
+            if atomic.ordered or atomic.op == "read":
+                self.clocks.synchronize((atomic.buffer, at), int(self.block[thread]), int(
+                    self.barriers[thread]), atomic.op != "read", atomic.ordered)
         self.names[atomic.target] = old
 
     def own(self, buffer: Buffer) -> tuple[np.ndarray, np.ndarray]:
@@ -420,6 +489,8 @@ class Blocks:
             if not self.here.any():
                 break
             self.run(loop.body)
+            if not loop.body:
+                self.pause(self, True)
         self.here = before
 
     def run_if(self, branch: If) -> None:
@@ -437,6 +508,7 @@ class Blocks:
         self.refuse_if(missing > 0, barrier,
                        f"{missing.max(initial=0)} threads do not reach a barrier")
         self.barriers += self.here
+        self.pause(self, False)
 
     def run_shuffle(self, shuffle: Shuffle) -> None:
         warps = self.here.reshape(-1, WARP)

@@ -25,6 +25,7 @@ from . import cublas
 from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
                          uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .look_back import Chain, is_chain, is_chained, with_rows
 from .loop_fusion import fused_loops
 from .tiles import tiled
 
@@ -60,8 +61,8 @@ class _Schedule(Writer):
 
     def on_the_host(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """The launches for a body, and the statements that the host runs itself."""
-        body = [part for each in body for part in (
-            self.distributed(collapse_nest(each)) if isinstance(each, For) else [each])]
+        body = [part for each in with_rows(body) for part in (
+            self.parts(collapse_nest(each)) if isinstance(each, For) else [each])]
         for runs_on_host, group in itertools.groupby(body, self.runs_on_host):
             if runs_on_host:
                 yield from (each if isinstance(each, Launch)
@@ -84,7 +85,9 @@ class _Schedule(Writer):
 
     def has_large(self, statement: Statement) -> bool:
         """Whether a loop inside is too large for one block."""
-        return any(self.is_wide(each, LARGE) for body in bodies(statement) for each in walk(body))
+        return any(self.is_wide(each, LARGE) or (
+            is_chained(each) and cost_of((each,)) >= LARGE * WIDE)
+                   for body in bodies(statement) for each in walk(body))
 
     def is_wide(self, statement: Statement, least: int = 1) -> bool:
         """Whether a loop deserves a launch of its own: it does much, and has iterations for many
@@ -95,6 +98,12 @@ class _Schedule(Writer):
             return False
         blocks = collapse_nest(statement).trip_count or 0
         return blocks >= MIN_BLOCKS or not self.has_large(statement)
+
+    def parts(self, loop: For) -> list[Statement]:
+        """A loop as a chain of blocks, distributed, or as it is."""
+        if is_chain(loop) and cost_of((loop,)) >= WIDE:
+            return [Chain(self, loop).launch(self.copies)]
+        return [*self.distributed(loop)]
 
     def distributed(self, loop: Any) -> list[For]:
         """Distribute a loop of few iterations, if its parts have more parallelism with their inner

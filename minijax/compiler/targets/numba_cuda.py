@@ -180,8 +180,9 @@ class CudaText(NumbaText):
 
     def print_atomic(self, atomic: Atomic) -> None:
         place = self.position(Address(atomic.buffer, atomic.index))
-        text = f"{self.named(atomic.buffer)}, {place}, {self.operand(atomic.value)}"
-        name = {"turn": "inc"}.get(atomic.op, atomic.op)
+        value = "0" if atomic.op == "read" else self.operand(atomic.value)
+        text = f"{self.named(atomic.buffer)}, {place}, {value}"
+        name = {"turn": "inc", "read": "add"}.get(atomic.op, atomic.op)
         self.flush()
         fence = ["cuda.threadfence()"] * atomic.ordered
         for line in (*fence, f"{self.named(atomic.target)} = cuda.atomic.{name}({text})", *fence):

@@ -166,16 +166,19 @@ class LaunchText(FunctionText):
         self.emit(BARRIER)
 
     def print_atomic(self, atomic: Atomic) -> None:
-        """A fence on both sides of one that is ordered, as the target has no other order."""
+        """A fence on both sides of one that is ordered, as the target has no other order, or only
+        after one that reads.
+        """
         kind = "" if atomic.op == "turn" else {"f": "f", "u": "u"}.get(atomic.value.dtype.kind, "")
         op = {"turn": "uinc_wrap", "add": f"{kind.replace('u', '')}add"}.get(
             atomic.op, f"{kind}{atomic.op}")
         fence = [FENCE] * atomic.ordered
-        for line in fence:
+        for line in fence if atomic.op != "read" else ():
             self.emit(line)
         place = f"{self.pointer(atomic.buffer)} {self.address(atomic.buffer, atomic.index)}"
-        self.define(atomic.target, f"atomicrmw {op} {place}, {self.typed(atomic.value)} monotonic, "
-                    f"align {atomic.buffer.dtype.itemsize}")
+        access = (f"load atomic {_type_of(atomic.target)}, {place}" if atomic.op == "read" else
+                  f"atomicrmw {op} {place}, {self.typed(atomic.value)}")
+        self.define(atomic.target, f"{access} monotonic, align {atomic.buffer.dtype.itemsize}")
         for line in fence:
             self.emit(line)
 

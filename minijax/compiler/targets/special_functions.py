@@ -4,22 +4,35 @@ Builds on exponential.py and error_function.py. The unit's results err by a few 
 are small beside the rest, formulas become shorter. Chapter 27. In CUDA: libdevice.
 """
 
-import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+import math
 from typing import Any
+
+import numpy as np
 
 from minijax.primitives.infix import copysign, fma, minimum, select
 
-from ..error_function import LOG2_ERFC, _erf_inv_of_log, _erf_near_zero
+from ..error_function import _erf_inv_of_log
 from ..exponential import FLOAT32, FORMATS, LOG_32, polynomial
-from ..instructions import plain
+from ..instructions import _constant_value, plain
+from ..scalars import OPS
 
 LN2 = FORMATS[FLOAT32].ln2
 LOG2_E, LOG2_E_REST = 1.442695, 1.925963e-08
+SIZE = 1 << 24  # integers below are floats
 MAGIC = 1.5 * 2.0**23  # a sum with it is rounded to an integer
+# (2**x - 1) / x as a polynomial for |x| <= 1.
+EXP2 = (0.69314724, 0.24022669, 0.055503666, 0.009616841, 0.0013341551, 0.00015645691,
+        1.4926466e-05)
 # (tanh(x) - x) / x³ as a polynomial in x² for |x| <= NEAR.
 NEAR = 0.625
 TANH = (-0.3333328, 0.13331433, -0.0537391, 0.020637358, -0.0057032597)
+# erf(x) / x - 1 as a polynomial in x² for |x| <= ½; log2(erfc(x)) for ½ <= x <= 4.
+ERF = (0.12837917, -0.3761261, 0.1128285, -0.026758259, 0.00471916)
+LOG2_ERFC = (5.0075163e-05, -1.6283817, -0.91654378, -0.15251526, 0.033401813, -0.0047495565,
+             0.00032177460)
 
 
 def _unit(name: str) -> Callable[[Any], Any]:
@@ -30,19 +43,17 @@ def _unit(name: str) -> Callable[[Any], Any]:
 _exp2, _log2, _inverse = map(_unit, ("ex2", "lg2", "rcp"))
 
 
-def _limited(x: Any, low: float, high: float) -> Any:
-    """x held between two bounds; a nan becomes one of them."""
-    for word, limit in (("max", low), ("min", high)):
-        x = plain(f"call float @llvm.{word}num.f32(float {{x}}, float {{y}})", x, x.const(limit))
-    return x
-
-
 def exp(x: Any) -> Any:
-    """2**k 2**(x log2(e) - k): k is an exponent, what it cannot hold stays with the fraction."""
+    """2**(2k) 2**(x log2(e) - 2k): 2**k comes in twice, so that results may end anywhere. The unit
+    errs by two floats of its own, so that the fraction, in ±1, goes into a polynomial.
+    """
+    for word, limit in (("max", -104.0), ("min", 89.0)):  # a nan stays
+        x = plain(f"call float @llvm.{word}imum.f32(float {{x}}, float {{y}})", x, x.const(limit))
     bias = MAGIC + FORMATS[FLOAT32].bias  # leaves k + 127 in the low bits
-    shifted = fma(_limited(x, -87.3, 88.0), LOG2_E, bias)
-    fraction = fma(x, LOG2_E_REST, fma(x, LOG2_E, bias - shifted))
-    return _exp2(fraction) * (shifted.bits() << 23).bits(FLOAT32)
+    shifted = fma(x, 0.5 * LOG2_E, bias)
+    fraction = fma(x, LOG2_E_REST, fma(x, LOG2_E, fma(shifted, -2.0, 2.0 * bias)))
+    scale = (shifted.bits() << 23).bits(FLOAT32)
+    return fma(polynomial(EXP2, fraction), fraction, 1.0) * scale * scale
 
 
 def tanh(x: Any) -> Any:
@@ -70,8 +81,8 @@ def _log_of_parts(f: Any, e: Any) -> Any:
 
 def _minus_exponent(x: Any) -> Any:
     """2**23 times the integer -e with √½ <= x / 2**e < √2."""
-    root = x.const(math.sqrt(0.5))
-    return (root.bits() + ((1 << 23) - 1) - x.bits()) & (-1 << 23)
+    root = int(np.float32(math.sqrt(0.5)).view(np.int32))
+    return (root + (1 << 23) - 1 - x.bits()) & (-1 << 23)
 
 
 def _is_positive(x: Any) -> Any:
@@ -100,9 +111,10 @@ def log1p(x: Any) -> Any:
 
 
 def erf(x: Any) -> Any:
-    """The error function: a polynomial up to 1, then 1 - erfc."""
+    """The error function: a polynomial up to ½, then 1 - erfc."""
+    near = fma(x, polynomial(ERF, x * x), x)
     far = 1.0 - _exp2(polynomial(LOG2_ERFC, minimum(abs(x), 4.0)))
-    return select(abs(x) < 1.0, _erf_near_zero(x), copysign(far, x))
+    return select(abs(x) < 0.5, near, copysign(far, x))
 
 
 def erf_inv(x: Any) -> Any:
@@ -121,6 +133,8 @@ def quotient(x: Any, y: Any) -> Any:
 
     Markstein's theorem: the last of these steps rounds right if the one before errs by a unit.
     """
+    if (parts := reciprocal(_constant_value(y))) is not None:
+        return fma(x, parts[0], x * parts[1])
     scale = select(abs(y) < 2.0**-100, 2.0**100, y.const(1.0))  # of a small y the reciprocal is inf
     x, y = x * scale, y * scale
     inverse = 1.0 / y
@@ -128,6 +142,30 @@ def quotient(x: Any, y: Any) -> Any:
     for _ in range(2):
         result = fma(fma(-result, y, x), inverse, result)
     return select(abs(result) > 0.0, result, first)
+
+
+@cache
+def reciprocal(y: float | None) -> tuple[float, float] | None:
+    """1 / y in two parts of one sign, where `fma(x, high, x * low)` is the nearest float to x / y
+    for every x (Brisebarre and Muller, 2008); None elsewhere.
+
+    It errs by 2**-46. As integers of 24 bits, x / y is so near the middle n / 2**25 between two
+    floats only if 2**24 x is y n plus 8 at most: these x are computed, and tried.
+    """
+    if y is None:
+        return None
+    exact, divisor = 1 / Fraction(float(y)), int(abs(np.frexp(y)[0]) * SIZE)
+    high = np.float32(float(exact))
+    if abs(Fraction(float(high))) > abs(exact):
+        high = np.nextafter(high, np.float32(0))
+    low = np.float32(float(exact - Fraction(float(high))))
+    common = divisor & -divisor
+    step, odd = SIZE // common, divisor // common
+    near = [(divisor * n + k * common) // SIZE for k in range(-8 // common, 8 // common + 1) if k
+            for n in range(SIZE + -k * pow(odd, -1, step) % step, 2 * SIZE, step)]
+    x = np.array(near, np.float32)
+    is_nearest = OPS["fma"].meaning(x, np.full_like(x, high), x * low) == x / np.float32(y)
+    return (float(high), float(low)) if is_nearest.all() else None
 
 
 FORMULAS = {f.__name__: f for f in (exp, tanh, logistic, log, log1p, erf, erf_inv)}

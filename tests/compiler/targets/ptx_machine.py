@@ -8,6 +8,7 @@ they part, those at the least place in the program go on. Races are the emulator
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,9 @@ import numpy as np
 from minijax.compiler.loops import Buffer, Kernel, Launch
 from minijax.compiler.scalars import OPS
 from minijax.compiler.targets import driver, ptx
-from minijax.compiler.targets.emulator import MAX_THREADS, POISON, Emulator, Launches, Refused
+from minijax.compiler.targets.emulator import (MAX_THREADS, POISON, RESIDENT, Emulator, Launches,
+                                               Refused)
+from minijax.compiler.targets.look_back import waits
 from minijax.compiler.targets.programs import Memory, Program
 from minijax.compiler.targets.thread_block import WARP
 from minijax.placement import devices
@@ -552,11 +555,15 @@ class PtxMachine(Emulator):
         parameters = {name: np.frombuffer(value.tobytes().ljust(8, b"\0"), np.uint8)
                       for name, value in zip(function.parameters, values, strict=True)}
         blocks = self.random.permutation(launch.blocks)
-        some = max(1, MAX_THREADS // launch.threads)
+        some = 1 if waits(launch) else max(1, MAX_THREADS // launch.threads)
+        every = (Threads(self, module, function, blocks[first:first + some], launch, parameters,
+                         addresses).run() for first in range(0, launch.blocks, some))
         with np.errstate(all="ignore"):
-            for first in range(0, launch.blocks, some):
-                Threads(self, module, function, blocks[first:first + some], launch, parameters,
-                        addresses).run()
+            resident = list(itertools.islice(every, RESIDENT if some == 1 else 1))
+            while resident:  # a few instructions of one, then of another
+                k = self.random.integers(len(resident))
+                if next(resident[k], self) is self:
+                    resident[k:k + 1] = itertools.islice(every, 1)
 
 
 class PtxDevice(devices.EmulatedDevice):
@@ -603,8 +610,10 @@ class Threads:
 
     # -- which run -----------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run the threads that are furthest behind, until all are at the end."""
+    def run(self) -> Iterator[None]:
+        """Run the threads that are furthest behind, until all are at the end; others may go on
+        between two basic blocks.
+        """
         end = len(self.function.blocks)
         while True:
             at = np.where(self.waiting, end, self.at)
@@ -619,6 +628,7 @@ class Threads:
             self.at[active] = place + 1
             for instruction in self.function.blocks[place]:
                 self.step(instruction)
+            yield
 
     def step(self, instruction: Instruction) -> None:
         """Run an instruction on the threads that are here, or that its predicate names."""
