@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from minijax import core
@@ -24,9 +25,12 @@ from minijax.util import context
 LINEAR = frozenset([reshape_p, transpose_p, neg_p, mul_p, div_p])  # in the first operand
 
 
-def with_own_sums(body: ClosedJaxpr, num_consts: int, num_carry: int
-                  ) -> tuple[ClosedJaxpr, list[Names]]:
+def with_own_sums(body: ClosedJaxpr, layouts: Sequence[Sequence[Names]], num_consts: int,
+                  num_carry: int) -> tuple[ClosedJaxpr, list[Names]]:
     """The body of a loop whose results are sums of its own rank's terms, where they can be.
+
+    Args:
+      layouts: those of the results: ranks that have different blocks do not add them.
 
     Returns:
       The body; and for each result the mesh axes along which those of all ranks have to be added
@@ -39,6 +43,9 @@ def with_own_sums(body: ClosedJaxpr, num_consts: int, num_carry: int
     reductions = [
         _summed(_added(out, carry, producers, uses) if carry else out, producers, uses)
         for out, carry in itertools.zip_longest(body.jaxpr.outvars, carried)]
+    reductions = [
+        eqn if eqn and {*eqn.params["names"]}.isdisjoint(itertools.chain(*layout)) else None
+        for eqn, layout in zip(reductions, layouts, strict=True)]
     skipped = {eqn for eqn in reductions if eqn is not None}
     if not skipped:
         return body, [()] * len(reductions)

@@ -113,7 +113,8 @@ class Partitioner(Moves):
                   sums_after: bool) -> tuple[ClosedJaxpr, list[Layout], list[Names]]:
         """The same of a loop's body; and along which mesh axes its results are summed after it."""
         program, layouts, _ = self._partitioned(body, layouts_in, layouts_out)
-        own, names = with_own_sums(program, num_consts, num_carry) if sums_after else (program, [])
+        own, names = (with_own_sums(program, layouts, num_consts, num_carry) if sums_after else
+                      (program, []))
         self.gathers_of[own] = self.gathers_of[program]
         return self.joined(own), layouts, names
 

@@ -174,6 +174,14 @@ def test_programs_send_no_more_than_they_must(function, args, layouts, operation
     assert sent(checked(function, args, layouts).jaxpr) == operations
 
 
+@pytest.mark.parametrize(("layout", "operations"), [
+    (W, {"reduce": 1}), (B, {"reduce": 1}), (A, {"scan reduce": 1})])
+def test_a_sum_leaves_a_loop_where_all_its_ranks_carry_the_same_block(layout, operations):
+    part = checked(lambda c, x: lax.scan(lambda c, row: (c + jnp.sum(row), None), c, x)[0],
+                   [floats(4), X], [(layout,), (W, A)])
+    assert sent(part.jaxpr) == operations
+
+
 def test_a_gather_that_only_an_operation_needs_is_named_with_its_reason():
     part = checked(lambda x: jnp.sort(x, 0) + jnp.cumsum(x, 1), [X], [(A, W)])
     [gather] = part.gathers
