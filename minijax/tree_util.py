@@ -226,8 +226,9 @@ def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
         if not is_pair or not isinstance(pair[0], Iterable):
             where = " where 'children' is iterable" if is_pair else ""
             raise ValueError("The to_iterable function for a custom PyTree node should return a "
-                             f"(children, aux_data) tuple{where}, got {pair}")
-        return tuple(pair[0]), pair[1]
+                             f"(children, aux_data) tuple{where}, got {pair!r}")
+        children = pair[0]
+        return children if type(children) is list else tuple(children), pair[1]
 
     return flatten_checked
 

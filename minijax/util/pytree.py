@@ -74,6 +74,9 @@ class FlattenedIndexKey:
 
     key: int
 
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))
+
     def __str__(self) -> str:
         return f"[<flat index {self.key!r}>]"
 
@@ -355,6 +358,21 @@ class PyTreeDef:
             ahead += part if is_alike else _children_like(*node, part)
         return parts[::-1]
 
+    def walk(self, on_node: Callable[[tuple, Any], Any], on_leaf: Callable[[Any], Any],
+             leaves: Iterable[Any]) -> Any:
+        """Call a function at each leaf, and one at each node after its children.
+
+        `on_node` gets the results of the node's children, and its static data.
+
+        >>> from minijax.tree_util import tree_structure
+        >>> tree_structure((1, (2, 3))).walk(lambda results, data: sum(results), abs, [4, -5, 6])
+        15
+        """
+        def call(kind: Kind) -> Callable[[Any, list[Any]], Any]:
+            data_of = list if kind is DICT else lambda data: data
+            return lambda data, results: on_node(tuple(results), data_of(data))
+        return self.folded(map(on_leaf, leaves), call)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -495,6 +513,9 @@ def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None, takes_path
 
 def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence[Any]:
     """The children of `tree`, refused where it is no node of this kind, count and data."""
+    if kind is NAMEDTUPLE and _is_namedtuple(tree) and len(tree) != count:
+        raise ValueError(f"Named tuple arity mismatch: {len(tree)} != {count}; "
+                         f"tuple: {_shown(tree)}.")
     wanted = expected if kind is NAMEDTUPLE else kind.type
     if kind_of(tree) is not kind or type(tree) is not wanted:
         raise ValueError(_other_kind(kind, wanted, tree))
@@ -508,6 +529,10 @@ def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence
     return children
 
 
+def _is_namedtuple(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(tree, "_fields")
+
+
 def _shown(tree: Any) -> str:
     try:
         return repr(tree)
@@ -519,7 +544,7 @@ def _other_kind(kind: Kind, wanted: type, tree: Any) -> str:
     shown = _shown(tree)
     if kind is NAMEDTUPLE:
         return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {shown}."
-                if kind_of(tree) is kind else f"Expected named tuple, got {shown}.")
+                if _is_namedtuple(tree) else f"Expected named tuple, got {shown}.")
     if wanted in (tuple, list, dict):
         return f"Expected {wanted.__name__}, got {shown}."
     if wanted is type(None):
