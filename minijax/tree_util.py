@@ -227,8 +227,7 @@ def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
             where = " where 'children' is iterable" if is_pair else ""
             raise ValueError("The to_iterable function for a custom PyTree node should return a "
                              f"(children, aux_data) tuple{where}, got {pair!r}")
-        children = pair[0]
-        return children if type(children) is list else tuple(children), pair[1]
+        return pair[0] if type(pair[0]) is list else tuple(pair[0]), pair[1]
 
     return flatten_checked
 

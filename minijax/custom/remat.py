@@ -13,7 +13,7 @@ from minijax.util import context
 from minijax import core
 from minijax.core import Primitive
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
-                                                rearranged)
+                                                rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Literal, Var, effects_of,
@@ -104,6 +104,20 @@ class _InnerPrograms:
                              outvars=tuple(self.eqn.outvars[i] for i in outputs))
 
 
+def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
+    """The call of a function with a derivative rule, without unused results; others as they are."""
+    outputs = [i for i, v in enumerate(eqn.outvars) if v in live]
+    if "call_jaxpr" not in eqn.params or len(outputs) == len(eqn.outvars):
+        return eqn
+    rule, program = eqn.params["jvp"], eqn.params["call_jaxpr"]
+
+    def rule_of_outputs(*args: Any) -> list:
+        return [outs[i] for outs in split_half(rule(*args)) for i in outputs]
+    return eqn.replace(outvars=tuple(eqn.outvars[i] for i in outputs), params={
+        **eqn.params, "call_jaxpr": dce_jaxpr(rearranged(program, outputs=outputs)),
+        "jvp": rule.with_call(rule_of_outputs)})
+
+
 # ── Whole programs ───────────────────────────────────────────────────────────────────────────
 
 def used_inputs(closed: ClosedJaxpr) -> list[bool]:
@@ -120,7 +134,7 @@ def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
         if live.isdisjoint(eqn.outvars) and not any(e.observable for e in eqn.effects):
             continue
         inner = _InnerPrograms.of(eqn)
-        eqns.insert(0, inner.dce(live) if inner else eqn)
+        eqns.insert(0, inner.dce(live) if inner else _with_rule(eqn, live))
         live.update(v for v in eqns[0].invars if not isinstance(v, Literal))
     flags = [v in live for v in closed.jaxpr.constvars]
     return ClosedJaxpr(closed.jaxpr.replace(

@@ -270,7 +270,9 @@ class PyTreeDef:
         leaves = leaves if type(leaves) in (list, tuple) else list(leaves)
         count = len(leaves)  # type: ignore[arg-type]
         if count != self.num_leaves:
-            _refuse_count(self.num_leaves, count)
+            few, expected = count < self.num_leaves, f"expected {self.num_leaves}"
+            raise ValueError(f"Too few leaves for PyTreeDef; {expected}, got {count}" if few else
+                             f"Too many leaves for PyTreeDef; {expected}.")
         return self.folded(leaves, operator.attrgetter("unflatten"))
 
     def unflatten_types(self, types: Iterable[Any]) -> Any:
@@ -358,21 +360,6 @@ class PyTreeDef:
             ahead += part if is_alike else _children_like(*node, part)
         return parts[::-1]
 
-    def walk(self, on_node: Callable[[tuple, Any], Any], on_leaf: Callable[[Any], Any],
-             leaves: Iterable[Any]) -> Any:
-        """Call a function at each leaf, and one at each node after its children.
-
-        `on_node` gets the results of the node's children, and its static data.
-
-        >>> from minijax.tree_util import tree_structure
-        >>> tree_structure((1, (2, 3))).walk(lambda results, data: sum(results), abs, [4, -5, 6])
-        15
-        """
-        def call(kind: Kind) -> Callable[[Any, list[Any]], Any]:
-            data_of = list if kind is DICT else lambda data: data
-            return lambda data, results: on_node(tuple(results), data_of(data))
-        return self.folded(map(on_leaf, leaves), call)
-
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -396,12 +383,6 @@ class PyTreeDef:
 
 
 LEAF = PyTreeDef((None,), 1)
-
-
-def _refuse_count(expected: int, given: int) -> None:
-    if given < expected:
-        raise ValueError(f"Too few leaves for PyTreeDef; expected {expected}, got {given}")
-    raise ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
 
 
 def _same_data(one: Any, other: Any) -> bool:
@@ -513,9 +494,6 @@ def flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None, takes_path
 
 def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence[Any]:
     """The children of `tree`, refused where it is no node of this kind, count and data."""
-    if kind is NAMEDTUPLE and _is_namedtuple(tree) and len(tree) != count:
-        raise ValueError(f"Named tuple arity mismatch: {len(tree)} != {count}; "
-                         f"tuple: {_shown(tree)}.")
     wanted = expected if kind is NAMEDTUPLE else kind.type
     if kind_of(tree) is not kind or type(tree) is not wanted:
         raise ValueError(_other_kind(kind, wanted, tree))
@@ -529,10 +507,6 @@ def _children_like(kind: Kind, count: int, expected: Any, tree: Any) -> Sequence
     return children
 
 
-def _is_namedtuple(tree: Any) -> bool:
-    return isinstance(tree, tuple) and hasattr(tree, "_fields")
-
-
 def _shown(tree: Any) -> str:
     try:
         return repr(tree)
@@ -544,7 +518,7 @@ def _other_kind(kind: Kind, wanted: type, tree: Any) -> str:
     shown = _shown(tree)
     if kind is NAMEDTUPLE:
         return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {shown}."
-                if _is_namedtuple(tree) else f"Expected named tuple, got {shown}.")
+                if hasattr(tree, "_fields") else f"Expected named tuple, got {shown}.")
     if wanted in (tuple, list, dict):
         return f"Expected {wanted.__name__}, got {shown}."
     if wanted is type(None):
