@@ -85,8 +85,8 @@ jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Fl
 jax._src.util.safe_map                   as_jax.internals.safe_map            tutorials
 jax._src.util.safe_zip                   as_jax.internals.safe_zip            tutorials
 jax._src.tree_util._registry             util.pytree.kinds                         Flax
-jax._src.tree_util.broadcast_flattened_prefix_with_treedef  as_jax.internals.broadcast_flattened_prefix_with_treedef  JAX's tests
-jax._src.tree_util.dispatch_registry     tree_util.default_registry           JAX's tests
+jax._src.tree_util.broadcast_flattened_prefix_with_treedef  as_jax.internals.broadcast_leaves  tests
+jax._src.tree_util.dispatch_registry     tree_util.default_registry           tests
 jax._src.xla_bridge._backends            as_jax.internals.backends            Chex
 """
 

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from minijax.tree_util import (IsLeaf, PyTreeDef, register_pytree_node, tree_flatten, tree_leaves,
                                tree_structure)
-from minijax.util.pytree import DICT, NAMEDTUPLE, TUPLE, GetAttrKey, Kind, children_with_keys, kind_of, kinds
+from minijax.util.pytree import (DICT, NAMEDTUPLE, TUPLE, GetAttrKey, Kind, children_with_keys,
+                                 kind_of, kinds)
 
 T = TypeVar("T")
 _UNSPECIFIED: Any = object()
@@ -95,7 +96,8 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
     """
     kind = _node_kind(tree)
     children, data = kind.flatten(tree)
-    return tuple(children) if kind is DICT else [*children] if kind is NAMEDTUPLE else children, data
+    made = {DICT: tuple, NAMEDTUPLE: list}.get(kind)
+    return made(children) if made else children, data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:

@@ -291,9 +291,11 @@ BAD = {
     "too few cotangents": bad_vjp(pair, lambda res, ct: (ct,)),
     "a cotangent of another shape": bad_vjp(pair, lambda res, ct: (X, ct)),
     **{name: lambda lib, rule=rule: staged_rule(lib, rule) for name, rule in {
-        "jvp of another tree": lambda x: (x, x), "jvp of another shape": lambda x: x[None]}.items()},
+        "jvp of another tree": lambda x: (x, x),
+        "jvp of another shape": lambda x: x[None]}.items()},
     **{name: lambda lib, rule=rule: staged_rule(lib, rule, True) for name, rule in {
-        "fwd of another tree": lambda x: [x], "fwd of another dtype": lambda x: x > 0}.items()},
+        "fwd of another tree": lambda x: [x],
+        "fwd of another dtype": lambda x: x > 0}.items()},
     "a symbolic zero of another shape": lambda lib: wrong_zero(lib),
 }
 
