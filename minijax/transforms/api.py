@@ -70,6 +70,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         map_values = next(iter(registered.values()), map_axes)
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                           sum_match=sum_match)
+    mapped.__doc__ = "\n\n".join([
+        f"Vectorized version of {mapped.__name__}, over axes of its arguments.",
+        *(["Original documentation:", fun.__doc__] if fun.__doc__ else [])])
     return mapped
 
 
@@ -129,6 +132,9 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         out_dims = [None if w is None else d for d, w in zip(out_dims, to_axes, strict=True)]
     for i, (d, w) in enumerate(zip(out_dims, to_axes, strict=True)):
         if d is not None and w is None:
+            if axis_name is not None:
+                raise ValueError(f"{api} has mapped output (axis_name={axis_name}) but out_axes is "
+                                 "None")
             raise ValueError(
                 f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
                 f"None but output was batched on axis {d}")
@@ -231,6 +237,9 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
             trace.axes += tuple(core.Axis(size, name) for name, size in axis_env)
         traced = core.run_with(trace, jitted.trace, *args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+    program.__name__, program.__qualname__ = (
+        f"make_jaxpr({name})" for name in (program.__name__, program.__qualname__))
+    program.__module__ = "jax"
     return program
 
 
