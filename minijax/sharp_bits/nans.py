@@ -113,7 +113,9 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
             origins = _find_origins(primitive.rule("impl"), *buffers, **params)
-            if not origins and not _only_origins():  # a literal inside, or an operand
+            if not origins and not _only_origins() and is_bad(
+                    _unchecked(primitive.rule("impl"), *buffers, **params), kind):
+                # no operation made it: it is a literal inside, or an operand
                 origins = [origin(kind, primitive, args, outs, is_made=False)]
             _report_origins(origins)
         elif (not _only_origins() or _is_made(primitive, args, params, kind)
@@ -292,6 +294,8 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
         origins = _find_origins(compiled)
         if mode == FIND:
             _report_origins(origins)
+        elif not origins and kind in visible and not _only_origins():
+            _announce(kind, function, only_compiled=True)
         elif origins and (sources is None or any(o.source in sources for o in origins)):
             _announce(kind, function)
             _rerun(python, origins)
@@ -315,11 +319,14 @@ def _rerun(python: Callable[[], Any], origins: list[Origin]) -> None:
     _report_origins(origins)
 
 
-def _announce(kind: str, function: str | None) -> None:
+def _announce(kind: str, function: str | None, only_compiled: bool = False) -> None:
     is_first = _mode.get().sources is None  # nested jitted functions are silent
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
+        if only_compiled:
+            print(f"The de-optimized version produced no {kind}: only compiled code has it. "
+                  "Execution continues.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────

@@ -150,6 +150,9 @@ for _name, _get in {
     setattr(core.ArrayImpl, _name, property(_get))
 
 
+config.Flag.get_global = lambda flag: config._shared[flag.name]  # type: ignore[attr-defined]
+
+
 def curry(f: Any) -> Any:
     """A function that takes its first arguments alone, and returns one of the others."""
     return functools.partial(functools.partial, f)

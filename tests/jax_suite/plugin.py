@@ -21,14 +21,19 @@ SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
 if ON_MINIJAX:
     from tests.jax_suite import stand_ins
     stand_ins.install(Path(os.environ["JAX_SUITE_CHECKOUT"]))
-    from jax._src import test_util
 
-    def uncounted(event: str) -> Any:
-        """JAX counts these events inside of its dispatch."""
-        return lambda: stand_ins.Missing(f"test_util.count_events({event!r})")()
 
-    for name in [x for x in vars(test_util) if x.startswith("count_")]:
-        setattr(test_util, name, uncounted(name))
+def uncounted(event: str) -> Any:
+    """JAX counts these events inside of its dispatch."""
+    return lambda: stand_ins.Missing(f"test_util.count_events({event!r})")()
+
+
+def pytest_collection_finish() -> None:
+    """Replace counters of JAX's helpers, which the tests have imported."""
+    if ON_MINIJAX:
+        from jax._src import test_util
+        for name in [x for x in vars(test_util) if x.startswith("count_")]:
+            setattr(test_util, name, uncounted(name))
 
 
 # What a test asks of our objects that JAX has for itself, or of XLA: the name is in the message.

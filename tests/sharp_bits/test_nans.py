@@ -14,7 +14,7 @@ import pytest
 from ._planted import planted
 
 import minijax as jax
-from minijax import config, lax, nn, numpy as jnp
+from minijax import config, core, lax, nn, numpy as jnp
 from minijax.scipy import special
 
 PLANTED = int(os.environ.get("MINIJAX_PLANTED_PROGRAMS", "12"))
@@ -200,6 +200,15 @@ def test_a_nan_that_comes_with_an_input_or_a_literal_is_told_of(operation, f):
     with jax.debug_nans(True), pytest.raises(FloatingPointError, match=(
             rf"(?s)encountered in {operation}\n.*the de-optimized function did not make the value")):
         f(jnp.asarray(NAN))
+
+
+def test_a_nan_of_compiled_code_alone_is_told_of_and_goes_on(capsys):
+    odd = core.Primitive("odd", impl=lambda x: [x], abstract_eval=lambda x: [x],
+                         element=lambda s, i, x: s.div(s.sub(x(i), x(i)), s.sub(x(i), x(i))))
+    with jax.debug_nans(True):
+        out = jax.jit(lambda x: odd.bind(x))(jnp.ones(2))
+    assert np.isnan(out).all()
+    assert "only compiled code has it" in capsys.readouterr().out
 
 
 def test_a_nan_of_one_device_is_one_of_a_sharded_computation():
