@@ -351,12 +351,24 @@ class CustomFunction:
                                                    carried=self._positions_of_refs(args))
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         name, call = source_info.function_name(filled), Call(filled, in_tree)
+        if type(self) is custom_vjp and config.read("custom_vjp3"):
+            _refuse_captured(call, [core.get_aval(x) for x in leaves])
         rule = self.rule(call)
         if rule is None:
             kind = type(self).__name__
             raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
                                  f"using def{kind[-3:]}.")
         return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
+
+
+def _refuse_captured(call: Call, avals: Sequence[ShapedArray]) -> None:
+    """Refuse a function that uses tracers from outside, which the flag `custom_vjp3` forbids."""
+    _, captured = convert_tracers(stage(call, avals))
+    if captured:
+        raise errors.UnexpectedTracerError(
+            f"custom_vjp-decorated function {call.fun} closed over a {type(captured[0]).__name__} "
+            f"of type {captured[0].aval.str_long()}, but custom_vjp functions can't close over "
+            f"Tracers. Rewrite {call.fun} to take it as an explicit input.")
 
 
 def _part_of_key(f: CustomFunction) -> CustomFunction:

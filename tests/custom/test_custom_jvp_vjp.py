@@ -454,3 +454,14 @@ def test_the_cotangent_of_a_rule_may_have_another_dtype(dtypes):
         f.defvjp(lambda x: (x, None), lambda _, g: (g[:1],))
         with pytest.raises(ValueError, match="the shapes do not match"):
             lib.grad(lambda x, f=f: f(x).sum())(np.ones(2, np.float32))
+
+
+def test_a_flag_forbids_custom_vjp_functions_that_close_over_tracers():
+    def outer(x):
+        f = minijax.custom_vjp(lambda y: x * y)
+        f.defvjp(lambda y: (f(y), None), lambda res, ct: (ct,))
+        return f(3.0)
+    assert minijax.vmap(outer)(X).shape == X.shape
+    with minijax.config.flags["custom_vjp3"](True), pytest.raises(
+            minijax.errors.UnexpectedTracerError, match="can't close over Tracers"):
+        minijax.vmap(outer)(X)

@@ -14,7 +14,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax import (config, core, dtypes, effects_barrier, make_array_from_single_device_arrays)
+from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
+                     make_array_from_single_device_arrays)
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.extend import backend
 from minijax.placement import named_sharding
@@ -150,6 +151,16 @@ for _name, _get in {
     setattr(core.ArrayImpl, _name, property(_get))
 
 
+def first_of(best: Any) -> Any:
+    """`pargmax`, `pargmin`: the first place along a named axis that has the best value."""
+    def index(x: Any, axis_name: Any) -> Any:
+        place, size = lax.axis_index(axis_name), lax.axis_size(axis_name)
+        return lax.pmin(jnp.where(x == best(x, axis_name), place, size), axis_name)
+    index.__name__ = best.__name__.replace("p", "parg")
+    return index
+
+
+config._read = read  # type: ignore[attr-defined]
 config.Flag.get_global = lambda flag: config._shared[flag.name]  # type: ignore[attr-defined]
 
 
@@ -187,6 +198,7 @@ INTERNALS: dict[str, Any] = {
     "api._std_basis": jacobians._basis,
     "interpreters.partial_eval.close_jaxpr": lambda jaxpr: ClosedJaxpr(jaxpr, ()),
     "lax.lax._convert_element_type": convert_element_type,
+    "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,
