@@ -363,7 +363,8 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
     for kind in _kinds():
         bad = _bad_examples(outs, out_dims, kind)
         for i in bad[:3]:
-            step = Step(SHARDED if trace.axis.on_devices else "vmap", i, trace.axis.size, tuple(k for k in bad if k != i))
+            step = Step(SHARDED if trace.axis.on_devices else "vmap", i, trace.axis.size,
+                        tuple(k for k in bad if k != i))
             _in_mode({"is_rerun": True}, in_step, step, operation, i,
                      outside=getattr(trace.level, "steps_outside", None))
     return outs, out_dims

@@ -22,8 +22,8 @@ KINDS: dict[str, tuple[config.Flag, Any]] = {
 
 FIX = ("Keep the operation away from such operands: choose safe ones with `jnp.where` before it, "
        "and the result you want after it.")
-FIX_PASSED_ON = ("Here the de-optimized function did not make the value: it came in with an input or a "
-                 "literal.")
+FIX_PASSED_ON = ("Here the de-optimized function did not make the value: it came in with an input "
+                 "or a literal.")
 FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed too, and 0 * inf "
                 "is nan: choose safe operands before the operation as well.")
 
@@ -123,7 +123,8 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
     where += "".join(f", in {step}" for step in current_steps.get())
     sharded = any(step.kind == SHARDED for step in current_steps.get())
     start = f"Invalid value ({kind}) encountered in {SHARDED}: " if sharded else ""
-    fix = (FIX_PASSED_ON if not is_made or is_bad(operands, kind) else FIX_BACKWARD if is_backward else FIX)
+    fix = FIX_BACKWARD if is_backward else FIX
+    fix = FIX_PASSED_ON if not is_made or is_bad(operands, kind) else fix
     message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"
                f"{operands_text(kind, primitive, operands, outs)}{where}")
     return Origin(kind, source, finding(

@@ -44,7 +44,8 @@ class Named:
 
 def test_axes_may_be_of_any_class_and_examples_computed_with(pairs):
     vmappable.register_vmappable(
-        Pair, Named, int, lambda cont, index, pair, spec: Pair(cont(pair.one, spec.axis), spec.name),
+        Pair, Named, int,
+        lambda cont, index, pair, spec: Pair(cont(pair.one, spec.axis), spec.name),
         lambda cont, size, pair, spec: Pair(cont(size, pair.one + 1, spec.axis), pair.two), None)
     found = minijax.jit(lambda x: minijax.vmap(
         lambda pair: pair, in_axes=Named("i", 0), out_axes=Named("i", 1), axis_size=3)(

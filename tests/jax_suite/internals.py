@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
                      make_array_from_single_device_arrays)
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.extend import backend
 from minijax.placement import named_sharding
 from minijax.primitives import convert
@@ -196,6 +196,8 @@ INTERNALS: dict[str, Any] = {
     "array.ArrayImpl": ArrayImpl,
     "sharding.IndivisibleError": named_sharding.IndivisibleError,
     "api._std_basis": jacobians._basis,
+    "lax.eval_jaxpr.eval_jaxpr_p": types.SimpleNamespace(
+        bind=lambda *args, jaxpr: jaxpr_as_fun(jaxpr)(*args)),
     "interpreters.partial_eval.close_jaxpr": lambda jaxpr: ClosedJaxpr(jaxpr, ()),
     "lax.lax._convert_element_type": convert_element_type,
     "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),

@@ -197,8 +197,8 @@ def test_a_function_compiled_before_the_flag_was_set_is_looked_at_and_not_after(
     ("jit", jax.jit(lambda x: jnp.nan)),
     ("cond", lambda x: jax.lax.cond(True, lambda: jnp.nan, lambda: 1.0))])
 def test_a_nan_that_comes_with_an_input_or_a_literal_is_told_of(operation, f):
-    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=(
-            rf"(?s)encountered in {operation}\n.*the de-optimized function did not make the value")):
+    told = rf"(?s)encountered in {operation}\n.*the de-optimized function did not make the value"
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=told):
         f(jnp.asarray(NAN))
 
 

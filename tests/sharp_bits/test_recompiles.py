@@ -241,8 +241,8 @@ def test_the_log_says_of_each_miss_why(caplog):
     assert "never seen function:\n    f defined at " in first
     assert ("closest previous key:\n  different input types:\n"
             "  * at x, now f32[4] and before f32[3]") in second
-    assert ("different input pytree:\n  * at input path [0], now tuple of length 2 and before tuple "
-            "of length 1, so") in third
+    assert ("different input pytree:\n  * at input path [0], now tuple of length 2 and before "
+            "tuple of length 1, so") in third
 
 
 def test_the_log_groups_what_is_different_as_jax_does(caplog):

@@ -59,8 +59,8 @@ BAD = {
            "by position only": ("a", "c"), "the rest": ("args", "c"),
            "not there": ("z",)}.items()},
     "names of a function without a signature": lambda lib: lib.jit(
-        type("F", (), {"__signature__": 3, "__call__": lambda self: 1, "__repr__": lambda f: "f"})(),
-        donate_argnames="a"),
+        type("F", (), {"__signature__": 3, "__call__": lambda self: 1,
+                       "__repr__": lambda self: "f"})(), donate_argnames="a"),
     "a platform": lambda lib: lib.device_put(X, "cpu"),
     "to alias and to donate": lambda lib: lib.device_put(X, may_alias=True, donate=True),
 }
