@@ -148,16 +148,16 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
     or where the types of results, and of their tangents, say so in `typed`.  A `Zero` stays one.
     """
     def on_batch(*args: Any) -> list:
-        outs_of_one: list = []
-
-        def on_one(*values: Any) -> list:
-            outs_of_one[:] = f(*merge_lists((values, zeros), is_zero))
-            return [*map(instantiate, outs_of_one)]
         is_zero = [isinstance(x, Zero) for x in args]
         values, zeros = partition_list(args, is_zero)
         value_dims, zero_dims = partition_list(dims, is_zero)
         zeros = [x if d is None else Zero(without_axis(x.aval, d))
                  for x, d in zip(zeros, zero_dims, strict=True)]
+        outs_of_one: list = []
+
+        def on_one(*values: Any) -> list:
+            outs_of_one[:] = f(*merge_lists((values, zeros), is_zero))
+            return [*map(instantiate, outs_of_one)]
         outs, rule_dims = vmap_flat(
             on_one, axis.size, axis.name, values, value_dims, level=axis.level,
             on_devices=axis.on_devices, vma_trace=axis.vma_trace)

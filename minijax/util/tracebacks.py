@@ -56,7 +56,8 @@ def mark_traceback(tb: TracebackType | None) -> TracebackType | None:
     for entry in entries:
         if not _is_shown(entry.tb_frame):
             variables = entry.tb_frame.f_locals
-            variables.clear()  # a copy, which would keep the error alive that has this traceback
+            # before Python 3.13 a copy, which would keep the error alive that has this traceback
+            getattr(variables, "clear", dict)()
             variables["__tracebackhide__"] = True
     return _chain(entries)
 
