@@ -653,7 +653,7 @@ class NonFiniteError(FloatingPointError):
     settle: Callable[[Callable, tuple, dict], tuple | None] | None = None
 
     def __init__(self, message: str, place: str | None = None, fix: str = "") -> None:
-        words, said, operation = message.partition(" encountered in ")
+        words, said, operation = message.rpartition(" encountered in ")
         name = operation.split(" ")[0].rstrip(",")
         super().__init__("\n".join(filter(None, (
             words + said + name,  # JAX's message ends here

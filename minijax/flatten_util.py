@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,27 +36,36 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     Array(6, dtype=int32)
     """
     leaves, tree = tree_util.tree_flatten(pytree)
-    flat, unravel = _ravelled([as_value(x) for x in leaves])
-    return flat, lambda vector: tree_util.tree_unflatten(tree, unravel(vector))
+    arrays = [as_value(x) for x in leaves]
+    if not arrays:
+        return jnp.zeros(0), _Unravel(tree, (), (), np.dtype(np.float32))
+    dtype = dtypes.result_type(*arrays)
+    flat = jnp.concatenate([jnp.ravel(lax.convert_element_type(x, dtype)) for x in arrays])
+    return flat, _Unravel(tree, tuple(x.shape for x in arrays), tuple(x.dtype for x in arrays),
+                          dtype)
 
 
-def _ravelled(leaves: list[Array]) -> tuple[Array, Callable[[Array], list[Array]]]:
-    if not leaves:
-        return jnp.zeros(0), lambda vector: []
-    shapes, kinds = [x.shape for x in leaves], [x.dtype for x in leaves]
-    dtype = dtypes.result_type(*leaves)
-    flat = jnp.concatenate([jnp.ravel(lax.convert_element_type(x, dtype)) for x in leaves])
+@dataclass(frozen=True)
+class _Unravel:
+    """The function from a vector to a tree of these shapes; equal ones are one static argument."""
 
-    def unravel(vector: Array) -> list[Array]:
-        vector = jnp.asarray(vector)
-        is_one_dtype = all(kind == dtype for kind in kinds)
-        if not is_one_dtype and vector.dtype != dtype:
+    tree: tree_util.PyTreeDef
+    shapes: tuple[tuple[int, ...], ...]
+    kinds: tuple[Any, ...]
+    dtype: Any
+
+    def __call__(self, vector: Array) -> Any:
+        leaves = self._leaves(jnp.asarray(vector)) if self.shapes else []
+        return tree_util.tree_unflatten(self.tree, leaves)
+
+    def _leaves(self, vector: Array) -> list[Array]:
+        is_one_dtype = all(kind == self.dtype for kind in self.kinds)
+        if not is_one_dtype and vector.dtype != self.dtype:
             raise TypeError(f"unravel function given array of dtype {vector.dtype}, but expected "
-                            f"dtype {dtype}")
+                            f"dtype {self.dtype}")
         parts = [lax.reshape(x, shape) for x, shape in zip(
-            lax.split(vector, [math.prod(shape) for shape in shapes]), shapes, strict=True)]
-        return parts if is_one_dtype else list(map(_converted, parts, kinds))
-    return flat, unravel
+            lax.split(vector, [*map(math.prod, self.shapes)]), self.shapes, strict=True)]
+        return parts if is_one_dtype else list(map(_converted, parts, self.kinds))
 
 
 def _converted(x: Array, dtype: Any) -> Array:

@@ -226,8 +226,8 @@ def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
         if not is_pair or not isinstance(pair[0], Iterable):
             where = " where 'children' is iterable" if is_pair else ""
             raise ValueError("The to_iterable function for a custom PyTree node should return a "
-                             f"(children, aux_data) tuple{where}, got {pair}")
-        return tuple(pair[0]), pair[1]
+                             f"(children, aux_data) tuple{where}, got {pair!r}")
+        return pair[0] if type(pair[0]) is list else tuple(pair[0]), pair[1]
 
     return flatten_checked
 

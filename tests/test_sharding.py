@@ -378,3 +378,11 @@ def test_shards_that_do_not_fit_are_refused_in_jaxs_words(name):
         words = str(caught.value).split("\n")[0].split("<class")[0].rstrip("`.")
         return caught.type.__name__, words
     assert refusal(minijax) == refusal(jax)
+
+
+def test_local_data_may_lie_on_a_device():
+    device = minijax.devices()[0]
+    found = minijax.make_array_from_process_local_data(device, {"a": np.arange(4)}, (4,))["a"]
+    assert found.devices() == {device} and found.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="Invalid host data"):
+        minijax.make_array_from_process_local_data(device, np.arange(4), (8,))

@@ -267,6 +267,12 @@ def both(f):
     lambda t: [t.is_tree_node(x) for x in (list, int, Point, Pair, [1], 1)],
     lambda t: t.flatten_one_level({"b": 1, "a": [2]}),
     lambda t: t.flatten_one_level(1),
+    lambda t: [t.flatten_one_level(x)[0] for x in (
+        [1, 2], (1, 2), Point(1, 2), collections.OrderedDict(b=1, a=2), Layer(1, 2))],
+    lambda t: t.tree_structure([Point(1, 2)]).flatten_up_to([SubPoint(1, 2)]),
+    lambda t: t.register_dataclass(type("New", (Layer,), {}), ["w", "b"], ["w", "name"]),
+    lambda t: len({hash(key(1)) for key in (t.SequenceKey, t.FlattenedIndexKey)}),
+    lambda t: [t.Partial(f, 2).func == f for f in [functools.partial(print, 1)]],
     lambda t: t.flatten_one_level_with_keys(Named(1, 2)),
     lambda t: t.tree_structure((1, [2])).compose(t.tree_structure({"a": 1})),
     lambda t: t.tree_structure({"a": 1, "b": (2, 3)}).flatten_up_to({"a": [1], "b": (2, {})}),

@@ -20,6 +20,7 @@ from minijax.transforms.arguments import as_tuple
 from minijax.core.jvp import JVPTracer
 from minijax.core.partial_eval import SplitTrace
 from minijax.core.tracing import FlatFunction
+from minijax.extend import linear_util
 from minijax.tree_util import PyTreeDef
 
 version = "0.10.2"  # of JAX, whose behaviour minijax has
@@ -121,16 +122,26 @@ def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[i
     return numbers, names
 
 
-def flatten_fun(f: Callable, in_tree: PyTreeDef) -> tuple[FlatFunction, Callable[[], PyTreeDef]]:
+def flatten_fun(f: Callable, in_tree: PyTreeDef
+                ) -> tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]:
     """A function of the leaves of ``(args, kwargs)``, and one that returns its result's tree."""
     flat = FlatFunction(f, in_tree)
-    return flat, lambda: flat.out_tree
+    info = getattr(f, "debug_info", None) or debug_info("flatten_fun", f, (), {})
+    return linear_util.wrap_init(flat, debug_info=info), lambda: flat.out_tree
 
 
 def flatten_fun_nokwargs(f: Callable, in_tree: PyTreeDef
-                         ) -> tuple[FlatFunction, Callable[[], PyTreeDef]]:
+                         ) -> tuple[linear_util.WrappedFun, Callable[[], PyTreeDef]]:
     """The same for the leaves of ``args``."""
     return flatten_fun(f, tree_util.treedef_tuple((in_tree, tree_util.tree_structure({}))))
+
+
+# ── Trees ────────────────────────────────────────────────────────────────────────────────────
+
+def broadcast_leaves(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
+    """For each leaf of a structure, the leaf of its prefix that stands over it."""
+    parts = prefix.flatten_up_to(full.unflatten(range(full.num_leaves)))
+    return [leaf for leaf, part in safe_zip(leaves, parts) for _ in tree_util.tree_leaves(part)]
 
 
 # ── Errors, backends ─────────────────────────────────────────────────────────────────────────

@@ -82,9 +82,12 @@ jax._src.traceback_util.api_boundary     util.tracebacks.api_boundary           
 jax._src.traceback_util.include_frame    util.tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping
 jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Flax
+jax._src.lib.version_str                 as_jax.internals.version             tests
 jax._src.util.safe_map                   as_jax.internals.safe_map            tutorials
 jax._src.util.safe_zip                   as_jax.internals.safe_zip            tutorials
 jax._src.tree_util._registry             util.pytree.kinds                         Flax
+jax._src.tree_util.broadcast_flattened_prefix_with_treedef  as_jax.internals.broadcast_leaves  tests
+jax._src.tree_util.dispatch_registry     tree_util.default_registry           tests
 jax._src.xla_bridge._backends            as_jax.internals.backends            Chex
 """
 

@@ -94,7 +94,8 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
     advice = "" if reason else (" Give it an element, a loop or a library rule, or run the "
                                 "function under jax.disable_jit().")
     site = f" It is called at {eqn.source_info.place}." if eqn.source_info else ""
-    raise NotImplementedError(f"'{primitive.name}' has no lowering rule{reason}.{site}{advice}")
+    raise NotImplementedError(f"Lowering rule for primitive '{primitive.name}' not found"
+                              f"{reason}.{site}{advice}")
 
 
 def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:

@@ -57,6 +57,8 @@ def _batch(axis: Axis, args: list, dims: list, *, branches: Branches) -> Outs:
     """With a batched index: run every branch on all examples, and select."""
     if dims[0] is None:
         return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
+    for branch in branches:
+        refuse_io(branch, NotImplementedError, "IO effect not supported in vmap-of-cond.")
     index = ad_util.move_axis(args[0], dims[0], 0)
     last = len(branches) - 1
     index = comparison.clamp_p.bind(np.int32(0), index, np.int32(last))
@@ -134,6 +136,12 @@ cond_p = compiled.ProgramPrimitive(
 
 
 # ── A batch with inactive examples ───────────────────────────────────────────────────────────
+
+def refuse_io(program: ClosedJaxpr, error: type[Exception], message: str) -> None:
+    """Refuse a program that calls Python, where it would do so more often than it says."""
+    if any(getattr(effect, "happens_once", False) for effect in program.effects):
+        raise error(message)
+
 
 def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                    batched: Sequence[bool], keep: Sequence[bool]) -> list:

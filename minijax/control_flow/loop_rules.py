@@ -16,7 +16,7 @@ from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined, Zero
 from minijax.util import lazily
 from minijax.transforms.compiled import ProgramPrimitive, interpret
-from minijax.control_flow.cond import run_for_active, select_along_batch
+from minijax.control_flow.cond import refuse_io, run_for_active, select_along_batch
 from minijax.control_flow.loop_invariants import hoist_invariant_outputs, hoist_linear_consts
 from minijax.control_flow.program_rules import (Flags, has_tangent, rearranged, refusing,
                                                 split_list, types_of, with_zeros)
@@ -410,6 +410,9 @@ class While(Loop):
           batched, carry_batched: which inputs and outputs of the body are batched.
           avals: the types of all operands.
         """
+        for program in (self.condition, self.body):
+            refuse_io(program, Exception, "Unordered IO effects not supported in while_loop with "
+                                          "batched predicate")
         continues = jaxpr_as_fun(condition)
 
         def step(*args: Any) -> list:

@@ -11,6 +11,7 @@ from typing import Any
 from minijax.util import source_info, tracebacks
 from minijax import errors
 from minijax.transforms import arguments, compiled
+from minijax.control_flow.cond import refuse_io
 from minijax.control_flow.program_rules import rearranged, split_list
 from minijax.control_flow.traced_functions import Operands, TraceRequest, TracedFunction
 from minijax.custom.remat import (Policy, dce_jaxpr, inline_calls, partial_eval_with_policy,
@@ -51,6 +52,9 @@ def _partial_eval(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy |
 def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
            policy: Policy | None = None, **params: Any) -> PartialEvalResult:
     """The known outputs now; the unknown ones later, with all that they need, from `args`."""
+    if any(unknown):
+        refuse_io(jaxpr, NotImplementedError, "Effects not supported in partial-eval of "
+                  f"`checkpoint`/`remat`: {[*jaxpr.effects]}")
     known, unknown_half, unknown_out, used = _partial_eval(jaxpr, unknown, policy)
     params["policy"] = policy
     return PartialEvalResult(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.util import context, source_info, tracebacks
-from minijax import core, dtypes, errors, tree_util
+from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
                           Undefined, Zero, cannot)
 from minijax.transforms import arguments, compiled
@@ -42,11 +42,12 @@ from minijax.core.tracing import (DynamicJaxprTrace, FlatFunction, check_arg, co
 class Rule:
     """A derivative rule on flat arrays: from primals and tangents to results and their tangents.
 
-    A tangent may be a `Zero`.  A jaxpr prints the names of the user's functions.
+    A tangent may be a `Zero`.  A jaxpr prints the names of the user's functions, and whether they
+    take symbolic zeros.
     """
 
     call: Callable[..., list]
-    names: dict[str, str]
+    names: dict[str, Any]
 
     def __call__(self, *args: Any) -> list:
         return self.call(*args)
@@ -56,7 +57,7 @@ class Rule:
         return Rule(call, self.names)
 
     def __repr__(self) -> str:
-        return ", ".join(self.names.values())
+        return ", ".join(x for x in self.names.values() if isinstance(x, str))
 
 
 def _call_user_rule(rule: Callable, *args: Any) -> Any:
@@ -82,6 +83,8 @@ class CustomPrimitive(Primitive):
             return self, args, params
         closed, captured = convert_tracers(stage(params["fun"], [x.aval for x in args]))
         rule, count = params["jvp"], len(captured)
+        if isinstance(params["fun"], Call):
+            params["fun"].keep_type(closed.out_avals)
 
         def of_arguments(*primals_and_tangents: Any) -> list:
             primals, tangents = split_half(primals_and_tangents)
@@ -142,7 +145,7 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
     """A function of flat arrays on a batch; every result has the batch axis in front.
 
     It writes the batch dims of its results into `out_dims`: None where all examples are the same,
-    or where the types of results, and of their tangents, say so in `typed`.
+    or where the types of results, and of their tangents, say so in `typed`.  A `Zero` stays one.
     """
     def on_batch(*args: Any) -> list:
         is_zero = [isinstance(x, Zero) for x in args]
@@ -150,16 +153,21 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim], out_dims: list[Dim],
         value_dims, zero_dims = partition_list(dims, is_zero)
         zeros = [x if d is None else Zero(without_axis(x.aval, d))
                  for x, d in zip(zeros, zero_dims, strict=True)]
+        outs_of_one: list = []
+
+        def on_one(*values: Any) -> list:
+            outs_of_one[:] = f(*merge_lists((values, zeros), is_zero))
+            return [*map(instantiate, outs_of_one)]
         outs, rule_dims = vmap_flat(
-            lambda *xs: [*map(instantiate, f(*merge_lists((xs, zeros), is_zero)))],
-            axis.size, axis.name, values, value_dims, level=axis.level,
+            on_one, axis.size, axis.name, values, value_dims, level=axis.level,
             on_devices=axis.on_devices, vma_trace=axis.vma_trace)
         is_same = all(d is None for d in (*dims, *rule_dims))
         out_dims[:] = [None if is_same else 0] * len(outs)
         if typed is not None:
             out_dims[:] = typed if len(typed) == len(outs) else [*typed, *typed]
-        return [_with_dim(x, old, new, axis.size)
-                for x, old, new in zip(outs, rule_dims, out_dims, strict=True)]
+        return [Zero(with_axis(y.aval, new, axis.size, axis.name)) if isinstance(y, Zero)
+                else _with_dim(x, old, new, axis.size)
+                for x, y, old, new in zip(outs, outs_of_one, rule_dims, out_dims, strict=True)]
     return on_batch
 
 
@@ -260,6 +268,33 @@ class Call(FlatFunction):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
     fun: arguments.Filled  # a function of the differentiable arguments
+    of_primal: tuple[tree_util.PyTreeDef, Sequence[ShapedArray]] | None = None
+
+    def keep_type(self, avals: Sequence[ShapedArray]) -> None:
+        """Keep the type of the primal result, where it is known before a rule runs."""
+        self.of_primal = self.out_tree, avals
+
+    def difference(self, result: Any, kind: str) -> str:
+        """How a rule's primal result differs in its type from the function's; empty if it does not.
+
+        `kind` is the decorator's name, for the error.
+        """
+        if self.of_primal is None:
+            return ""
+        expected_tree, expected = self.of_primal
+        leaves, tree = tree_util.tree_flatten(result)
+        avals = [core.get_aval(x) for x in leaves]
+        if tree == expected_tree and all(
+                (a.shape, a.dtype) == (b.shape, b.dtype)
+                for a, b in zip(avals, expected, strict=True)):
+            return ""
+        what, stop = (("shapes/dtypes of", "") if tree == expected_tree
+                      else ("container/pytree structure", "."))
+        one, other = (str(tree_util.tree_unflatten(t, [a.str_long() for a in some]))
+                      .replace("'", "") for t, some in ((tree, avals), (expected_tree, expected)))
+        name = source_info.function_name(self.fun)
+        return (f"had {what}:\n    {one}\nwhile the {kind}-decorated function {name} had output "
+                f"{what}:\n    {other}{stop}")
 
 
 def rule_of_wrapped(self: Any, name: str) -> Any:
@@ -316,12 +351,24 @@ class CustomFunction:
                                                    carried=self._positions_of_refs(args))
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         name, call = source_info.function_name(filled), Call(filled, in_tree)
+        if type(self) is custom_vjp and config.read("custom_vjp3"):
+            _refuse_captured(call, [core.get_aval(x) for x in leaves])
         rule = self.rule(call)
         if rule is None:
             kind = type(self).__name__
             raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
                                  f"using def{kind[-3:]}.")
         return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
+
+
+def _refuse_captured(call: Call, avals: Sequence[ShapedArray]) -> None:
+    """Refuse a function that uses tracers from outside, which the flag `custom_vjp3` forbids."""
+    _, captured = convert_tracers(stage(call, avals))
+    if captured:
+        raise errors.UnexpectedTracerError(
+            f"custom_vjp-decorated function {call.fun} closed over a {type(captured[0]).__name__} "
+            f"of type {captured[0].aval.str_long()}, but custom_vjp functions can't close over "
+            f"Tracers. Rewrite {call.fun} to take it as an explicit input.")
 
 
 def _part_of_key(f: CustomFunction) -> CustomFunction:
@@ -398,7 +445,7 @@ class custom_jvp(CustomFunction):
     def rule(self, call: Call) -> Rule | None:
         return self.jvp and Rule(
             functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
-            {"jvp": source_info.function_name(self.jvp)})
+            {"jvp": source_info.function_name(self.jvp), "symbolic_zeros": self.symbolic_zeros})
 
     def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
         """Call a function of these tracers, too, whose rule ignores their tangents."""
@@ -445,6 +492,14 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *primals_and
     if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
+    if text := call.difference(pair[0], "custom_jvp"):
+        like = ("of the same container/pytree structure" if "structure:" in text
+                else "with leaves of the same shape/dtype")
+        raise TypeError(
+            f"{who} must produce a pair (list or tuple of length two) where the first element "
+            "represents the primal output (equal in value to the output of the "
+            f"custom_jvp-decorated function {function}, and in particular {like}), but instead "
+            f"the JVP rule output's first element {text}")
     outs = call.outputs(pair[0])
     out_tangents, tangent_tree = tree_util.tree_flatten(pair[1])
     if tangent_tree != call.out_tree:
@@ -494,15 +549,17 @@ def _lin_transpose(cotangents: list, *args: Any, bwd: Callable, num_residuals: i
 
 
 def _lin_batch(axis: Axis, args: list, dims: list, *, bwd: Callable, num_residuals: int,
-               out_avals: Sequence[ShapedArray]) -> Outs:
+               out_avals: Sequence[ShapedArray], **printed: Any) -> Outs:
     out_dims = _typed_dims(axis, out_avals) if checks_vma(axis) else [0] * len(out_avals)
 
+    @functools.wraps(bwd)
     def bwd_batched(*values: Any) -> list:
         cts = _batched(bwd, axis, [*dims[:num_residuals], *out_dims], [])(*values)
         return [_unbatched(ct, d, axis) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
     avals = tuple(with_axis(a, d, axis.size, axis.name)
                   for a, d in zip(out_avals, out_dims, strict=True))
-    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals)
+    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals, out_avals=avals,
+                             **printed)
     return outs, out_dims
 
 
@@ -511,8 +568,8 @@ def _unbatched(ct: Any, dim: Dim, axis: Axis) -> Any:
 
     Where types say what varies, the rule has summed them: they are all the same.
     """
-    if ct.aval.dtype == dtypes.float0:
-        return Zero(ct.aval)
+    if isinstance(ct, Zero) or ct.aval.dtype == dtypes.float0:
+        return Zero(without_axis(ct.aval, 0) if dim is None else ct.aval)
     if dim is None and checks_vma(axis):
         return _with_dim(ct, 0, None, axis.size)
     return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
@@ -529,6 +586,8 @@ custom_lin_p = Primitive(
     standard_vma=False,
     batch=_lin_batch,
     loop=_no_forward,
+    printed=lambda *, bwd, num_residuals, out_avals, in_zeros, **params: {
+        **params, "bwd": bwd.__name__, "in_zeros": [*in_zeros], "num_res": num_residuals},
     examples=list,  # it has no value, only a transpose, which the examples of custom_vjp_call test
     multiple_results=True)
 
@@ -588,7 +647,8 @@ class custom_vjp(CustomFunction):
             return None
         run = functools.partial(_run_vjp_rule, call, self.fwd, self.bwd, self.symbolic_zeros)
         return Rule(run, {
-            "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
+            "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd),
+            "symbolic_zeros": self.symbolic_zeros})
 
     def _call_with_tracers(self, args: tuple, places: Sequence[int]) -> Any:
         raise errors.UnexpectedTracerError(
@@ -611,14 +671,9 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
     diff_args, _ = tree_util.tree_unflatten(call.in_tree, (
         map(CustomVJPPrimal, primals, perturbed) if symbolic_zeros else primals))
     pair = _call_user_rule(fwd, *call.fun.all_arguments(diff_args))
-    if not _is_pair(pair):
-        name, function = source_info.function_name(fwd), source_info.function_name(call.fun)
-        raise TypeError(
-            f"Custom VJP fwd rule {name} for function {function} must produce a pair (list or "
-            "tuple of length two) where the first element represents the primal output (equal to "
-            f"those of the custom_vjp-decorated function {function}) and the second element "
-            "represents residuals (i.e. values stored from the forward pass for use on the "
-            f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
+    text = call.difference(pair[0], "custom_vjp") if _is_pair(pair) else "no pair"
+    if text:
+        raise TypeError(_no_pair(fwd, call.fun, pair, text))
     leaves, res_tree = tree_util.tree_flatten(pair[1])
     outs = call.outputs(pair[0])
     are_arrays = [isinstance(x, Array) for x in leaves]
@@ -635,10 +690,25 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
         res_leaves = merge_lists((python_values, values[:count]), are_arrays)
         return partition_list(_run_bwd(call, bwd, res_tree, ct_avals, *res_leaves, *cotangents),
                               perturbed)[True]
+    flat_bwd.__name__ = source_info.function_name(bwd)
     out_tangents = custom_lin_p.bind(
         *residuals, *partition_list(tangents, perturbed)[True], bwd=flat_bwd, num_residuals=count,
-        out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+        out_avals=tuple(x.aval.to_tangent_aval() for x in outs), symbolic_zeros=symbolic_zeros,
+        in_zeros=tuple(not has for has in perturbed))
     return [*outs, *out_tangents]
+
+
+def _no_pair(fwd: Callable, fun: Callable, pair: Any, text: str) -> str:
+    """The error of a forward rule whose result is no pair, or whose primal output differs so."""
+    name, function = source_info.function_name(fwd), source_info.function_name(fun)
+    those, problem = (("those", f"instead of a pair the fwd rule {name} produced {pair}.")
+                      if not _is_pair(pair) else
+                      ("the output", f"instead the fwd rule output's first element {text}"))
+    return (f"Custom VJP fwd rule {name} for function {function} must produce a pair (list or "
+            f"tuple of length two) where the first element represents the primal output (equal to "
+            f"{those} of the custom_vjp-decorated function {function}) and the second element "
+            "represents residuals (i.e. values stored from the forward pass for use on the "
+            f"backward pass), but {problem}")
 
 
 def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
@@ -672,17 +742,25 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
 
 def _check_cotangent(in_tree: tree_util.PyTreeDef, place: int, aval: ShapedArray, ct: Any,
                      is_ours: bool) -> Any:
+    where = f"output{source_info.result_paths(in_tree)[place]}"
+    if isinstance(ct, SymbolicZero) and mismatch(ct.aval, aval):
+        raise ValueError(
+            "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match "
+            f"the corresponding input tangent shape/dtype: at {where} the SymbolicZero had "
+            f"shape/dtype {ct.aval.str_long()} while the corresponding input had shape/dtype "
+            f"{aval.str_long()}. Consider just returning a None here instead of a SymbolicZero "
+            "object.")
     if ct is None or aval.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(aval)
     value = check_arg(ct)
     if is_ours and value.aval.vma != aval.vma:  # users sum theirs over devices
         value = varying_along(value, aval.vma)
     inexact = dtypes.issubdtype(aval.dtype, np.inexact)  # of which JAX takes any dtype
-    if why := mismatch(value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval):
+    if not config.read("disable_bwd_checks") and (why := mismatch(
+            value.aval.update(dtype=aval.dtype) if inexact else value.aval, aval)):
         raise ValueError(
             "Custom VJP bwd rule must produce an output with the same type as the args tuple "
-            "of the primal function, but at "
-            f"output{source_info.result_paths(in_tree)[place]} the bwd rule produced an output "
-            f"of type {value.aval.str_long()} corresponding to an input of type "
+            f"of the primal function, but at {where} the bwd rule produced an output of type "
+            f"{value.aval.str_long()} corresponding to an input of type "
             f"{aval.str_long()}, so {why}")
     return value

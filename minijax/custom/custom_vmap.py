@@ -5,14 +5,15 @@ In JAX: `jax/_src/custom_batching.py`.
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.util import source_info, tracebacks
-from minijax import tree_util
-from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
+from minijax import core, tree_util
+from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
 from minijax.control_flow import loops
 from minijax.custom.custom_jvp_vjp import rule_of_wrapped
 from minijax.transforms.arguments import looks_like
@@ -23,9 +24,11 @@ from minijax.control_flow.program_rules import (batch_axes_first, elementwise_or
                                                 refusing, split_list, with_zeros)
 from minijax.core.jvp import jvp_flat, jvp_jaxpr
 from minijax.core.jaxpr import ClosedJaxpr, merge_lists, partition_list
+from minijax.core.vmap import Dim, vmap_flat
 from minijax.primitives.axes import Outs
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.ad_util import batch_to, instantiate
+from minijax.primitives.dynamic_slice import dynamic_index_in_dim
 from minijax.core.tracing import check_arg, stage
 
 # (axis size, which arguments are batched, *flat arguments) -> (flat results, which are batched)
@@ -39,25 +42,43 @@ def _jvp(p: Primitive, primals: list, tangents: list, *, call: ClosedJaxpr, rule
     has, keep = has_tangent(tangents), [True] * len(call.out_avals)
 
     def with_tangents(size: int, batched: Sequence[bool], *args: Any) -> tuple[list, list[bool]]:
-        """The derivative of the rule; a primal and its tangent are batched together."""
+        """The derivative of the rule, for which an argument is batched where its tangent is, too.
+
+        Where only one of them is, the rule itself is batched along its axis.
+        """
         primals_batched, nonzero_batched = split_list(batched, len(has))
-        both_batched = elementwise_or((primals_batched, merge_lists(
-            ([False] * has.count(False), nonzero_batched), has)))
-        keep_batched = [*both_batched, *partition_list(both_batched, has)[True]]
-        values, nonzero = split_list(
-            [batch_to(x, 0 if b else None, 0, size) if k else x
-             for x, b, k in zip(args, batched, keep_batched, strict=True)], len(has))
-        zeros = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
+        both_batched = [*map(operator.and_, primals_batched, merge_lists(
+            ([False] * has.count(False), nonzero_batched), has))]
+        dims = [0 if b and not both else None for b, both in zip(
+            batched, [*both_batched, *partition_list(both_batched, has)[True]], strict=True)]
         out_batched: list[bool] = []
 
         def outs_of_rule(*values: Any) -> list:
             outs, out_batched[:] = rule(size, both_batched, *values)
             return outs
-        outs, out_tangents = jvp_flat(outs_of_rule, values, merge_lists((zeros, nonzero), has))
-        return [*outs, *map(instantiate, out_tangents)], out_batched * 2
+
+        def derivative(*args: Any) -> list:
+            values, nonzero = split_list(args, len(has))
+            zeros = [Zero(x.aval.to_tangent_aval()) for x in partition_list(values, has)[False]]
+            outs, out_tangents = jvp_flat(outs_of_rule, values, merge_lists((zeros, nonzero), has))
+            return [*outs, *map(instantiate, out_tangents)]
+        outs, out_dims = (derivative(*args), [None] * 2 * len(keep)) if dims.count(None) == len(
+            dims) else vmap_flat(derivative, size, None, args, dims)
+        return ([_with_one_axis(x, d, b, size) for x, d, b in zip(
+            outs, out_dims, out_batched * 2, strict=True)],
+            elementwise_or((out_batched * 2, [d is not None for d in out_dims])))
     outs = p.bind(*primals, *partition_list(tangents, has)[True],
                   call=jvp_jaxpr(call, has, keep)[0], rule=with_tangents)
     return with_zeros(outs, keep)
+
+
+def _with_one_axis(x: Array, dim: Dim, batched: bool, size: int) -> Array:
+    """A result with its batch axis in front; where its rule has made another, their diagonal."""
+    if dim is None or not batched:
+        return x if dim is None else batch_to(x, dim, 0, size)
+    outs, _ = vmap_flat(lambda x, i: [dynamic_index_in_dim(x, i, 0, keepdims=False)], size, None,
+                        [x, core.as_value(np.arange(size, dtype=np.int32))], [dim, 0])
+    return outs[0]
 
 
 def _batch(axis: Axis, args: list, dims: list, *, call: ClosedJaxpr, rule: Rule) -> Outs:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray, cannot
-from minijax.custom.debug_callback import HostCallback, batch_unrolled, callback_primitive
+from minijax.core import Axis, Effect, ForPrimitive, Primitive, ShapedArray
+from minijax.custom.debug_callback import (HostCallback, batch_unrolled, callback_primitive,
+                                           logger)
 from minijax.control_flow.loops import scan
 from minijax.control_flow.program_rules import batch_axes_first, refusing
 from minijax.primitives.ad_util import batch_to
@@ -24,7 +25,9 @@ METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all",
 
 
 class IOEffect(Effect):
-    """Python does something: the equation stays, in its place."""
+    """Python does something: the equation stays, in its place, and happens once."""
+
+    happens_once = True
 
     def __repr__(self) -> str:
         return "IO"
@@ -40,12 +43,13 @@ class FlatCallback(HostCallback):
       function: the user's function.
       in_tree: the tree of its arguments and keywords.
       result_avals: the types of its results.
+      api: the function that calls it, which the log names where it fails.
     """
 
     def __init__(self, function: Callable[..., Any], in_tree: Any,
-                 result_avals: Sequence[ShapedArray]) -> None:
+                 result_avals: Sequence[ShapedArray], api: str) -> None:
         super().__init__(function)
-        self.in_tree, self.avals = in_tree, result_avals
+        self.in_tree, self.avals, self.api = in_tree, result_avals, api
 
     def __call__(self, *buffers: np.ndarray) -> list:
         return core.base_trace.wrap("callback", self._results)(*buffers)
@@ -59,8 +63,13 @@ class FlatCallback(HostCallback):
     def _results(self, *buffers: np.ndarray) -> list:
         arrays = [core.array_from_buffer(x, core.get_aval(x)) for x in buffers]
         args, kwargs = tree_util.tree_unflatten(self.in_tree, arrays)
+        try:
+            result = self.function(*args, **kwargs)
+        except BaseException:
+            logger.exception("jax.%s failed", self.api)
+            raise
         # only the leaves count, as in JAX: the tree is that of `result_shape_dtypes`
-        leaves = tree_util.tree_leaves(self.function(*args, **kwargs))
+        leaves = tree_util.tree_leaves(result)
         if len(leaves) != len(self.avals):
             raise RuntimeError("Mismatched number of outputs from callback. Expected: "
                                f"{len(self.avals)}, Actual: {len(leaves)}")
@@ -69,7 +78,7 @@ class FlatCallback(HostCallback):
 
     def with_results(self, avals: Sequence[ShapedArray]) -> "FlatCallback":
         """The same function with results of other types."""
-        return FlatCallback(self.function, self.in_tree, avals)
+        return FlatCallback(self.function, self.in_tree, avals, self.api)
 
     def __repr__(self) -> str:
         return (f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree})")
@@ -104,6 +113,8 @@ def _one_by_one(p: Primitive, axis: Axis, args: list, dims: list, unrolled: bool
 @ForPrimitive
 def _batch_pure(p: Primitive, axis: Axis, args: list, dims: list, /, *, vmap_method: str | None,
                 **params: Any) -> Outs:
+    if axis.on_devices:
+        return _one_by_one(p, axis, args, dims, True, {**params, "vmap_method": vmap_method})
     if vmap_method is None:
         raise NotImplementedError(
             "vmap is only supported for the pure_callback primitive when vmap_method is one of "
@@ -123,19 +134,21 @@ def _batch_pure(p: Primitive, axis: Axis, args: list, dims: list, /, *, vmap_met
 
 @ForPrimitive
 def _batch_io(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
-    if params["ordered"]:
+    if params["ordered"] and not axis.on_devices:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return _one_by_one(p, axis, args, dims, True, params)
 
 
-NOT_LINEAR = cannot("a Python callback is not linear.")
 pure_callback_p = callback_primitive(
-    "pure_callback", batch=_batch_pure, transpose=NOT_LINEAR, jvp=refusing(
+    "pure_callback", batch=_batch_pure, jvp=refusing(
         ValueError, "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use "
+        "callbacks while taking gradients."), transpose=refusing(
+        ValueError, "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use "
         "callbacks while taking gradients."))
 io_callback_p = callback_primitive(
-    "io_callback", batch=_batch_io, transpose=NOT_LINEAR,
+    "io_callback", batch=_batch_io,
     jvp=refusing(ValueError, "IO callbacks do not support JVP."),
+    transpose=refusing(ValueError, "IO callbacks do not support transpose."),
     effects=lambda **_: frozenset([io_effect]))
 
 
@@ -150,7 +163,7 @@ def _bind(p: Primitive, callback: Callable[..., Any], result_shape_dtypes: Any, 
                              "`jax_enable_x64` is disabled")
         avals.append(ShapedArray(tuple(struct.shape), dtype))
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-    outs = p.bind(*leaves, callback=FlatCallback(callback, in_tree, tuple(avals)),
+    outs = p.bind(*leaves, callback=FlatCallback(callback, in_tree, tuple(avals), p.name),
                   result_avals=tuple(avals), sharding=None, **params)
     return tree_util.tree_unflatten(out_tree, outs)
 

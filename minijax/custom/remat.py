@@ -6,14 +6,14 @@ In JAX: `jax/_src/interpreters/partial_eval.py` (`partial_eval_jaxpr_custom`, `d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minijax.util import context
 from minijax import core
 from minijax.core import Primitive
 from minijax.control_flow.program_rules import (Flags, Halves, elementwise_or, join_residuals,
-                                                rearranged)
+                                                rearranged, split_half)
 from minijax.transforms.compiled import jit_p
 from minijax.core.vmap import with_axis
 from minijax.core.jaxpr import (ClosedJaxpr, Environment, JaxprEqn, Literal, Var, effects_of,
@@ -70,12 +70,11 @@ class _InnerPrograms:
         flags[self.num_consts:self.num_consts + self.num_carry] = unknown_out[:self.num_carry]
         return flags
 
-    def replaced(self, programs: Sequence[ClosedJaxpr], num_consts: int | None = None,
+    def replaced(self, programs: Sequence[ClosedJaxpr], sizes: Mapping[str, int] | None = None,
                  **changes: Any) -> JaxprEqn:
         new = tuple(programs) if self.field == "branches" else programs[0]
         params = {**self.eqn.params, self.field: new}
-        if num_consts is not None and "num_consts" in params:
-            params["num_consts"] = num_consts
+        params |= {name: size for name, size in (sizes or {}).items() if name in params}
         return self.eqn.replace(params=params, **changes)
 
     def partial_eval(self, unknown: Flags, unknown_out: Flags, policy: Policy
@@ -91,17 +90,36 @@ class _InnerPrograms:
                 self.replaced(again, invars=(*self.eqn.invars, *residuals)), residuals)
 
     def dce(self, live: set) -> JaxprEqn:
-        """The equation without unused results and unused operands."""
-        outputs = [i for i, v in enumerate(self.eqn.outvars) if i < self.num_carry or v in live]
-        programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
-        carried = range(self.num_consts, self.num_consts + self.num_carry)
-        inputs = [i for i, used in enumerate(elementwise_or(map(used_inputs, programs)))
-                  if used or i in carried]
+        """The equation without unused results and operands, and parts of a carry."""
+        used, before = [v in live for v in self.eqn.outvars], None
+        while used != before:  # what the next iteration reads of the carry is a result of this one
+            before, outputs = used, [i for i, u in enumerate(used) if u]
+            programs = [dce_jaxpr(rearranged(p, outputs=outputs)) for p in self.programs]
+            inputs = elementwise_or(map(used_inputs, programs))
+            carry_end = self.num_consts + self.num_carry
+            carry = elementwise_or((used[:self.num_carry], inputs[self.num_consts:carry_end]))
+            used = [*carry, *used[self.num_carry:]]
+        inputs[self.num_consts:carry_end] = carry
+        kept = [i for i, u in enumerate(inputs) if u]
         first, rest = self.eqn.invars[:self.leading], self.eqn.invars[self.leading:]
-        return self.replaced([rearranged(p, inputs) for p in programs],
-                             num_consts=sum(i < self.num_consts for i in inputs),
-                             invars=(*first, *(rest[i] for i in inputs)),
+        return self.replaced([rearranged(p, kept) for p in programs],
+                             {"num_consts": sum(inputs[:self.num_consts]), "num_carry": sum(carry)},
+                             invars=(*first, *(rest[i] for i in kept)),
                              outvars=tuple(self.eqn.outvars[i] for i in outputs))
+
+
+def _with_rule(eqn: JaxprEqn, live: set) -> JaxprEqn:
+    """The call of a function with a derivative rule, without unused results; others as they are."""
+    outputs = [i for i, v in enumerate(eqn.outvars) if v in live]
+    if "call_jaxpr" not in eqn.params or len(outputs) == len(eqn.outvars):
+        return eqn
+    rule, program = eqn.params["jvp"], eqn.params["call_jaxpr"]
+
+    def rule_of_outputs(*args: Any) -> list:
+        return [outs[i] for outs in split_half(rule(*args)) for i in outputs]
+    return eqn.replace(outvars=tuple(eqn.outvars[i] for i in outputs), params={
+        **eqn.params, "call_jaxpr": dce_jaxpr(rearranged(program, outputs=outputs)),
+        "jvp": rule.with_call(rule_of_outputs)})
 
 
 # ── Whole programs ───────────────────────────────────────────────────────────────────────────
@@ -120,7 +138,7 @@ def dce_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
         if live.isdisjoint(eqn.outvars) and not any(e.observable for e in eqn.effects):
             continue
         inner = _InnerPrograms.of(eqn)
-        eqns.insert(0, inner.dce(live) if inner else eqn)
+        eqns.insert(0, inner.dce(live) if inner else _with_rule(eqn, live))
         live.update(v for v in eqns[0].invars if not isinstance(v, Literal))
     flags = [v in live for v in closed.jaxpr.constvars]
     return ClosedJaxpr(closed.jaxpr.replace(

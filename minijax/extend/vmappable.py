@@ -13,6 +13,7 @@ import numpy as np
 from minijax.transforms import api
 from minijax import core, tree_util
 from minijax.core import Array
+from minijax.primitives.slicing import index_leading
 
 # Class → the functions that split a value of it into examples, and join examples.
 _vmappables: dict[type, tuple[Callable, Callable]] = {}
@@ -24,18 +25,19 @@ def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, t
 
     Args:
       data_type: the class.
-      spec_type, axis_size_type: of what `in_axes` holds for them, and of sizes: `int`.
+      spec_type: of what `in_axes` and `out_axes` hold for them.
+      axis_size_type: of sizes: `int`.
       to_elt: ``(cont, get_index, value, spec)`` to one example; ``cont(part, spec)`` maps a part.
       from_elt: ``(cont, size, example, spec)`` to the batch; ``cont(size, part, spec)`` joins one.
       make_iota: None.
 
     Raises:
-      NotImplementedError: for sizes and specs that are no integers.
+      NotImplementedError: for sizes that are no integers.
     """
-    if not (spec_type is axis_size_type is int and make_iota is None):
+    if axis_size_type is not int or make_iota is not None:
         raise NotImplementedError(
-            f"vmap requires an int as the axis and an int as its size: {data_type.__name__} "
-            f"has {spec_type.__name__} and {axis_size_type.__name__}; pad it to arrays of one size")
+            f"vmap requires an int as the size of an axis: {data_type.__name__} has "
+            f"{axis_size_type.__name__}; pad it to arrays of one size")
     _vmappables[data_type] = to_elt, from_elt
     api.registered[data_type] = _map_arguments
 
@@ -49,10 +51,13 @@ def _is_vmappable(x: Any) -> bool:
 
 
 def _recorder(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
-    """A function that returns arrays unchanged, and appends each with its spec to a list."""
+    """A function that appends arrays with their specs to a list, and returns their first examples.
+    """
     def record(x: Any, spec: Any) -> Any:
         parts.append((x, spec))
-        return x
+        array = core.as_value(x)
+        return x if spec is None or not array.shape[spec] else index_leading(
+            core.move_axis(array, spec, 0), 0)
     return record
 
 
@@ -61,8 +66,8 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
                    ) -> Any:
     """`map_axes` with such values among the arguments.
 
-    The arguments are split twice: outside to collect their arrays, and inside into examples; the
-    results are joined twice, first inside.
+    The arguments are split twice: outside to collect their arrays, and inside into examples. The
+    results are joined inside, of arrays with their batch axes.
     """
     leaves, tree = tree_util.tree_flatten((args, kwargs), _is_vmappable)
     if not any(map(_is_vmappable, leaves)):
@@ -89,21 +94,24 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
     size = axis_size if axis_size is not None else next(
         (core.as_value(x).shape[spec] for x, spec in inputs if spec is not None), 0)
     returned: list[Any] = []
-    out_dims: list[Any] = []  # filled while the function runs, and read after it
 
     def of_arrays(index: Array, *arrays: Array) -> list[Any]:
+        trace: Any = core.current_trace.get()
         rest = iter(arrays)
+
+        def batched(x: Any, spec: Any) -> Any:
+            value, dim = trace.split(core.as_value(x))
+            if spec is None and dim is not None:
+                raise ValueError(f"at {api_name} out_axes, got axis spec None but output was "
+                                 f"batched on axis {dim}")
+            return value if spec is None else core.run_with(
+                trace.parent, core.batch_to, value, dim, spec, size)
         args, kwargs = tree_util.tree_unflatten(tree, examples(lambda *_: next(rest), index))
         outs, out_tree = tree_util.tree_flatten(fun(*args, **kwargs), _is_vmappable)
         out_specs = tree_util.flatten_axes(f"{api_name} out_axes", out_tree, out_axes)
-        parts: list[tuple[Any, Any]] = []
-        joined(_recorder(parts), outs, out_specs)
-        returned[:] = outs, out_tree, out_specs
-        out_dims[:] = [spec for _, spec in parts]
-        return [x for x, _ in parts]
+        returned.append(tree_util.tree_unflatten(out_tree, joined(batched, outs, out_specs)))
+        return []
     index = np.arange(size, dtype=np.int32)
-    rest = iter(api.map_axes(api_name, of_arrays, (index, *(x for x, _ in inputs)), {},
-                             (0, *(spec for _, spec in inputs)), out_dims, axis_name, axis_size,
-                             **options))
-    outs, out_tree, out_specs = returned
-    return tree_util.tree_unflatten(out_tree, joined(lambda *_: next(rest), outs, out_specs))
+    api.map_axes(api_name, of_arrays, (index, *(x for x, _ in inputs)), {},
+                 (0, *(spec for _, spec in inputs)), 0, axis_name, axis_size, **options)
+    return returned[0]

@@ -100,7 +100,7 @@ def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) ->
 
 def read_only(buffer: np.ndarray) -> np.ndarray:
     """A view that cannot be made writeable, as its base is a read-only buffer."""
-    if buffer.base is None or not buffer.size:
+    if buffer.base is None or not buffer.nbytes:
         return buffer.view()
     memory: Any = buffer.reshape(-1).view(np.uint8)
     fixed = np.frombuffer(memoryview(memory).toreadonly(), np.uint8)

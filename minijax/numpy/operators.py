@@ -59,6 +59,11 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
             except OverflowError as error:
                 settle_for_good(error, function, operands)
                 raise
+            except TypeError:
+                if sign not in ("==", "!=") or not all(map(_is_float0, operands)):
+                    raise
+                # there are no bits to compare
+                return np.full(np.broadcast_shapes(*map(np.shape, operands)), sign == "==")
         if type(other) in _REFUSED:  # for others, their reflected methods are tried
             left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
@@ -67,6 +72,10 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
 
     of_operands.__name__ = of_operands.__qualname__ = name
     return of_operands
+
+
+def _is_float0(x: Any) -> bool:
+    return isinstance(x, ArrayImpl | np.ndarray) and x.dtype == dtypes.float0
 
 
 def _as_pairs(x: Any, dtype: np.dtype) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import core, dtypes, lax
 from minijax.core import Array, alias
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, convert, from_lax, like,
                                      promote_args_numeric, promote_dtypes_inexact, promoted, public,
@@ -391,6 +391,7 @@ def isscalar(element: Any) -> bool:
     >>> isscalar(1.5), isscalar([1.5])
     (True, False)
     """
+    element = core.stood_for(element)
     if isinstance(element, (np.ndarray, Array)):
         return element.ndim == 0
     return bool(np.isscalar(element))

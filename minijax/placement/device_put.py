@@ -124,13 +124,25 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
         a prefix of `x`. The default device, if None.
       src: accepted for JAX's sake; an array knows its device.
       donate: whether arrays that are copied to another device are deleted.
-      may_alias: accepted for JAX's sake; the result may share the memory of `x`.
+      may_alias: whether an array that is there already is its own result; None: it may be.
+
+    Raises:
+      ValueError: for another place, and for `donate` with `may_alias`.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
+    if may_alias and donate:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+
     def put_leaf(leaf: Any, place: Any) -> Any:
+        if isinstance(place, str):
+            raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, "
+                             "`jax.Device`, `Format`, `jax.memory.Space` or a pytree of these "
+                             f"values. Received invalid value: {place}")
         out = _put(check_arg(leaf), place, type(leaf))
+        if may_alias is False and out is leaf:
+            out = core.alias(out)
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
             core.donate(leaf)
         return out
@@ -145,6 +157,8 @@ def _put(x: Any, place: Any, kind: type) -> Any:
         return x
     place = canonicalize_sharding(place, ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
+    if isinstance(x, ShardedArray) and x.sharding == place:
+        return x
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
         if 1 < len({device.process_index for device in place.device_set}) == process_count():
             _check_equal_everywhere(x, kind)
@@ -195,13 +209,21 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Returns `x`, which is copied to the host when its elements are read."""
+    """Returns `x`, which is copied to the host when its elements are read.
+
+    Leaves of other classes that have a method of this name are asked to copy themselves.
+    """
+    for leaf in tree_util.tree_leaves(x):
+        if not isinstance(leaf, core.Array) and hasattr(leaf, "copy_to_host_async"):
+            leaf.copy_to_host_async()
     return x
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
     """What a bug report should say of the machine; printed, or returned as text."""
+    version = getattr(sys.modules.get("minijax.as_jax.internals"), "version", "")  # JAX's
     text = "\n".join([
+        *(f"{name}{version}" for name in ("jax:    ", "jaxlib: ") if version),
         f"minijax: {sys.modules['minijax'].__version__}", f"numpy:  {np.__version__}",
         f"python: {sys.version}",
         f"device info: {devices()[0].device_kind}-{device_count()}, "

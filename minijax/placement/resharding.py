@@ -340,7 +340,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     shapes = [global_shape] * len(leaves) if is_one else tree.flatten_up_to(global_shape)
     no_mesh = no_mesh_error("make_array_from_process_local_data", "sharding")
     return tree.unflatten([
-        _from_local_data(canonicalize_sharding(where, no_mesh(where)), np.asarray(data), shape)
+        _from_local_data(SingleDeviceSharding(where) if isinstance(where, Device) else
+                         canonicalize_sharding(where, no_mesh(where)), np.asarray(data), shape)
         for data, where, shape in zip(leaves, shardings, shapes, strict=True)])
 
 

@@ -150,6 +150,9 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
 
 # ── Which iteration of a loop, which example of a batch ──────────────────────────────────────
 
+SHARDED = "sharded computation"  # of `pmap` and `shard_map`
+
+
 class Step(NamedTuple):
     """One repetition: an iteration of a loop, an example of a batch.
 
@@ -157,16 +160,16 @@ class Step(NamedTuple):
     iteration 3 of a scan of 10 and example 0 of a vmap over 4 (and 2)
     """
 
-    kind: str  # "scan", "while_loop", "vmap"
+    kind: str  # "scan", "while_loop", "vmap", SHARDED
     number: int  # from 0
     of: int | None = None  # how many there are, where that is known
     others: tuple[int, ...] = ()  # the numbers of the steps like it
 
     def __str__(self) -> str:
-        if self.kind == "vmap":
+        if self.kind in ("vmap", SHARDED):
             shown = ", ".join(map(str, self.others[:5])) + (", …" if self.others[5:] else "")
             also = f" (and {shown})" if shown else ""
-            return f"example {self.number} of a vmap over {self.of}{also}"
+            return f"example {self.number} of a {self.kind} over {self.of}{also}"
         of = "" if self.of is None else f" of {self.of}"
         return f"iteration {self.number} of a {self.kind}{of}"
 

@@ -17,8 +17,8 @@ from minijax.util.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
 from minijax.primitives import ad_util, slicing
-from minijax.sharp_bits.findings import (Finding, Step, current_steps, in_step, is_collecting,
-                                         quoted, report, sharp_bits)
+from minijax.sharp_bits.findings import (SHARDED, Finding, Step, current_steps, in_step,
+                                         is_collecting, quoted, report, sharp_bits)
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, gathered, is_bad,
                                         is_new_in_the_backward_pass, origin, without_bad)
 from minijax.util.source_info import SourceInfo
@@ -112,7 +112,12 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
         args, outs = list(map(gathered, args)), list(map(gathered, outs))
         if primitive.split is not None:  # it runs programs inside
             buffers = [x._buffer for x in args]
-            _report_origins(_find_origins(primitive.rule("impl"), *buffers, **params))
+            origins = _find_origins(primitive.rule("impl"), *buffers, **params)
+            if not origins and not _only_origins() and is_bad(
+                    _unchecked(primitive.rule("impl"), *buffers, **params), kind):
+                # no operation made it: it is a literal inside, or an operand
+                origins = [origin(kind, primitive, args, outs, is_made=False)]
+            _report_origins(origins)
         elif (not _only_origins() or _is_made(primitive, args, params, kind)
                 or is_new_in_the_backward_pass(kind)):
             _report_origins([origin(kind, primitive, args, outs)])
@@ -290,7 +295,7 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
         if mode == FIND:
             _report_origins(origins)
         elif not origins and kind in visible and not _only_origins():
-            _announce(kind, function, is_input=True)
+            _announce(kind, function, only_compiled=True)
         elif origins and (sources is None or any(o.source in sources for o in origins)):
             _announce(kind, function)
             _rerun(python, origins)
@@ -314,14 +319,14 @@ def _rerun(python: Callable[[], Any], origins: list[Origin]) -> None:
     _report_origins(origins)
 
 
-def _announce(kind: str, function: str | None, is_input: bool = False) -> None:
+def _announce(kind: str, function: str | None, only_compiled: bool = False) -> None:
     is_first = _mode.get().sources is None  # nested jitted functions are silent
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
-        if is_input:
-            print(f"The de-optimized version produced no {kind}: it is in an argument or in a "
-                  "constant, or only compiled code has it. Execution continues.")
+        if only_compiled:
+            print(f"The de-optimized version produced no {kind}: only compiled code has it. "
+                  "Execution continues.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +363,8 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
     for kind in _kinds():
         bad = _bad_examples(outs, out_dims, kind)
         for i in bad[:3]:
-            step = Step("vmap", i, trace.axis.size, tuple(k for k in bad if k != i))
+            step = Step(SHARDED if trace.axis.on_devices else "vmap", i, trace.axis.size,
+                        tuple(k for k in bad if k != i))
             _in_mode({"is_rerun": True}, in_step, step, operation, i,
                      outside=getattr(trace.level, "steps_outside", None))
     return outs, out_dims

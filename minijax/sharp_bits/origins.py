@@ -13,7 +13,8 @@ import numpy as np
 from minijax import config, core, dtypes
 from minijax.util import source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
-from minijax.sharp_bits.findings import Finding, current_steps, finding, has_collected
+from minijax.sharp_bits.findings import (SHARDED, Finding, current_steps, finding,
+                                         has_collected)
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {
@@ -21,6 +22,8 @@ KINDS: dict[str, tuple[config.Flag, Any]] = {
 
 FIX = ("Keep the operation away from such operands: choose safe ones with `jnp.where` before it, "
        "and the result you want after it.")
+FIX_PASSED_ON = ("Here the de-optimized function did not make the value: it came in with an input "
+                 "or a literal.")
 FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed too, and 0 * inf "
                 "is nan: choose safe operands before the operation as well.")
 
@@ -110,18 +113,22 @@ class Origin(NamedTuple):
     finding: Finding
 
 
-def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any]
-           ) -> Origin:
+def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any],
+           is_made: bool = True) -> Origin:
     """The description of a running operation with a bad output."""
     flag, source = KINDS[kind][0], core.current_source.get() or source_info.user_frame()
     is_backward, outer = source is not None and source.backward, derivative_of(primitive)
     where = ", in the backward pass" if is_backward else (
         f", in the derivative of {outer}" if outer else "")
     where += "".join(f", in {step}" for step in current_steps.get())
-    message = (f"invalid value ({kind}) encountered in {primitive.name}"
+    sharded = any(step.kind == SHARDED for step in current_steps.get())
+    start = f"Invalid value ({kind}) encountered in {SHARDED}: " if sharded else ""
+    fix = FIX_BACKWARD if is_backward else FIX
+    fix = FIX_PASSED_ON if not is_made or is_bad(operands, kind) else fix
+    message = (f"{start}invalid value ({kind}) encountered in {primitive.name}"
                f"{operands_text(kind, primitive, operands, outs)}{where}")
     return Origin(kind, source, finding(
-        flag.name, message, FIX_BACKWARD if is_backward else FIX, source,
+        flag.name, message, fix, source,
         by=(flag.name, source and (source.code, source.line))))
 
 

@@ -5,6 +5,7 @@ Chapter 08, *jit*.  In JAX: `explain_tracing_cache_miss` of `jax/_src/pjit.py`.
 """
 
 import collections
+import itertools
 import logging
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -45,6 +46,8 @@ class Difference(NamedTuple):
     what: str
     now: str
     before: str
+    where: str = ""  # as JAX's log calls it, if it does
+    why: str = ""
 
 
 # Of two calls with the same key.
@@ -111,9 +114,10 @@ class History:
     def record_retrace(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
         """Record why a function is traced again; a warning beyond the limit."""
         self.causes.update((each.kind, each.what) for each in differences)
-        for kind, what, now, before in differences:
+        for kind, what, now, before, _, why in differences:
             if self.causes[kind, what] == ALLOWED:
-                return kind, f"{what} changes from call to call: now {now}, before {before}"
+                return kind, (f"{what} changes from call to call: now {now}, before {before}"
+                              + (f" ({why})" if why else ""))
         return None
 
 
@@ -144,7 +148,8 @@ def _differences(now: Any, before: Any, arguments: Any) -> Iterator[Difference]:
     yield from _static_differences(dict(now.static), dict(before.static), arg_names)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
-            yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old))
+            yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old),
+                             f"jax_{flag} differs:")
     for kind, what in (("axes", "the mapped axes"), ("device", "the device")):
         if (new := getattr(now, kind)) != (old := getattr(before, kind)):
             yield Difference(kind, what, str(new), str(old))
@@ -155,11 +160,16 @@ def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray
     for part in ("shape", "dtype", "weak_type"):
         if getattr(now, part) != getattr(before, part):
             kind = part.replace("_", " ")
-            yield Difference(kind, f"the {kind} of {name}", _type(now), _type(before))
+            weak = part == "weak_type"
+            yield Difference(kind, f"the {kind} of {name}", _type(now, weak), _type(before, weak),
+                             f"at {name},", f"see {WEAK_TYPES}" if weak else "")
 
 
-def _type(aval: core.ShapedArray) -> str:
-    return aval.str_short(True) + (" (weakly typed)" if aval.weak_type else "")
+WEAK_TYPES = "https://docs.jax.dev/en/latest/type_promotion.html#weak-types"
+
+
+def _type(aval: core.ShapedArray, shows_weak: bool) -> str:
+    return aval.str_short(True) + (f"{{weak_type={aval.weak_type}}}" if shows_weak else "")
 
 
 def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
@@ -169,7 +179,8 @@ def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
         if len(path) > 1:
             name = arguments[path[1].idx] if path[0].idx == 0 else path[1].key
             where = f"{name}{tree_util.keystr(path[2:])}"
-        yield Difference("tree", f"the structure of {where}", one, f"{other} ({why})")
+        yield Difference("tree", f"the structure of {where}", one, other,
+                         f"at input path {tree_util.keystr(path)},", f"so {why}")
 
 
 def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
@@ -184,15 +195,34 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
 
 # ── The messages ─────────────────────────────────────────────────────────────────────────────
 
+_TYPES = "different input types:"
+HEADINGS = {"shape": _TYPES, "dtype": _TYPES, "weak type": _TYPES,
+            "tree": "different input pytree:",
+            "flag": "Tracing context doesn't match, e.g. due to config or context manager."}
+
+
+def _row(difference: Difference) -> str:
+    """A line of the explanation."""
+    _, what, now, before, where, why = difference
+    return (f"\n  * {where or f'{what}:'} now {_bare(now)} and before {_bare(before)}"
+            + (f", {why}" if why else ""))
+
+
+def _bare(text: str) -> str:
+    """A string's text without its quotes."""
+    return text.strip("'")
+
+
 def _explanation(where: str, history: History, differences: Sequence[Difference]) -> str:
     """The explanation of a miss, as in JAX's log."""
     frame = source_info.user_frame()
     miss = f"TRACING CACHE MISS at {frame.place if frame else 'an unknown line'}:\n"
     if differences:
         return (f"{miss}  for {where}\n"
-                "  all previously seen cache keys differ. For the closest previous key:\n"
-                + "\n".join(f"  * {d.what}: now {d.now} and before {d.before}"
-                            for d in differences))
+                "  all previously seen cache keys differ. For the closest previous key:"
+                + "".join(f"\n  {heading}" * bool(heading) + "".join(map(_row, rows))
+                          for heading, rows in itertools.groupby(
+                              differences, lambda d: HEADINGS.get(d.kind, ""))))
     same = ("\n  but seen another function defined on the same line; maybe the function is\n"
             "  being re-defined repeatedly, preventing caching?")
     return (f"{miss}  never seen function:\n    {where}"

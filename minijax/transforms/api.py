@@ -51,7 +51,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     check_function(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if in_axes is not None and type(in_axes) not in (int, tuple):
+    if in_axes is not None and type(in_axes) not in (int, tuple) and not registered:
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
     _check_axes("in_axes", in_axes)
@@ -70,6 +70,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         map_values = next(iter(registered.values()), map_axes)
         return map_values("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                           sum_match=sum_match)
+    mapped.__doc__ = "\n\n".join([
+        f"Vectorized version of {mapped.__name__}, over axes of its arguments.",
+        *(["Original documentation:", fun.__doc__] if fun.__doc__ else [])])
     return mapped
 
 
@@ -134,6 +137,9 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
         out_dims = [None if w is None else d for d, w in zip(out_dims, to_axes, strict=True)]
     for i, (d, w) in enumerate(zip(out_dims, to_axes, strict=True)):
         if d is not None and w is None:
+            if axis_name is not None:
+                raise ValueError(f"{api} has mapped output (axis_name={axis_name}) but out_axes is "
+                                 "None")
             raise ValueError(
                 f"at {api} out_axes{source_info.result_paths(flat.out_tree)[i]}, got axis spec "
                 f"None but output was batched on axis {d}")
@@ -235,6 +241,9 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
             trace.axes += tuple(core.Axis(size, name) for name, size in axis_env)
         traced = core.run_with(trace, jitted.trace, *args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+    program.__name__, program.__qualname__ = (
+        f"make_jaxpr({name})" for name in (program.__name__, program.__qualname__))
+    program.__module__ = "jax"
     return program
 
 

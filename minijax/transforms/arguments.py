@@ -127,7 +127,8 @@ def check_compiler_options(options: Mapping[str, Any] | None) -> None:
       JaxRuntimeError: naming the first.
     """
     for name in dict(options or {}):
-        if not name.startswith("xla_"):
+        if not name.startswith(("xla_", "exec_time_optimization_effort", "memory_fitting_level",
+                                "optimization_level")):
             raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
 
 
@@ -190,19 +191,22 @@ def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Na
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        return Named(nums, names)
+        if what == "static" or nums:
+            return Named(nums, names)
+        raise ValueError(f"Getting the signature of function {fun} failed. Pass {what}_argnums "
+                         f"instead of {what}_argnames.") from None
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     kinds = {p.kind for p in parameters}
-    if inspect.Parameter.VAR_POSITIONAL not in kinds:
-        for n in nums:
-            if not -len(named) <= n < len(named):
-                raise ValueError(f"Jitted function has {what}_argnums={nums}, but only "
-                                 f"accepts {len(named)} positional arguments.")
-    if inspect.Parameter.VAR_KEYWORD not in kinds:
-        known = {p.name for p in parameters}
-        if wrong := [n for n in names if n not in known]:
-            raise ValueError(f"Jitted function has invalid argnames {set(wrong)} in "
-                             f"{what}_argnames. Function does not take these args.")
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and any(
+            not -len(named) <= n < len(named) for n in nums):
+        raise ValueError(f"Jitted function has {what}_argnums={nums}, but only accepts "
+                         f"{len(named)} positional arguments.")
+    by_name = {p.name: p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in parameters}
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    if wrong := {name for name in names if not by_name.get(name, takes_any)}:
+        why = ("These are positional-only" if by_name.keys() >= wrong
+               else "Function does not take these args.")
+        raise ValueError(f"Jitted function has invalid argnames {wrong} in {what}_argnames. {why}")
     if argnums is None:
         nums = tuple(named.index(n) for n in names if n in named)
     elif argnames is None:

@@ -63,9 +63,8 @@ def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
 def _make_executable(closed: ClosedJaxpr, name: str, device: Device) -> Callable:
     if is_interpreted(closed, device):
         return functools.partial(interpret, closed)
-    if config.log_compiles.value:
-        types = ", ".join(map(repr, closed.in_avals))
-        logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
+    types = ", ".join(map(repr, closed.in_avals))
+    _log("Compiling jit(%s) with global shapes and types (%s).", name, types)
     timing = timed(f"compilation of jit({name})", "backend_compile", f"jit({name})")
     with timing, blaming_the_compiler(closed, name):
         return device.compiled(lowered(closed, name))
@@ -107,17 +106,21 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
             "the function and the types of its arguments.") from error
 
 
+def _log(text: str, *values: Any) -> None:
+    """Log a step of compilation, with `log_compiles` as a warning."""
+    logger.log(logging.WARNING if config.log_compiles.value else logging.DEBUG, text, *values)
+
+
 @contextlib.contextmanager
 def timed(what: str, event: str, name: str) -> Iterator[None]:
-    """Report an event and its duration to profiles and listeners, and log it on `log_compiles`."""
+    """Report an event and its duration to profiles and listeners, and log it."""
     start = time.perf_counter()
     yield
     core.base_trace.notify("timed", what, start)
     if monitoring := sys.modules.get("minijax.monitoring"):  # otherwise there are no listeners
         monitoring.record_event_duration_secs(
             f"/jax/core/compile/{event}_duration", time.perf_counter() - start, fun_name=name)
-    if config.log_compiles.value:
-        logger.warning("Finished %s in %.9f sec", what, time.perf_counter() - start)
+    _log("Finished %s in %.9f sec", what, time.perf_counter() - start)
 
 
 def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None

@@ -5,6 +5,7 @@ Builds on `core`.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from minijax.core import Array, ShapedArray, Zero, transpose
 from minijax.transforms.arguments import flattened
 from minijax.core.jvp import jvp_flat
 from minijax.core.linearize import LinearProgram, linearize_flat
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.util.source_info import DebugInfo
 from minijax.core.tracing import FlatFunction, check_arg
 
@@ -116,7 +117,8 @@ class Derivative:
         return [_checked(aval, ct, _OF_VJP) for aval, ct in zip(self.out_avals, cts, strict=True)]
 
     @tracebacks.api_boundary
-    def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+    def push(self, jaxpr: Jaxpr, residuals: Sequence[Any], *tangents: Any) -> Any:
+        """The tangent of the result, by the program `jaxpr` of the derivative."""
         in_tree, _ = self.in_tree.children()
         dots, tree = tree_util.tree_flatten(tangents)
         if tree != in_tree:
@@ -124,7 +126,7 @@ class Derivative:
                              f"function: expected {in_tree}, got {tree}.")
         values = [_checked(aval, t, _OF_LINEARIZED)
                   for aval, t in zip(self.in_avals, dots, strict=True)]
-        closed = ClosedJaxpr(self.jaxpr, tuple(residuals))
+        closed = ClosedJaxpr(jaxpr, tuple(residuals))
         run = LinearProgram(closed, self.in_has_tangent, self.out_zeros)
         return tree_util.tree_unflatten(self.out_tree, run(*values))
 
@@ -177,8 +179,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     point = at_point(fun, primals, "linearize", has_aux)
     at = Linearized(point, core.leaving_no_tracer(linearize_flat)(*point))
-    return at.flat.with_aux(at.result, tree_util.Partial(at.derivative.push,
-                                                         at.program.closed.consts))
+    push = functools.partial(at.derivative.push, at.derivative.jaxpr)  # which programs read there
+    return at.flat.with_aux(at.result, tree_util.Partial(push, at.program.closed.consts))
 
 
 def no_reduce_axes(name: str, reduce_axes: Sequence[Hashable]) -> None:

@@ -301,10 +301,9 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
         traced = self._traced(CallArguments(self, args, kwargs))
-        if self._shardings is None:
-            return traced
         # The trace belongs to the function; another `jit` of it may have other shardings.
-        return replace(traced, arguments=traced.arguments._replace(shardings=self._shardings))
+        return traced if self._shardings is None else replace(
+            traced, arguments=traced.arguments._replace(shardings=self._shardings))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -350,7 +349,9 @@ class JitFunction:
                              self._shardings)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._fun!r}>"
+        with contextlib.suppress(Exception):  # of the function's own text
+            return f"<PjitFunction of {self._fun!r}>"
+        return "<PjitFunction>"
 
 
 # Libraries recognise jitted functions by the name of their type, which pickle needs, too.

@@ -12,6 +12,7 @@ import numpy as np
 from minijax import core, dtypes, tree_util
 from minijax.control_flow.program_rules import separate_known_eqns
 from minijax.core import transpose
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.tracing import check_arg
 from minijax.transforms.arguments import flattened
 from minijax.transforms.derivatives import no_reduce_axes, unflattened_args
@@ -44,12 +45,12 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
     """
     no_reduce_axes("transpose", reduce_axes)
     flat, types = flattened(fun, primals, "linear_transpose")
-    avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
+    avals = [_type_of(x) for x in types]
     closed = flat.staged(avals)
     _check_transposable([x.dtype for x in avals], [x.dtype for x in closed.out_avals])
 
     @tracebacks.api_boundary
-    def transposed(cotangent: Any) -> tuple:
+    def transposed(consts: Sequence[Any], cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != flat.out_tree:
             raise TypeError("cotangent tree does not match function output, "
@@ -59,7 +60,15 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
                for x, ct in zip(closed.out_avals, values, strict=True)):
             raise TypeError("cotangent type does not match function output, "
                             f"expected {tuple(closed.out_avals)} but got {cts}")
-        program = separate_known_eqns(closed, [True] * len(avals))
+        program = separate_known_eqns(
+            ClosedJaxpr(closed.jaxpr, tuple(consts)), [True] * len(avals))
         return unflattened_args(flat.in_tree, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
-    return transposed
+    return tree_util.Partial(transposed, closed.consts)
+
+
+def _type_of(x: Any) -> core.ShapedArray:
+    """The type of a value, or of what has a shape and a dtype as a value has."""
+    if not isinstance(x, core.Typed) and hasattr(x, "shape") and hasattr(x, "dtype"):
+        return core.ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
+    return getattr(x, "aval", None) or core.get_aval(x)

@@ -74,6 +74,9 @@ class FlattenedIndexKey:
 
     key: int
 
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))
+
     def __str__(self) -> str:
         return f"[<flat index {self.key!r}>]"
 
@@ -267,7 +270,9 @@ class PyTreeDef:
         leaves = leaves if type(leaves) in (list, tuple) else list(leaves)
         count = len(leaves)  # type: ignore[arg-type]
         if count != self.num_leaves:
-            _refuse_count(self.num_leaves, count)
+            few, expected = count < self.num_leaves, f"expected {self.num_leaves}"
+            raise ValueError(f"Too few leaves for PyTreeDef; {expected}, got {count}" if few else
+                             f"Too many leaves for PyTreeDef; {expected}.")
         return self.folded(leaves, operator.attrgetter("unflatten"))
 
     def unflatten_types(self, types: Iterable[Any]) -> Any:
@@ -378,12 +383,6 @@ class PyTreeDef:
 
 
 LEAF = PyTreeDef((None,), 1)
-
-
-def _refuse_count(expected: int, given: int) -> None:
-    if given < expected:
-        raise ValueError(f"Too few leaves for PyTreeDef; expected {expected}, got {given}")
-    raise ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
 
 
 def _same_data(one: Any, other: Any) -> bool:
@@ -519,7 +518,7 @@ def _other_kind(kind: Kind, wanted: type, tree: Any) -> str:
     shown = _shown(tree)
     if kind is NAMEDTUPLE:
         return (f"Named tuple type mismatch: expected type: {wanted}, tuple: {shown}."
-                if kind_of(tree) is kind else f"Expected named tuple, got {shown}.")
+                if hasattr(tree, "_fields") else f"Expected named tuple, got {shown}.")
     if wanted in (tuple, list, dict):
         return f"Expected {wanted.__name__}, got {shown}."
     if wanted is type(None):

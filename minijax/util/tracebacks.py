@@ -55,7 +55,10 @@ def mark_traceback(tb: TracebackType | None) -> TracebackType | None:
         entries.pop()
     for entry in entries:
         if not _is_shown(entry.tb_frame):
-            entry.tb_frame.f_locals["__tracebackhide__"] = True
+            variables = entry.tb_frame.f_locals
+            # before Python 3.13 a copy, which would keep the error alive that has this traceback
+            getattr(variables, "clear", dict)()
+            variables["__tracebackhide__"] = True
     return _chain(entries)
 
 

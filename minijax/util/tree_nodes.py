@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from minijax.tree_util import (IsLeaf, PyTreeDef, register_pytree_node, tree_flatten, tree_leaves,
                                tree_structure)
-from minijax.util.pytree import TUPLE, GetAttrKey, Kind, children_with_keys, kind_of, kinds
+from minijax.util.pytree import (DICT, NAMEDTUPLE, TUPLE, GetAttrKey, Kind, children_with_keys,
+                                 kind_of, kinds)
 
 T = TypeVar("T")
 _UNSPECIFIED: Any = object()
@@ -87,14 +88,16 @@ def is_tree_node(typ: type) -> bool:
         typ in kinds or issubclass(typ, tuple) and hasattr(typ, "_fields"))
 
 
-def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
+def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
     """Return the children and the static data of a node; ValueError for a leaf.
 
     >>> flatten_one_level({"b": 1, "a": [2]})
     (([2], 1), ('a', 'b'))
     """
-    children, data = _node_kind(tree).flatten(tree)
-    return tuple(children), data
+    kind = _node_kind(tree)
+    children, data = kind.flatten(tree)
+    made = {DICT: tuple, NAMEDTUPLE: list}.get(kind)
+    return made(children) if made else children, data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
@@ -164,8 +167,8 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
     """
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
 
-    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple([getattr(tree, n) for n in data]), tuple([getattr(tree, n) for n in meta])
+    def flatten(tree: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        return [getattr(tree, n) for n in data], tuple([getattr(tree, n) for n in meta])
 
     def flatten_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
         children, static = flatten(tree)
@@ -193,7 +196,10 @@ def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[
     if data is None or meta is None:
         static = {f.name: bool(f.metadata.get("static")) for f in init if f.name not in dropped}
         data, meta = ([n for n in static if static[n] is is_static] for is_static in (False, True))
-    elif is_dataclass:
+    if both := {*data} & {*meta}:
+        raise ValueError("data_fields and meta_fields must not overlap. Overlapping fields: "
+                         f"{both}.")
+    if is_dataclass:
         _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
     return tuple(data), tuple(meta)
 
@@ -208,11 +214,20 @@ def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None
         raise ValueError(f"{rule}Unexpected fields: {unexpected}.")
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class _HashableCallableShim:
     """Keeps ``functools.partial`` from merging two partials: the function stays what it was."""
 
     fun: Callable[..., Any]
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.fun == getattr(other, "fun", other))
+
+    def __hash__(self) -> int:
+        return hash(self.fun)
+
+    def __getattr__(self, name: str) -> Any:  # `args` of the partial inside
+        return getattr(object.__getattribute__(self, "fun"), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fun(*args, **kwargs)
@@ -245,7 +260,7 @@ class PyTreeRegistry:
     """The kinds of trees that there are, asked as JAX's registry is asked.
 
     >>> default_registry.flatten_one_level([1, (2, 3)])
-    ((1, (2, 3)), None)
+    ([1, (2, 3)], None)
     """
 
     def flatten(self, tree: Any, leaf_predicate: IsLeaf | None = None
@@ -253,7 +268,7 @@ class PyTreeRegistry:
         """The leaves of a tree and its structure."""
         return tree_flatten(tree, leaf_predicate)
 
-    def flatten_one_level(self, tree: Any) -> tuple[tuple[Any, ...], Any] | None:
+    def flatten_one_level(self, tree: Any) -> tuple[Sequence[Any], Any] | None:
         """The children of a node, and what it holds beside them; None of a leaf."""
         return None if kind_of(tree) is None else flatten_one_level(tree)
 

@@ -88,6 +88,21 @@ print(jax.vmap(f)(d, jnp.arange(2.)))
 print(jax.jit(jax.vmap(f, in_axes=(1, 0), out_axes=(1, 0)))(d, jnp.arange(3.)))
 print(jax.grad(lambda x: jax.vmap(f)(Data(x, d.shared), jnp.arange(2.))[0].x.sum())(d.x))
 print(jax.vmap(lambda x: x + 1)(d.x))
+
+from jax.extend import linear_util as lu
+from jax.extend.core.primitives import call_p
+from jax._src.tree_util import broadcast_flattened_prefix_with_treedef as broadcast
+args, tree = jax.tree.flatten(((2.0, dict(a=3.0)),))
+def product(x):
+    return dict(b=x[0] * x[1]["a"])
+wrapped = lu.wrap_init(product, debug_info=jax.api_util.debug_info("f", product, args, dict()))
+flat, out_tree = jax.api_util.flatten_fun_nokwargs(wrapped, tree)
+def call(*args):
+    return call_p.bind(*args, subfuns=(flat,))
+print(jax.jvp(lambda x: call(x, 3.0), (2.0,), (1.0,)), out_tree())
+print(broadcast([1, 2], jax.tree.structure((0, 0)), jax.tree.structure(([0, 0], dict(a=0)))))
+derivative = jax.linearize(lambda x: jnp.sin(x) * x, 3.0)[1]
+print(sorted(eqn.primitive.name for eqn in derivative.func.args[0].eqns))
 """)
 
 

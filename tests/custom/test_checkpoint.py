@@ -3,13 +3,14 @@
 import collections
 import functools
 import importlib
+import operator
 
 import numpy as np
 import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import ad_checkpoint
+from minijax import ad_checkpoint, extend
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
@@ -275,3 +276,20 @@ def test_a_policy_sees_a_scan_with_something_that_is_the_same_in_each_turn():
     kept = minijax.checkpoint(f, policy=minijax.checkpoint_policies.dots_saveable)
     for derive in (minijax.grad, minijax.hessian, lambda g: minijax.jit(minijax.grad(g))):
         np.testing.assert_allclose(derive(kept)(1.5, 0.5), derive(f)(1.5, 0.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("used", "kept"), [
+    ([0, 0, 1, 0], [1, 1, 1, 0]), ([1, 1, 0, 0], [1, 1, 0, 0]), ([0, 0, 0, 1], [1, 1, 1, 1])])
+def test_parts_of_a_carry_that_no_result_needs_are_dead(used, kept):
+    def body(c, _):
+        return [c[0], *map(operator.add, c[:-1], c[1:])], None
+    jaxpr = minijax.make_jaxpr(
+        lambda c: minijax.lax.scan(body, c, None, length=4)[0])([1.0, 2.0, 3.0, 4.0]).jaxpr
+    live, inputs = extend.core.dce_jaxpr(jaxpr, list(map(bool, used)))
+    assert inputs == list(map(bool, kept))
+    assert len(live.eqns[0].params["jaxpr"].eqns) == sum(kept) - 1
+    whole, part = (extend.core.ClosedJaxpr(j, ()) for j in (jaxpr, live))
+    args = [1.0, 2.0, 3.0, 4.0]
+    np.testing.assert_array_equal(
+        extend.core.jaxpr_as_fun(part)(*[x for x, k in zip(args, kept, strict=True) if k]),
+        [x for x, u in zip(extend.core.jaxpr_as_fun(whole)(*args), used, strict=True) if u])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax import extend
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
@@ -289,7 +290,41 @@ BAD = {
     "forward mode of a vjp rule": lambda lib: lib.jvp(with_vjp(lib), (1.0, 2.0), (1.0, 1.0)),
     "too few cotangents": bad_vjp(pair, lambda res, ct: (ct,)),
     "a cotangent of another shape": bad_vjp(pair, lambda res, ct: (X, ct)),
+    **{name: lambda lib, rule=rule: staged_rule(lib, rule) for name, rule in {
+        "jvp of another tree": lambda x: (x, x),
+        "jvp of another shape": lambda x: x[None]}.items()},
+    **{name: lambda lib, rule=rule: staged_rule(lib, rule, True) for name, rule in {
+        "fwd of another tree": lambda x: [x],
+        "fwd of another dtype": lambda x: x > 0}.items()},
+    "a symbolic zero of another shape": lambda lib: wrong_zero(lib),
 }
+
+
+def staged_rule(lib, change, reverse=False):
+    """The derivative of a loop, in which a function has run before its rule of another type."""
+    f = (lib.custom_vjp if reverse else lib.custom_jvp)(lambda x: x)
+    if reverse:
+        f.defvjp(lambda x: (change(x), None), lambda res, ct: (ct,))
+    else:
+        f.defjvp(lambda p, t: (change(p[0]), change(t[0])))
+    return lib.grad(lambda x: lib.lax.scan(lambda c, _: (f(c), None), x, None, 2)[0])(1.0)
+
+
+def wrong_zero(lib):
+    f = lib.custom_vjp(lambda x, y: (x, y))
+    f.defvjp(lambda x, y: (f(x.value, y.value), None), lambda res, cts: cts[::-1],
+             symbolic_zeros=True)
+    return lib.grad(lambda x, y: f(x, y)[0].sum())(X, X[:2])
+
+
+def test_a_call_with_unused_results_loses_what_computes_them():
+    f = minijax.custom_jvp(lambda x: (minijax.numpy.sin(x), minijax.numpy.exp(x)))
+    f.defjvp(lambda p, t: (f(*p), (2 * t[0], 3 * t[0])))
+    jaxpr, _ = extend.core.dce_jaxpr(minijax.make_jaxpr(f)(1.0).jaxpr, [False, True])
+    (call,) = jaxpr.eqns
+    assert [eqn.primitive.name for eqn in call.params["call_jaxpr"].eqns] == ["exp"]
+    as_fun = extend.core.jaxpr_as_fun(extend.core.ClosedJaxpr(jaxpr, ()))
+    assert minijax.jvp(lambda x: as_fun(x)[0], (1.0,), (1.0,))[1] == 3
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -419,3 +454,14 @@ def test_the_cotangent_of_a_rule_may_have_another_dtype(dtypes):
         f.defvjp(lambda x: (x, None), lambda _, g: (g[:1],))
         with pytest.raises(ValueError, match="the shapes do not match"):
             lib.grad(lambda x, f=f: f(x).sum())(np.ones(2, np.float32))
+
+
+def test_a_flag_forbids_custom_vjp_functions_that_close_over_tracers():
+    def outer(x):
+        f = minijax.custom_vjp(lambda y: x * y)
+        f.defvjp(lambda y: (f(y), None), lambda res, ct: (ct,))
+        return f(3.0)
+    assert minijax.vmap(outer)(X).shape == X.shape
+    with minijax.config.flags["custom_vjp3"](True), pytest.raises(
+            minijax.errors.UnexpectedTracerError, match="can't close over Tracers"):
+        minijax.vmap(outer)(X)

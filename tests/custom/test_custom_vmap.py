@@ -44,11 +44,25 @@ def test_the_rule_gives_what_it_gives_in_jax(program, beside_jax):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_a_half_batched_derivative_batches_its_primal():
-    f = with_rule(minijax)
-    found = minijax.vmap(lambda t: minijax.jvp(f, (2.0, 3.0), (t, t)))(X)
-    np.testing.assert_allclose(found[0], [18.0] * 3)
-    np.testing.assert_allclose(found[1], 3 * (2 + 3) * X, rtol=1e-6)
+def with_honest_rule(lib):
+    f = lib.custom_batching.custom_vmap(lambda x, y: lib.numpy.sin(x) + y)
+    f.def_vmap(lambda axis_size, batched, xs, ys: (10 * xs * ys, any(batched)))
+    return f
+
+
+@pytest.mark.parametrize("primal", [2.0, X])
+def test_a_batch_of_tangents_alone_leaves_the_rule_to_the_primals(primal, beside_jax):
+    ours, theirs = beside_jax(lambda lib: lib.vmap(lambda x, t: lib.jvp(
+        with_honest_rule(lib), (x, 3.0), (t, 0.5)), (0 if primal is X else None, 0))(primal, X))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_result_with_two_batch_axes_is_their_diagonal():
+    f = with_honest_rule(minijax)
+    out, tangent = minijax.vmap(lambda t: minijax.jvp(f, (t, 3.0), (t, t)))(X)
+    np.testing.assert_allclose(out, 30 * X, rtol=1e-6)
+    np.testing.assert_allclose(tangent, 10 * X * (3 + X), rtol=1e-6)
 
 
 def test_what_a_function_closes_over_may_be_traced():

@@ -37,6 +37,22 @@ def test_the_names_of_axes_go_through(pairs):
     assert found.tolist() == [3] * 3
 
 
+class Named:
+    def __init__(self, name, axis):
+        self.name, self.axis = name, axis
+
+
+def test_axes_may_be_of_any_class_and_examples_computed_with(pairs):
+    vmappable.register_vmappable(
+        Pair, Named, int,
+        lambda cont, index, pair, spec: Pair(cont(pair.one, spec.axis), spec.name),
+        lambda cont, size, pair, spec: Pair(cont(size, pair.one + 1, spec.axis), pair.two), None)
+    found = minijax.jit(lambda x: minijax.vmap(
+        lambda pair: pair, in_axes=Named("i", 0), out_axes=Named("i", 1), axis_size=3)(
+            Pair(x, None)).one)(np.zeros((3, 2)))
+    assert found.tolist() == [[1.0] * 3] * 2
+
+
 def test_sizes_that_are_no_integers_are_refused():
     with pytest.raises(NotImplementedError, match="pad it to arrays of one size"):
         vmappable.register_vmappable(Pair, int, tuple, min, max, len)

@@ -14,9 +14,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax import config, core, dtypes, effects_barrier
+from minijax import (config, core, dtypes, effects_barrier, lax, numpy as jnp,
+                     make_array_from_single_device_arrays)
+from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.extend import backend
+from minijax.placement import named_sharding
 from minijax.primitives import convert
+from minijax.transforms import jacobians
 from tests.jax_suite import stand_ins
 
 
@@ -125,6 +129,41 @@ def convert_element_type(x: Any, new_dtype: Any = None, weak_type: bool = False,
     return convert.converted(core.as_value(x), dtypes.canonicalize_dtype(dtype), weak_type)
 
 
+class AnyArray(type(core.ArrayImpl)):
+    """The class of JAX's arrays' class: every array of ours is one of them."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, core.ArrayImpl)
+
+
+class ArrayImpl(core.ArrayImpl, metaclass=AnyArray):
+    """JAX's class of arrays, called with the parts on the devices."""
+
+    def __new__(cls, aval: Any, sharding: Any, arrays: Any, committed: bool) -> Any:
+        return make_array_from_single_device_arrays(aval.shape, sharding, arrays, dtype=aval.dtype)
+
+
+# What JAX's tests ask of arrays: the values of a live one, and of a deleted one nothing.
+for _name, _get in {
+        "_value": np.asarray, "_npy_value": lambda x: None, "_arrays": lambda x: None,
+        "_check_if_deleted": lambda x: lambda: np.asarray(x),
+        "_fully_replicated_shard": lambda x: lambda: x.addressable_data(0)}.items():
+    setattr(core.ArrayImpl, _name, property(_get))
+
+
+def first_of(best: Any) -> Any:
+    """`pargmax`, `pargmin`: the first place along a named axis that has the best value."""
+    def index(x: Any, axis_name: Any) -> Any:
+        place, size = lax.axis_index(axis_name), lax.axis_size(axis_name)
+        return lax.pmin(jnp.where(x == best(x, axis_name), place, size), axis_name)
+    index.__name__ = best.__name__.replace("p", "parg")
+    return index
+
+
+config._read = read  # type: ignore[attr-defined]
+config.Flag.get_global = lambda flag: config._shared[flag.name]  # type: ignore[attr-defined]
+
+
 def curry(f: Any) -> Any:
     """A function that takes its first arguments alone, and returns one of the others."""
     return functools.partial(functools.partial, f)
@@ -154,7 +193,14 @@ INTERNALS: dict[str, Any] = {
     "lib._jax": types.SimpleNamespace(is_optimized_build=lambda: True, is_asan=_no, is_msan=_no,
                                       is_tsan=_no, is_sanitized=_no),
     "dtypes.ExtendedDType": ExtendedDType,
+    "array.ArrayImpl": ArrayImpl,
+    "sharding.IndivisibleError": named_sharding.IndivisibleError,
+    "api._std_basis": jacobians._basis,
+    "lax.eval_jaxpr.eval_jaxpr_p": types.SimpleNamespace(
+        bind=lambda *args, jaxpr: jaxpr_as_fun(jaxpr)(*args)),
+    "interpreters.partial_eval.close_jaxpr": lambda jaxpr: ClosedJaxpr(jaxpr, ()),
     "lax.lax._convert_element_type": convert_element_type,
+    "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
     "deprecations.is_accelerated": _no,
     "xla_bridge.get_backend": get_backend,

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,44 @@ SECONDS = float(os.environ.get("JAX_SUITE_SECONDS", "60"))  # for one case
 if ON_MINIJAX:
     from tests.jax_suite import stand_ins
     stand_ins.install(Path(os.environ["JAX_SUITE_CHECKOUT"]))
+
+
+def uncounted(event: str) -> Any:
+    """JAX counts these events inside of its dispatch."""
+    return lambda: stand_ins.Missing(f"test_util.count_events({event!r})")()
+
+
+def counting(owner: Any, name: str) -> Any:
+    """A context manager for the number of calls of a function of ours."""
+    @contextlib.contextmanager
+    def count() -> Iterator[Any]:
+        calls, original = [], getattr(owner, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return original(*args, **kwargs)
+        setattr(owner, name, counted)
+        try:
+            yield lambda: len(calls)
+        finally:
+            setattr(owner, name, original)
+    return count
+
+
+def pytest_collection_finish() -> None:
+    """Replace counters of JAX's helpers, which the tests have imported."""
+    if not ON_MINIJAX:
+        return
     from jax._src import test_util
 
-    def uncounted(event: str) -> Any:
-        """JAX counts these events inside of its dispatch."""
-        return lambda: stand_ins.Missing(f"test_util.count_events({event!r})")()
-
+    from minijax.transforms import compiled, jit
+    compilations = counting(compiled, "_make_executable")
+    ours = {"count_jit_tracing_cache_miss": counting(jit.CallArguments, "trace"),
+            "count_pjit_cpp_cache_miss": counting(jit.JitFunction, "_call_here"),
+            **dict.fromkeys(("count_jit_and_pmap_lowerings", "count_jit_compilation_cache_miss"),
+                            compilations)}
     for name in [x for x in vars(test_util) if x.startswith("count_")]:
-        setattr(test_util, name, uncounted(name))
+        setattr(test_util, name, ours.get(name) or uncounted(name))
 
 
 # What a test asks of our objects that JAX has for itself, or of XLA: the name is in the message.

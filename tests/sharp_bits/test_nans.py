@@ -14,7 +14,7 @@ import pytest
 from ._planted import planted
 
 import minijax as jax
-from minijax import config, lax, nn, numpy as jnp
+from minijax import config, core, lax, nn, numpy as jnp
 from minijax.scipy import special
 
 PLANTED = int(os.environ.get("MINIJAX_PLANTED_PROGRAMS", "12"))
@@ -192,13 +192,29 @@ def test_a_function_compiled_before_the_flag_was_set_is_looked_at_and_not_after(
     assert np.isnan(f(0.0, 0.0))
 
 
-def test_a_nan_that_comes_in_and_goes_out_is_told_of_and_goes_on(capsys):
+@pytest.mark.parametrize(("operation", "f"), [
+    ("jit", jax.jit(lambda x: x)), ("mul", jax.jit(lambda x: 3 * x)),
+    ("jit", jax.jit(lambda x: jnp.nan)),
+    ("cond", lambda x: jax.lax.cond(True, lambda: jnp.nan, lambda: 1.0))])
+def test_a_nan_that_comes_with_an_input_or_a_literal_is_told_of(operation, f):
+    told = rf"(?s)encountered in {operation}\n.*the de-optimized function did not make the value"
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=told):
+        f(jnp.asarray(NAN))
+
+
+def test_a_nan_of_compiled_code_alone_is_told_of_and_goes_on(capsys):
+    odd = core.Primitive("odd", impl=lambda x: [x], abstract_eval=lambda x: [x],
+                         element=lambda s, i, x: s.div(s.sub(x(i), x(i)), s.sub(x(i), x(i))))
     with jax.debug_nans(True):
-        out = jax.jit(lambda x: x)(jnp.asarray(NAN))
-    np.testing.assert_array_equal(out, NAN)
-    said = capsys.readouterr().out
-    assert "Calling the de-optimized version." in said
-    assert "it is in an argument" in said
+        out = jax.jit(lambda x: odd.bind(x))(jnp.ones(2))
+    assert np.isnan(out).all()
+    assert "only compiled code has it" in capsys.readouterr().out
+
+
+def test_a_nan_of_one_device_is_one_of_a_sharded_computation():
+    with jax.debug_nans(True), pytest.raises(
+            FloatingPointError, match=r"Invalid value \(nan\) encountered in sharded computation"):
+        jax.pmap(lambda x: 0.0 / x)(jnp.zeros(1))
 
 
 def test_static_arguments_and_python_numbers_reach_the_python_as_they_reached_the_trace(capsys):

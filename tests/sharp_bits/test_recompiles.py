@@ -239,8 +239,25 @@ def test_the_log_says_of_each_miss_why(caplog):
     first, second, third = log_of(program, caplog)
     assert first.startswith("TRACING CACHE MISS at ")
     assert "never seen function:\n    f defined at " in first
-    assert "closest previous key:\n  * the shape of x: now f32[4] and before f32[3]" in second
-    assert "now tuple of length 2 and before tuple of length 1" in third
+    assert ("closest previous key:\n  different input types:\n"
+            "  * at x, now f32[4] and before f32[3]") in second
+    assert ("different input pytree:\n  * at input path [0], now tuple of length 2 and before "
+            "tuple of length 1, so") in third
+
+
+def test_the_log_groups_what_is_different_as_jax_does(caplog):
+    f = jax.jit(lambda x, n: x * n, static_argnums=1)
+
+    def program():
+        f(np.float32(1), 2)
+        f(1.0, 2)
+        with jax.numpy_rank_promotion("warn"):
+            f(1.0, 3)
+    _, second, third = log_of(program, caplog)
+    assert "* at x, now f32[]{weak_type=True} and before f32[]{weak_type=False}, see http" in second
+    assert ("  * the value of the static argument n: now 3 and before 2\n"
+            "  Tracing context doesn't match, e.g. due to config or context manager.\n"
+            "  * jax_numpy_rank_promotion differs: now warn and before allow") in third
 
 
 def test_the_log_says_when_a_function_is_made_anew(caplog):

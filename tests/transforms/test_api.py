@@ -1,6 +1,7 @@
 """vmap, make_jaxpr, eval_shape and devices as users call them."""
 
 import sys
+import types
 from collections.abc import Sized
 
 import jax
@@ -51,7 +52,56 @@ BAD = {
     "mapped result called unmapped": lambda lib: lib.vmap(lambda x: x, out_axes=None)(X),
     "mapped results called unmapped": lambda lib: lib.vmap(
         lambda x: (1, {"a": x}), out_axes=None)(X),
+    "a mapped result of a named axis": lambda lib: lib.vmap(
+        lambda x: x, out_axes=None, axis_name="i")(X),
+    **{f"{n} of jit, {what}": lambda lib, n=n, names=names: lib.jit(takes, **{n: names})
+       for n in ("static_argnames", "donate_argnames") for what, names in {
+           "by position only": ("a", "c"), "the rest": ("args", "c"),
+           "not there": ("z",)}.items()},
+    "names of a function without a signature": lambda lib: lib.jit(
+        type("F", (), {"__signature__": 3, "__call__": lambda self: 1,
+                       "__repr__": lambda self: "f"})(), donate_argnames="a"),
+    "a platform": lambda lib: lib.device_put(X, "cpu"),
+    "to alias and to donate": lambda lib: lib.device_put(X, may_alias=True, donate=True),
 }
+
+
+def takes(a, /, b, c, *args):
+    """Sums nothing."""
+
+
+NAMES = {
+    "make_jaxpr": lambda lib: [getattr(lib.make_jaxpr(takes), name) for name in (
+        "__name__", "__qualname__", "__module__")],
+    "jit": lambda lib: repr(lib.jit(type("F", (), {
+        "__call__": lambda self: 1, "__repr__": lambda self: 1 / 0})())),
+    "vmap": lambda lib: lib.vmap(takes).__doc__.partition("Original")[2],
+    "isscalar": lambda lib: lib.numpy.isscalar(type("A", (), {
+        "__jax_array__": lambda self: lib.numpy.float32(1)})()),
+    "float0": lambda lib: [bool(np.all(op)) for x in [lib.numpy.zeros(2, lib.dtypes.float0)]
+                           for op in (x == np.zeros(2, lib.dtypes.float0), x != x)],
+    "linear_transpose": lambda lib: [np.asarray(x) for x in lib.jit(lambda f: f(X))(
+        lib.jit(lambda x: lib.linear_transpose(lambda y: y * x, types.SimpleNamespace(
+            shape=X.shape, dtype=X.dtype)))(2.0))],
+    "device_put": lambda lib: [(y is x, lib.device_put(x, may_alias=False) is x) for s in [
+        lib.sharding.NamedSharding(lib.make_mesh((1,), ("x",)), lib.sharding.PartitionSpec("x"))]
+        for x in [lib.device_put(X, s)] for y in [lib.device_put(x, s)]],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_functions_are_called_and_return_is_as_in_jax(name):
+    np.testing.assert_equal(NAMES[name](minijax), NAMES[name](jax))
+
+
+def test_copy_to_host_async_asks_others_that_can():
+    class Other:
+        copied = 0
+
+        def copy_to_host_async(self):
+            self.copied += 1
+    other = Other()
+    assert minijax.copy_to_host_async([other, 1, X])[0].copied == 1
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -178,3 +178,11 @@ def test_forward_mode_of_a_rule_for_reverse_mode_is_refused_in_compiled_programs
     for wrap in (lambda f: f, jax.jit):
         with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
             wrap(lambda x: jax.jvp(f, (x,), (x,)))(1.)
+
+
+def test_each_step_is_in_the_log_at_its_lowest_level(caplog):
+    f = jax.jit(lambda x: x * 3.25)
+    with caplog.at_level("DEBUG", logger="minijax"):
+        f(2.0)
+    assert [record.levelname for record in caplog.records] == ["DEBUG"] * 3
+    assert "Compiling jit(<lambda>)" in caplog.text and "Finished compilation" in caplog.text
