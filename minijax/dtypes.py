@@ -455,7 +455,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     >>> check_user_dtype_supported("U3", "zeros")
     Traceback (most recent call last):
     ...
-    TypeError: JAX only supports number and bool dtypes, got dtype U3 in zeros
+    TypeError: JAX only supports number, bool, and string dtypes, got dtype U3 in zeros
     """
     if dtype is None or isinstance(dtype, KeyType):
         return dtype
@@ -467,8 +467,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])
     requested = np.dtype(dtype)
     if requested not in VALID:
-        where = f" in {fun_name}" if fun_name else ""
-        raise TypeError(f"JAX only supports number and bool dtypes, got dtype {dtype}{where}")
+        got = f"got dtype {dtype} in {fun_name}" if fun_name else f"got dtype {dtype}"
+        raise TypeError(f"JAX only supports number, bool, and string dtypes, {got}")
     canonical = canonicalize_dtype(requested)
     if canonical != requested:
         _warn_of_truncation(dtype, canonical, fun_name)

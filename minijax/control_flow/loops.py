@@ -27,6 +27,7 @@ from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
+from minijax.core.tracing import is_tracer
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.jaxpr import partition_list
 from minijax.primitives import algebra, comparison
@@ -144,6 +145,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if is_tracer(unroll):
+        raise errors.ConcretizationTypeError(
+            unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)

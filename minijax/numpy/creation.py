@@ -6,9 +6,10 @@ In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -429,3 +430,20 @@ def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = Tru
 
 
 public(globals())
+
+
+def _refusing_sizes_apart(function: Callable[..., Array]) -> Callable[..., Array]:
+    """The function, with JAX's words about a second size in the place of a dtype."""
+    @functools.wraps(function)
+    def of_shape(*args: Any, **named: Any) -> Array:
+        if len(args) > 1 and isinstance(args[0], int) and isinstance(args[1], int):
+            name, sizes = f"jax.numpy.{function.__name__}", f"({args[0]}, {args[1]})"
+            raise TypeError(
+                f"Cannot interpret '{args[1]}' as a data type.\n\nDid you accidentally write "
+                f"`{name}{sizes}` when you meant `{name}({sizes})`, i.e. with a single tuple "
+                "argument for the shape?")
+        return function(*args, **named)
+    return of_shape
+
+
+zeros, ones, empty = map(_refusing_sizes_apart, (zeros, ones, empty))

@@ -252,11 +252,12 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         indices = as_int64(numpy_scalars(), np.asarray(value))
         indices = np.where(wrap & (indices < 0), indices + size, indices)
         return np.clip(indices, -1, size).astype(np.int32)
-    if dtypes.issubdtype(value.dtype, np.unsignedinteger) and value.dtype.itemsize >= 4:
+    is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
+    if is_unsigned and value.dtype.itemsize >= 4:
         limit = as_value(np.asarray(size, value.dtype)[()])
         value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
     value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
-    return wrapped(value, size) if wrap else value
+    return wrapped(value, size) if wrap and not is_unsigned else value
 
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:
