@@ -132,14 +132,13 @@ def _as_typed(x: Any) -> Any:
     """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
-    core.refuse_mask(x)
     if hasattr(x, "__jax_array__"):
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if interchange.is_on_gpu(x):
         return _narrowed(interchange.copied(interchange.from_gpu(x)))
-    return x if isinstance(x, np.generic | Array) else np.asarray(x)
+    return x if isinstance(x, np.generic | Array) else np.asarray(x)  # without a mask
 
 
 def _narrowed(x: Any) -> Any:

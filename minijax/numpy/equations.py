@@ -311,10 +311,19 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pinv(a, rtol)
     a_dot_h, p_h = adjoint(a_dot), adjoint(p)
-    inner = -(p @ a_dot @ p)
-    left = p @ p_h @ (a_dot_h - a_dot_h @ a @ p)
-    right = (a_dot_h - p @ (a @ a_dot_h)) @ (p_h @ p)
-    return p, inner + (left + right)
+    # products of the side that makes the smaller squares
+    product = _left_to_right if a.shape[-2] >= a.shape[-1] else _right_to_left
+    left = product(p, p_h, a_dot_h - product(a_dot_h, a, p))
+    right = product(a_dot_h - product(p, a, a_dot_h), p_h, p)
+    return p, left + right - product(p, a_dot, p)
+
+
+def _left_to_right(x: Any, y: Any, z: Any) -> Any:
+    return (x @ y) @ z
+
+
+def _right_to_left(x: Any, y: Any, z: Any) -> Any:
+    return x @ (y @ z)
 
 
 def cond(x: Any, p: Any = None) -> Array:

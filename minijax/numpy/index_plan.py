@@ -14,7 +14,7 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
-from minijax.numpy.arguments import convert
+from minijax.numpy.arguments import convert, promote_dtypes
 from minijax.primitives.axes import as_int64, canonical_shape
 from minijax.primitives.dynamic_slice import wrapped
 from minijax.primitives.slots import numpy_scalars
@@ -87,6 +87,8 @@ def _as_tuple(index: Any) -> tuple:
 def _as_array(item: Any) -> Any:
     """A list inside an index as an array of integers."""
     if isinstance(item, Sequence) and not isinstance(item, str):
+        if any(isinstance(each, Array) for each in item):
+            return lax.stack(promote_dtypes(*map(_as_array, item)))
         return as_value(np.asarray(item, None if len(item) else np.int32))
     return item
 

@@ -65,6 +65,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
                      "jnp.unique() compatible with JIT and other transforms, you can specify a "
                      "concrete value for the size argument, which will determine the output "
                      "size.")
+    if ar.dtype.kind == "c" and equal_nan:  # whichever part of it is nan
+        ar = choose(unary.isnan(ar), np.nan, ar)
     rows: Any = ravel(ar)
     if axis is not None:
         rows = moveaxis(ar, operator.index(axis), 0)
