@@ -84,7 +84,9 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
     (ragged(((1,), (1,)), (1,), (0,)), "requires zero group dimensions in the rhs"),
     (ragged(((1,), (1,)), (0,), (1,)), "distinct from contracting and batch dimensions"),
     (ragged(((1,), (1,)), (0,), (0,), (2, 3)), r"to have shape \(3,\), got \(2, 3\)"),
-    (lambda: lax.conv_general_dilated(np.ones((1, 1, 1)), np.ones((1, 1, 1, 1)), (1,), "SAME"),
+    (lambda: lax.conv_general_dilated(
+        np.ones((1, 1, 1)), np.ones((1, 1, 1, 1)), (1,), [(0, 0)],
+        dimension_numbers=lax.ConvDimensionNumbers(*[(0, 1, 2)] * 3)),
      "must have the same number of dimensions"),
     (lambda: lax.conv_general_dilated_patches(jnp.ones((1, 1, 4)), (2,), (1,), (3,)),
      "padding argument"),

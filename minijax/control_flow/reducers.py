@@ -185,7 +185,7 @@ class _Reduction:
         self.flat = FlatFunction(computation, tree_util.tree_structure(((operands, operands), {})))
         self.jaxpr = self.flat.staged(
             [ShapedArray((), x.dtype) for x in (*self.operands, *self.operands)])
-        if tree != self.flat.out_tree:
+        if name == "reduce_window" and tree != self.flat.out_tree:
             raise ValueError(f"{name} output must have the same tree structure as the operands "
                              f"{tree} vs. {self.flat.out_tree}")
         if any(map(is_tracer, self.jaxpr.consts)):

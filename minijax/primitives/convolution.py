@@ -434,9 +434,9 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     Array([[[2., 3., 3., 2.]]], dtype=float32)
     """
     lhs, rhs = core.as_value(lhs), core.as_value(rhs)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     refuse((lhs.ndim != rhs.ndim, "conv_general_dilated lhs and rhs must have the same number of "
             f"dimensions, but got {lhs.shape} and {rhs.shape}."), error=ValueError)
-    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rank = len(numbers.lhs_spec) - 2
     strides = as_dims(window_strides)
     base, dilation = (dilation_or_ones(d, rank) for d in (lhs_dilation, rhs_dilation))
