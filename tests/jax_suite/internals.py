@@ -154,6 +154,8 @@ INTERNALS: dict[str, Any] = {
     "lib._jax": types.SimpleNamespace(is_optimized_build=lambda: True, is_asan=_no, is_msan=_no,
                                       is_tsan=_no, is_sanitized=_no),
     "dtypes.ExtendedDType": ExtendedDType,
+    "random.default_prng_impl": lambda: dtypes.key_dtype(config.read("jax_default_prng_impl")),
+    "config.jax_ragged_dot_use_ragged_dot_instruction": lambda _: NothingChanges(),
     "lax.lax._convert_element_type": convert_element_type,
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
     "deprecations.is_accelerated": _no,
