@@ -257,8 +257,9 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
 
 def _extreme(ord: Any, sizes: Any, axes: Any, **keywords: Any) -> Array:
     """The largest size for a positive order, 0 where there is none; otherwise the smallest."""
-    return (reductions.max(sizes, axes, initial=0, **keywords) if ord > 0 else
-            reductions.min(sizes, axes, **keywords))
+    if ord < 0:
+        return reductions.min(sizes, axes, **keywords)
+    return reductions.max(sizes, axes, initial=None if sizes.size else 0, **keywords)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
