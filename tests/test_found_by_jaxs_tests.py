@@ -118,3 +118,10 @@ def test_the_derivative_of_a_pseudo_inverse_makes_no_large_square():
     shapes = {v.aval.shape for eqn in jax.make_jaxpr(
         lambda a: jax.jvp(jnp.linalg.pinv, (a,), (a,)))(a).eqns for v in eqn.outvars}
     assert (5000, 5000) not in shapes
+
+
+def test_eigenvectors_belong_to_the_matrix_with_the_numbers_above_its_diagonal():
+    d, e = np.complex64([1, 2, 3]), np.complex64([1j, 2 - 1j])
+    values, vectors = jax.scipy.linalg.eigh_tridiagonal(d, e)
+    whole = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    np.testing.assert_allclose(whole @ vectors, vectors * values, atol=1e-5)
