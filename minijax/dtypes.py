@@ -109,9 +109,8 @@ class KeyType:
     (key<fry>, (2,))
     """
 
-    type = prng_key
+    type, base_dtype = prng_key, np.dtype("uint32")
     kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
-    base_dtype = np.dtype("uint32")
 
     def __init__(self, impl: Any, tag: str, words: int) -> None:
         self.impl, self.tag, self.name, self.shape = impl, tag, f"key<{tag}>", (words,)
@@ -126,8 +125,8 @@ class KeyType:
 
 DType: TypeAlias = "np.dtype[Any] | KeyType"
 
-_KEY_TYPES = {impl: KeyType(impl, tag, words) for impl, tag, words in [
-    ("threefry2x32", "fry", 2), ("rbg", "rbg", 4), ("unsafe_rbg", "urbg", 4)]}
+_KEY_TYPES = {impl: KeyType(impl, tag, words) for impl, tag, words in zip(
+    config.GENERATORS, "fry fry4 rbg urbg phx2 phx4".split(), (2, 4, 4, 4, 1, 2), strict=True)}
 
 
 def is_key(dtype: Any) -> bool:

@@ -55,10 +55,21 @@ TIMES = "lambda x: x * 10 + 1"
     "jax.random.geometric(jax.random.key(0), jnp.array([.1, .5], 'bfloat16'))",
     "jax.random.binomial(jax.random.key(0), jnp.float16(100), jnp.float16(.5), (3,))",
     "jax.random.gumbel(jax.random.key(0), (9,), mode='highest')",
+    *(f"(lambda k, d: [d(k), d(jax.random.split(k, (2, 3))), d(jax.random.fold_in(k, -5)), "
+      "jax.random.bits(k, (2, 3)), jax.random.bits(k, (5,), 'uint8'), "
+      "jax.vmap(jax.random.normal)(jax.random.split(k, 3))])"
+      f"(jax.random.key(-3, impl='{impl}'), jax.random.key_data)"
+      for impl in ("threefry4x32", "philox2x32", "philox4x32")),
     "jax.grad(lambda a: lax.exp(jax.random.loggamma(jax.random.key(0), a)))(1e-3)",
 ])
 def test_values_are_those_of_jax(expression, agrees_with_jax):
     agrees_with_jax(expression, rtol=1e-5)
+
+
+@pytest.mark.parametrize("impl", ["threefry4x32", "philox2x32", "philox4x32"])
+def test_bits_of_64_are_those_of_jax(impl, agrees_with_64_bits):
+    key = f"jax.random.key(2**40 + 5, impl='{impl}')"
+    agrees_with_64_bits(f"jax.random.bits({key}, (3,), 'uint64')")
 
 
 def gathering(dims, sizes, indices=(5, 5)):

@@ -168,7 +168,7 @@ INTERNALS: dict[str, Any] = {
     "dtypes.python_scalar_types_to_dtypes": {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
-    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in ("threefry2x32", "rbg", "unsafe_rbg")},
+    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in config.GENERATORS},
     "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
     "compilation_cache._cache": None,
     "compilation_cache.is_persistent_cache_enabled": _no,
