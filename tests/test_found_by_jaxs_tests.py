@@ -110,12 +110,19 @@ def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
      r"\n\n  \* the input carry component c\[0\][^;]*;\n\n  \* the input carry component c\[1\]"),
     (lambda: lax.convert_element_type(np.int32(0), jax.random.key(0).dtype), "int32 to key<fry>"),
     (lambda: jnp.zeros(2, 3), r"when you meant `jax\.numpy\.zeros\(\(2, 3\)\)`"),
+    (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
     (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
     (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
 ])
 def test_errors_say_what_jaxs_say(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["shape", "ndim", "size"])
+def test_the_shape_of_a_list_is_deprecated(name):
+    with pytest.warns(DeprecationWarning, match=f"{name} requires ndarray or scalar arguments"):
+        assert getattr(jnp, name)([[1, 2]]) == {"shape": (1, 2), "ndim": 2, "size": 2}[name]
 
 
 def test_keys_need_no_transfer_of_their_own():

@@ -60,6 +60,9 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
 def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
     """`array` with options by position, of which none may be named as well."""
     options = dict(zip(named, args, strict=False))
+    if len(args) > len(named):
+        raise TypeError(f"array() takes at most {2 + len(named)} positional arguments ("
+                        f"{2 + len(args)} given)")
     for name in options:
         if named[name] != _DEFAULTS[name]:
             raise TypeError(f"array() got multiple values for argument '{name}'")
