@@ -355,7 +355,8 @@ default_matmul_precision = choice(
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
     "Draw random bits in the layout of independent pieces."))
-default_prng_impl = choice("default_prng_impl", "threefry2x32", "rbg", "unsafe_rbg", traced=True,
+GENERATORS = "threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"
+default_prng_impl = choice("default_prng_impl", *GENERATORS, traced=True,
                            doc="The default generator of random.key and random.PRNGKey.")
 enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
     "Let random.PRNGKey return typed keys, as random.key does."))

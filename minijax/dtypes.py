@@ -109,9 +109,8 @@ class KeyType:
     (key<fry>, (2,))
     """
 
-    type = prng_key
+    type, base_dtype = prng_key, np.dtype("uint32")
     kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
-    base_dtype = np.dtype("uint32")
 
     def __init__(self, impl: Any, tag: str, words: int) -> None:
         self.impl, self.tag, self.name, self.shape = impl, tag, f"key<{tag}>", (words,)
@@ -126,8 +125,8 @@ class KeyType:
 
 DType: TypeAlias = "np.dtype[Any] | KeyType"
 
-_KEY_TYPES = {impl: KeyType(impl, tag, words) for impl, tag, words in [
-    ("threefry2x32", "fry", 2), ("rbg", "rbg", 4), ("unsafe_rbg", "urbg", 4)]}
+_KEY_TYPES = {impl: KeyType(impl, tag, words) for impl, tag, words in zip(
+    config.GENERATORS, "fry fry4 rbg urbg phx2 phx4".split(), (2, 4, 4, 4, 1, 2), strict=True)}
 
 
 def is_key(dtype: Any) -> bool:
@@ -455,7 +454,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     >>> check_user_dtype_supported("U3", "zeros")
     Traceback (most recent call last):
     ...
-    TypeError: JAX only supports number and bool dtypes, got dtype U3 in zeros
+    TypeError: JAX only supports number, bool, and string dtypes, got dtype U3 in zeros
     """
     if dtype is None or isinstance(dtype, KeyType):
         return dtype
@@ -467,8 +466,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])
     requested = np.dtype(dtype)
     if requested not in VALID:
-        where = f" in {fun_name}" if fun_name else ""
-        raise TypeError(f"JAX only supports number and bool dtypes, got dtype {dtype}{where}")
+        got = f"got dtype {dtype} in {fun_name}" if fun_name else f"got dtype {dtype}"
+        raise TypeError(f"JAX only supports number, bool, and string dtypes, {got}")
     canonical = canonicalize_dtype(requested)
     if canonical != requested:
         _warn_of_truncation(dtype, canonical, fun_name)

@@ -267,7 +267,7 @@ def test_nothing_is_warned_of_where_nothing_is_lost():
 
 @pytest.mark.parametrize("requested", ["U3", object, "datetime64[s]", "S1"])
 def test_strings_and_objects_are_refused(requested):
-    with pytest.raises(TypeError, match="JAX only supports number and bool dtypes.* in zeros"):
+    with pytest.raises(TypeError, match="supports number, bool, and string dtypes.* in zeros"):
         dtypes.check_user_dtype_supported(requested, "zeros")
 
 

@@ -418,6 +418,7 @@ def test_tests_mirror_the_package():
         "derivative_stacks",
         "environment",
         "factorisations",
+        "found_by_jaxs_tests",
         "house",
         "interrupts",
         "jax_differences",

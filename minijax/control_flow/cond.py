@@ -449,6 +449,6 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
     if chosen is None:
         raise NotImplementedError(
-            f"platform_dependent has no function for {platform}, only for "
-            f"{', '.join(per_platform) or 'none'}; give it a default.")
+            f"translation rule of platform_dependent not found for platform {platform}: it has "
+            f"functions for {', '.join(per_platform) or 'none'}; give it a default.")
     return chosen(*args)

@@ -27,6 +27,7 @@ from minijax.transforms.arguments import NotCarriedError
 from minijax.transforms.array_refs import Ref
 from minijax.transforms.discharge import (carried_first, carrying_refs, discharged)
 from minijax.control_flow.program_rules import rearranged, split_list
+from minijax.core.tracing import is_tracer
 from minijax.core.vmap import vmap_flat, without_axis
 from minijax.core.jaxpr import partition_list
 from minijax.primitives import algebra, comparison
@@ -92,12 +93,15 @@ class Carry(Operands):
         out_avals, out_tree = tree_util.tree_flatten(out_types)
         what = f"{self.kind} body function carry input and carry output must have"
         if out_tree != self.tree:
-            path, have, got, why = next(tree_util.equality_errors(self.types, out_types))
-            raise TypeError(
-                f"{what} the same pytree structure, but they differ:\n\nThe input "
-                f"{_part(name, path)} is a {have} but the corresponding component of the carry "
-                f"output is a {got}, so {why}.\n\nRevise the function so that the carry output "
-                "has the same pytree structure as the carry input.")
+            different = [
+                f"he input {_part(name, path)} is a {have} but the corresponding component of the "
+                f"carry output is a {got}, so {why}"
+                for path, have, got, why in tree_util.equality_errors(self.types, out_types)]
+            lines = (f"T{different[0]}.\n" if len(different) == 1 else
+                     ";\n\n".join(f"  * t{line}" for line in different) + ".\n")
+            raise TypeError(f"{what} the same pytree structure, but they differ:\n\n{lines}\n"
+                            "Revise the function so that the carry output has the same pytree "
+                            "structure as the carry input.")
         paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
         wrong = type_differences(
             (f"input {_part(name, path)}", x.aval, "output carry component", out)
@@ -144,6 +148,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if is_tracer(unroll):
+        raise errors.ConcretizationTypeError(
+            unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if not isinstance(unroll, int) or unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)

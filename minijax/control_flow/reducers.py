@@ -1,4 +1,4 @@
-"""Reductions by a function of the user's: along axes, and in sliding windows.
+"""A function of the user's that reduces along axes or in sliding windows, or changes elements.
 
 Builds on `loops`, and on the reductions that are primitives.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/lax.py` (`reduce`), `jax/_src/lax/windowed_reductions.py`.
@@ -14,20 +14,24 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Params, Primitive,
                           ShapedArray, cannot)
-from minijax.control_flow.loops import scan
+from minijax.control_flow.loops import scan, while_loop
 from minijax.control_flow.program_rules import split_half
 from minijax.core.jvp import jvp_flat
 from minijax.primitives.ad_util import batch_to
 from minijax.core.vmap import vmap_flat
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import ad_util, families, reduce as reductions, windowed_reductions
-from minijax.primitives.axes import Outs, as_dims, refuse, without
+from minijax.primitives.axes import Outs, Shape, as_dims, refuse, without
+from minijax.primitives.comparison import select
 from minijax.primitives.convert import converted
+from minijax.primitives.gather_scatter import gather, scatter, scatter_add
 from minijax.primitives.slots import extremum_identity
 from minijax.primitives.windowed_reductions import (dilate_dim, padtype_to_pads,
                                                     reduce_window_max_p, reduce_window_min_p,
                                                     reduce_window_shape_tuple, reduce_window_sum_p,
                                                     windows_of)
+from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
+                                        ScatterDimensionNumbers, window_sizes)
 from minijax.core.tracing import FlatFunction, is_tracer, stage
 
 
@@ -181,6 +185,9 @@ class _Reduction:
         self.flat = FlatFunction(computation, tree_util.tree_structure(((operands, operands), {})))
         self.jaxpr = self.flat.staged(
             [ShapedArray((), x.dtype) for x in (*self.operands, *self.operands)])
+        if name == "reduce_window" and tree != self.flat.out_tree:
+            raise ValueError(f"{name} output must have the same tree structure as the operands "
+                             f"{tree} vs. {self.flat.out_tree}")
         if any(map(is_tracer, self.jaxpr.consts)):
             raise NotImplementedError(
                 "Reduction computations can't close over Tracers: make them operands, of which "
@@ -288,3 +295,48 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable,
     if pool and first.dtype.kind not in ("b" if pool is reduce_window_sum_p else "bc"):
         return pool.bind(first, padding=pads, **sizes)
     return reduction.bind(reduce_window_p, consts=reduction.jaxpr.consts, padding=pads, **sizes)
+
+
+# ── A function of the elements at computed places ────────────────────────────────────────────
+
+def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
+                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Shape = (),
+                  indices_are_sorted: bool = False, unique_indices: bool = False,
+                  mode: str | GatherScatterMode | None = None) -> Array:
+    """The operand with a function applied to windows at computed places, element by element.
+
+    Where a place is repeated, the function is applied once more for every time; it has no gradient
+    there.
+
+    Args:
+      func: one element to one.
+      update_shape: the shape that updates would have.
+
+    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_apply(np.ones(3), np.array([[1], [1]]), lambda x: 5 * x, dims, update_shape=(2,))
+    Array([ 1., 25.,  1.], dtype=float32)
+    """
+    axes = list(map(tuple, dimension_numbers))
+    read, written = GatherDimensionNumbers(*axes), ScatterDimensionNumbers(*axes)
+    sizes = window_sizes(written, np.shape(operand), tuple(update_shape))
+    old = gather(operand, scatter_indices, read, sizes, mode=mode or "fill")
+    new = None
+    if not unique_indices and math.prod(np.shape(scatter_indices)[:-1]) > 1:
+        times = scatter_add(np.zeros(np.shape(operand), np.int32), scatter_indices,
+                            np.ones(tuple(update_shape), np.int32), written, mode=mode)
+        new = applied_repeatedly(func, old, gather(
+            times, scatter_indices, read, sizes, mode=mode or "fill", fill_value=0))
+    return scatter(operand, scatter_indices, func(old) if new is None else new, written, mode=mode,
+                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def applied_repeatedly(func: Callable[[Array], Array], x: Array, times: Array) -> Array | None:
+    """The function applied to each element this many times; None for once at most."""
+    most: Any = reductions.reduce_max(times, range(times.ndim))
+    if not is_tracer(most) and most <= 1:
+        return None
+
+    def once_more(state: tuple) -> tuple:
+        k, y = state
+        return k + 1, select(k < times, converted(func(y), y.dtype), y)
+    return while_loop(lambda state: state[0] < most, once_more, (0, x))[1]

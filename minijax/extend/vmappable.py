@@ -50,6 +50,21 @@ def _is_vmappable(x: Any) -> bool:
     return type(x) in _vmappables
 
 
+def _with_batches(api_name: str, out_axes: Any, result: Any) -> Any:
+    """A result in which such values are examples whose arrays are already joined."""
+    leaves, tree = tree_util.tree_flatten(result, _is_vmappable)
+    if not any(map(_is_vmappable, leaves)):
+        return result
+    specs = tree_util.flatten_axes(f"{api_name} out_axes", tree, out_axes)
+
+    def batch(x: Any, spec: Any) -> Any:
+        if not _is_vmappable(x):
+            return x
+        size = None if spec is None else tree_util.tree_leaves(x)[0].shape[spec]
+        return _vmappables[type(x)][1](lambda size, part, spec: part, size, x, spec)
+    return tree_util.tree_unflatten(tree, map(batch, leaves, specs))
+
+
 def _recorder(parts: list[tuple[Any, Any]]) -> Callable[[Any, Any], Any]:
     """A function that appends arrays with their specs to a list, and returns their first examples.
     """
@@ -71,8 +86,8 @@ def _map_arguments(api_name: str, fun: Callable, args: tuple, kwargs: dict, in_a
     """
     leaves, tree = tree_util.tree_flatten((args, kwargs), _is_vmappable)
     if not any(map(_is_vmappable, leaves)):
-        return api.map_axes(api_name, fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
-                            **options)
+        return _with_batches(api_name, out_axes, api.map_axes(
+            api_name, fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, **options))
     specs = tree_util.flatten_axes(f"{api_name} in_axes", tree.children()[0], in_axes)
     specs += [0] * (len(leaves) - len(specs))
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from minijax.primitives.gamma import (digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta,
                                           zeta_p)
     from minijax.primitives.gather_scatter import (gather, gather_p, index_take, scatter,
-                                                   scatter_add, scatter_add_p, scatter_apply,
+                                                   scatter_add, scatter_add_p,
                                                    scatter_max, scatter_max_p, scatter_min,
                                                    scatter_min_p, scatter_mul, scatter_mul_p,
                                                    scatter_p, scatter_sub, scatter_sub_p)
@@ -115,7 +115,8 @@ if TYPE_CHECKING:
                                                 conv_transpose, conv_transpose_shape_tuple,
                                                 conv_with_general_padding, ConvDimensionNumbers,
                                                 ConvGeneralDilatedDimensionNumbers)
-    from minijax.control_flow.reducers import reduce, reduce_p, reduce_window, reduce_window_p
+    from minijax.control_flow.reducers import (reduce, reduce_p, reduce_window, reduce_window_p,
+                                               scatter_apply)
 
 __all__ = lazily.attach(globals(), exported(__name__))
 del TYPE_CHECKING, exported, lazily

@@ -78,13 +78,11 @@ def spacing(x: Inexact, /) -> Array:
     True
     """
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        raise ValueError("spacing is not defined for complex inputs.")
-    info = ml_dtypes.finfo(x.dtype)
-    bits: Any = lax.bitcast_convert_type(x, np.dtype(f"int{info.bits}"))
-    # the largest power of two below has the same spacing, and a larger neighbour
-    low: Any = lax.bitcast_convert_type(bits >> info.nmant << info.nmant, x.dtype)
-    step = lax.nextafter(low, arithmetic.copysign(like(np.inf, low), low)) - low
-    return choose(isfinite(x), step, convert(np.nan, x.dtype))
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    far: Any = like(np.inf, x)
+    if x.dtype != np.float16:  # as in NumPy, which there takes the next larger number
+        far = arithmetic.copysign(far, x)
+    return lax.nextafter(x, far) - x
 
 
 # ── Divisors ─────────────────────────────────────────────────────────────────────────────────

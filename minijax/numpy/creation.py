@@ -6,9 +6,10 @@ In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,9 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True,
 def _array_of_positional(object: Any, dtype: Any, *args: Any, **named: Any) -> Array:
     """`array` with options by position, of which none may be named as well."""
     options = dict(zip(named, args, strict=False))
+    if len(args) > len(named):
+        raise TypeError(f"array() takes at most {2 + len(named)} positional arguments ("
+                        f"{2 + len(args)} given)")
     for name in options:
         if named[name] != _DEFAULTS[name]:
             raise TypeError(f"array() got multiple values for argument '{name}'")
@@ -131,14 +135,13 @@ def _as_typed(x: Any) -> Any:
     """A scalar or an array for `x`, by `__jax_array__`, `__array__`, a buffer or a sequence."""
     if dtypes.python_type(x) is not None:
         return x
-    core.refuse_mask(x)
     if hasattr(x, "__jax_array__"):
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
     if interchange.is_on_gpu(x):
         return _narrowed(interchange.copied(interchange.from_gpu(x)))
-    return x if isinstance(x, np.generic | Array) else np.asarray(x)
+    return x if isinstance(x, np.generic | Array) else np.asarray(x)  # without a mask
 
 
 def _narrowed(x: Any) -> Any:
@@ -429,3 +432,20 @@ def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = Tru
 
 
 public(globals())
+
+
+def _refusing_sizes_apart(function: Callable[..., Array]) -> Callable[..., Array]:
+    """The function, with JAX's words about a second size in the place of a dtype."""
+    @functools.wraps(function)
+    def of_shape(*args: Any, **named: Any) -> Array:
+        if len(args) > 1 and isinstance(args[0], int) and isinstance(args[1], int):
+            name, sizes = f"jax.numpy.{function.__name__}", f"({args[0]}, {args[1]})"
+            raise TypeError(
+                f"Cannot interpret '{args[1]}' as a data type.\n\nDid you accidentally write "
+                f"`{name}{sizes}` when you meant `{name}({sizes})`, i.e. with a single tuple "
+                "argument for the shape?")
+        return function(*args, **named)
+    return of_shape
+
+
+zeros, ones, empty = map(_refusing_sizes_apart, (zeros, ones, empty))

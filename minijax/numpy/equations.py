@@ -17,7 +17,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
-from minijax.numpy import contractions, diagonals, reductions
+from minijax.numpy import contractions, diagonals, factorisations, reductions
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, check_loop_ranks,
                                      choose, convert, indices_along, promote_dtypes_inexact,
                                      promoted, public, static_value)
@@ -187,14 +187,28 @@ def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
 
     Args:
-      method: "lu", or None for it.
+      method: "lu", or None for it; "qr", for real numbers.
     """
-    if method not in (None, "lu"):  # JAX: "qr", too.
-        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
-                         "(`None`).")
     _check_square("slogdet()", a)
+    if method == "qr":
+        return SlogdetResult(*_slogdet_by_reflections(a))
+    if method not in (None, "lu"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
+                         "(`None`), and 'qr'.")
     is_weak = a.weak_type and 0 < a.shape[-1] <= 2  # for which JAX has a formula
     return SlogdetResult(*(convert(x, x.dtype, is_weak) for x in _slogdet(a)))
+
+
+def _slogdet_by_reflections(a: Any) -> tuple:
+    """The determinant of R times that of Q, a product of reflections of determinant -1."""
+    if a.dtype.kind == "c":
+        raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; "
+                                  "method='lu' takes them")
+    packed, factors = factorisations.qr(a, "raw")
+    diagonal: Any = diagonals.diagonal(packed, axis1=-2, axis2=-1)
+    turns = reductions.prod(choose(factors[..., :a.shape[-1] - 1] != 0, -1, 1), -1)
+    return (reductions.prod(lax.sign(diagonal), -1) * convert(turns, a.dtype),
+            reductions.sum(lax.log(lax.abs(diagonal)), -1))
 
 
 @custom_jvp
@@ -297,10 +311,19 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pinv(a, rtol)
     a_dot_h, p_h = adjoint(a_dot), adjoint(p)
-    inner = -(p @ a_dot @ p)
-    left = p @ p_h @ (a_dot_h - a_dot_h @ a @ p)
-    right = (a_dot_h - p @ (a @ a_dot_h)) @ (p_h @ p)
-    return p, inner + (left + right)
+    # products of the side that makes the smaller squares
+    product = _left_to_right if a.shape[-2] >= a.shape[-1] else _right_to_left
+    left = product(p, p_h, a_dot_h - product(a_dot_h, a, p))
+    right = product(a_dot_h - product(p, a, a_dot_h), p_h, p)
+    return p, left + right - product(p, a_dot, p)
+
+
+def _left_to_right(x: Any, y: Any, z: Any) -> Any:
+    return (x @ y) @ z
+
+
+def _right_to_left(x: Any, y: Any, z: Any) -> Any:
+    return x @ (y @ z)
 
 
 def cond(x: Any, p: Any = None) -> Array:

@@ -244,7 +244,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
         return _euclidean(x, axes, keepdims)
     size = lax.abs(x)
     if ord in (np.inf, -np.inf):
-        return (reductions.max if ord > 0 else reductions.min)(size, axes, keepdims=keepdims)
+        return _extreme(ord, size, axes, keepdims=keepdims)
     if ord == 0:
         return reductions.sum(x != 0, axes, dtype=size.dtype, keepdims=keepdims)
     if ord == 1:
@@ -255,19 +255,25 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     return lax.pow(reductions.sum(powers, axes, keepdims=keepdims), convert(1 / ord, size.dtype))
 
 
+def _extreme(ord: Any, sizes: Any, axes: Any, **keywords: Any) -> Array:
+    """The largest size for a positive order, 0 where there is none; otherwise the smallest."""
+    if ord < 0:
+        return reductions.min(sizes, axes, **keywords)
+    return reductions.max(sizes, axes, initial=None if sizes.size else 0, **keywords)
+
+
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if ord in ("f", "fro"):
         return _euclidean(x, axes, keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         summed, taken = axes if abs(ord) == 1 else axes[::-1]
         sums = reductions.sum(lax.abs(x), summed, keepdims=True)
-        norms = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
+        norms = _extreme(ord, sums, taken, keepdims=True)
         return norms if keepdims else lax.squeeze(norms, axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
-    combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
-    norms = combine(values, -1)
+    norms = reductions.sum(values, -1) if ord == "nuc" else _extreme(ord, values, -1)
     return lax.expand_dims(norms, axes) if keepdims else norms
 
 

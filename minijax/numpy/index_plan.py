@@ -14,7 +14,7 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
-from minijax.numpy.arguments import convert
+from minijax.numpy.arguments import convert, promote_dtypes
 from minijax.primitives.axes import as_int64, canonical_shape
 from minijax.primitives.dynamic_slice import wrapped
 from minijax.primitives.slots import numpy_scalars
@@ -87,6 +87,8 @@ def _as_tuple(index: Any) -> tuple:
 def _as_array(item: Any) -> Any:
     """A list inside an index as an array of integers."""
     if isinstance(item, Sequence) and not isinstance(item, str):
+        if any(isinstance(each, Array) for each in item):
+            return lax.stack(promote_dtypes(*map(_as_array, item)))
         return as_value(np.asarray(item, None if len(item) else np.int32))
     return item
 
@@ -252,11 +254,12 @@ def signed_indices(entry: Entry, wrap: bool) -> Any:
         indices = as_int64(numpy_scalars(), np.asarray(value))
         indices = np.where(wrap & (indices < 0), indices + size, indices)
         return np.clip(indices, -1, size).astype(np.int32)
-    if dtypes.issubdtype(value.dtype, np.unsignedinteger) and value.dtype.itemsize >= 4:
+    is_unsigned = dtypes.issubdtype(value.dtype, np.unsignedinteger)
+    if is_unsigned and value.dtype.itemsize >= 4:
         limit = as_value(np.asarray(size, value.dtype)[()])
         value = lax.min(value, lax.broadcast(limit, value.shape))  # might overflow
     value = convert(value, np.dtype(np.int64 if value.dtype == np.int64 else np.int32))
-    return wrapped(value, size) if wrap else value
+    return wrapped(value, size) if wrap and not is_unsigned else value
 
 
 def shared_dtype(columns: Sequence[Any]) -> np.dtype:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
+from minijax.control_flow.reducers import applied_repeatedly
 from minijax.core import Array, as_value
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
@@ -212,6 +213,12 @@ def _updated(scatter: str, x: Any, index: Any, values: Any, **options: Any) -> A
 
 # ── The interface: x.at[idx] ─────────────────────────────────────────────────────────────────
 
+def _may_repeat(index: Any) -> bool:
+    """Whether an index selects places one by one, and so perhaps one of them twice."""
+    return any(isinstance(each, (Array, np.ndarray)) and each.size > 1 and each.dtype != bool
+               for each in (index if isinstance(index, tuple) else (index,)))
+
+
 class _IndexUpdateHelper:
     """`x.at`, which takes an index."""
 
@@ -295,13 +302,15 @@ class _IndexUpdateRef:
         return self._update(values, lax.scatter_max, options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Array:
-        """`x[idx] = func(x[idx])`, element by element.
-
-        JAX: applies the function once more for every time that a place is repeated.
-        """
-        wrap = options.get("wrap_negative_indices", True)
-        old = self.get(mode=options.get("mode"), wrap_negative_indices=wrap)
-        return self.set(vectorize(func)(old), **options)
+        """`x[idx] = func(x[idx])`, element by element, once more for every time it is repeated."""
+        how = {"mode": options.get("mode"),
+               "wrap_negative_indices": options.get("wrap_negative_indices", True)}
+        old, mapped, new = self.get(**how), vectorize(func), None
+        if _may_repeat(self.index) and not options.get("unique_indices"):
+            none = lax.full(self.array.shape, 0, np.int32)
+            times = type(self)(none, self.index).add(1, **options)
+            new = applied_repeatedly(mapped, old, type(self)(times, self.index).get(**how))
+        return self.set(mapped(old) if new is None else new, **options)
 
     export_all(locals())  # each method is a boundary of the API
 

@@ -312,7 +312,7 @@ class _Methods:
             return self.view("uint8").astype(dtype)
         if self.dtype.kind == "b":
             return self.astype("uint8").view(dtype)
-        before, after = self.dtype.itemsize, dtype.itemsize
+        before, after = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(dtype)
         if not self.ndim and before != after:
             raise ValueError("view() of a 0d array is only supported if the itemsize is "
                              "unchanged.")

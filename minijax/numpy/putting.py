@@ -190,7 +190,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
     for d in axes:
         nonzeros = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
-        bounds = (nonzeros[0], nonzeros[-1] + 1) if nonzeros.size else (filt.shape[d],) * 2
+        bounds = (nonzeros[0], nonzeros[-1] + 1) if nonzeros.size else (filt.shape[d], 0)
         cut[d] = slice(bounds[0] if "f" in trim.lower() else 0,
                        bounds[1] if "b" in trim.lower() else filt.shape[d])
     return filt[tuple(cut)] if axes else filt

@@ -464,6 +464,7 @@ def _nan_reduction(function: Callable[..., Array], identity: float, summary: str
     def reduce(*args: Any, **kwargs: Any) -> Array:
         arguments = bound(signature, name, args, kwargs).arguments
         a = as_array(name, arguments.pop("a"))
+        _where_mask(name, arguments.get("where"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, **arguments)
         if function.__name__ in ("var", "std"):
@@ -509,7 +510,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     """
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, out, keepdims, where=where)
-    dtype = dtype or a.dtype
+    dtype, where = dtype or a.dtype, _where_mask("nanmean", where)
     count = sum(_not_nan(a, where), axis, dtype, keepdims=keepdims)
     return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 

@@ -262,7 +262,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
     Args:
       bins: how many, or their edges; a pair where they differ.
     """
-    if not isinstance(bins, int) and np.ndim(bins) == 1 and np.size(bins) not in (1, 2):
+    if not isinstance(bins, int) and len(bins) not in (1, 2):
         bins = [bins, bins]
     counts, (x_edges, y_edges) = histogramdd(lax.stack(promote_dtypes(x, y), 1), bins, range,
                                              weights, density)
@@ -278,7 +278,7 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
     [[1, 0], [0, 1]]
     """
     size, rank = sample.shape
-    bins = [bins] * rank if np.ndim(bins) == 0 else bins
+    bins = [bins] * rank if not isinstance(bins, Sequence) and np.ndim(bins) == 0 else bins
     if len(bins) != rank:
         raise ValueError("should be a bin for each dimension.")
     if range is not None and len(range) != rank:
@@ -397,7 +397,7 @@ def _compress(condition: Any, x: Any, axis: int, size: int | None, fill_value: A
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
     most = min(x.shape[axis], condition.size)
-    if size is not None and not 0 < size <= most:
+    if size is not None and not 0 <= size <= most:
         raise ValueError("size must be positive and not greater than the size of the array axis; "
                          f"got {size=} for a.shape[axis]={most}")
     [indices] = nonzero(condition, size=size, fill_value=x.shape[axis])

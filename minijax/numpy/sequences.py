@@ -10,6 +10,7 @@ import functools
 import operator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from minijax import dtypes, lax
@@ -173,13 +174,15 @@ def _interp_linear(x: Any, xp: Any, fp: Any) -> Any:
     left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
     width = x1 - x0
-    flat = width == 0
+    # as in JAX: a line between points that almost coincide would have an infinite gradient
+    flat = lax.abs(width) <= np.spacing(ml_dtypes.finfo(width.dtype).eps)
     part = (x - x0) / choose(flat, 1, width)
     return choose(flat, y0, y0 + part * (y1 - y0))
 
 
 def _wrap_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """The coordinates within one period; the points with the neighbours of its ends."""
+    period = lax.abs(period)
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     xp, fp = lax.sort_key_val(xp, fp)
     xp = lax.concatenate([xp[-1:] - period, xp, xp[:1] + period], 0)
@@ -195,14 +198,15 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     """
     heights, *points = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
-    axis = canonical_axis(axis, heights.ndim)
+    given, axis = axis, canonical_axis(axis, heights.ndim)
     width: Any = as_array("trapezoid", dx)
     for point in points:
-        width = diff(point, axis=axis if point.ndim > 1 else 0)
-        width = lax.expand_dims(width, range(1, heights.ndim - axis)) if point.ndim == 1 else width
-    later, earlier = (lax.slice_in_dim(heights, start, end, axis=axis)
-                      for start, end in ((1, None), (0, -1)))
-    areas: Any = reductions.sum(width * (later + earlier), axis)
+        along = axis if point.ndim == heights.ndim else given
+        width = diff(point) if point.ndim == 1 else moveaxis(diff(point, axis=along), along, -1)
+    if not points and width.ndim:
+        width = moveaxis(lax.broadcast_to_rank(width, heights.ndim), axis, -1)
+    heights = moveaxis(heights, axis, -1)
+    areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
     return 0.5 * areas
 
 

@@ -20,6 +20,7 @@ from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_sh
                                      check_promotion, choose, convert, promote_dtypes, public,
                                      static_value)
 from minijax.numpy.shaping import moveaxis, ravel
+from minijax.numpy.sorting import sort
 
 
 def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
@@ -64,6 +65,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
                      "jnp.unique() compatible with JIT and other transforms, you can specify a "
                      "concrete value for the size argument, which will determine the output "
                      "size.")
+    if ar.dtype.kind == "c" and equal_nan:  # whichever part of it is nan
+        ar = choose(unary.isnan(ar), np.nan, ar)
     rows: Any = ravel(ar)
     if axis is not None:
         rows = moveaxis(ar, operator.index(axis), 0)
@@ -202,7 +205,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Array([1, 7], dtype=int32)
 
     Args:
-      assume_unique: accepted for NumPy's sake.
+      assume_unique: that neither array has an element twice; one that does leaves it out.
       size: the static size of the result, for traced arrays.
       fill_value: the padding where there are fewer; by default the smallest.
 
@@ -210,6 +213,11 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
     a, b = promote_dtypes(*_ravel_operands("setxor1d", size, ar1, ar2))
+    if assume_unique:
+        x: Any = sort(lax.concatenate([a, b], 0))
+        end = convert(np.ones(min(x.size, 1), bool), bool)
+        new: Any = lax.concatenate([end, x[1:] != x[:-1], end], 0)
+        return _unique_where(x, new[1:] & new[:-1], size, fill_value)[0]
     mask = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
     return _unique_where(lax.concatenate([a, b], 0), mask, size, fill_value)[0]
 

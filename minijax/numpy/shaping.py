@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import errors, lax
 from minijax.core import Array, Tracer, alias, refuse_mask, stood_for
 from minijax.numpy.arguments import (AXIS_INDEX_ERROR, ArrayLike, Axes, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -30,6 +30,14 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape(np.ones((2, 3)))
     (2, 3)
     """
+    return _shape("shape", a)
+
+
+def _shape(name: str, a: Any) -> tuple[int, ...]:
+    """The sizes of the axes, of sequences too, as long as JAX takes them."""
+    if isinstance(a, (list, tuple)):
+        errors.warn(f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In "
+                    "a future JAX release this will be an error.", DeprecationWarning)
     return np.shape(stood_for(a))
 
 
@@ -39,7 +47,7 @@ def ndim(a: Any) -> int:
     >>> ndim(np.ones((2, 3)))
     2
     """
-    return np.ndim(stood_for(a))
+    return len(_shape("ndim", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -48,7 +56,7 @@ def size(a: Any, axis: Any = None) -> int:
     >>> size(np.ones((2, 3))), size(np.ones((2, 3)), 1)
     (6, 3)
     """
-    sizes = shape(a)
+    sizes = _shape("size", a)
     axes = [canonical_axis(d, len(sizes)) for d in axis] if isinstance(axis, Sequence) else (
         canonical_axes(axis, len(sizes)))
     if len(set(axes)) != len(axes):

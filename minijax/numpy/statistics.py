@@ -17,6 +17,7 @@ from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_args_i
 from minijax.numpy.contractions import dot
 from minijax.numpy.diagonals import diagonal
 from minijax.numpy.joining import concatenate
+from minijax.numpy.unary import abs
 
 
 def _rows(x: Any, rowvar: bool) -> Any:
@@ -35,7 +36,7 @@ def _weights(kind: str, values: ArrayLike, count: int) -> Any:
         raise RuntimeError(f"cannot handle multidimensional {kind}")
     if weights.shape[0] != count:
         raise RuntimeError(f"incompatible numbers of samples and {kind}")
-    return lax.abs(weights)
+    return abs(weights)
 
 
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,

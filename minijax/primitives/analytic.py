@@ -42,8 +42,20 @@ log_p, log = unary(
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
+def _log1p(x: np.ndarray) -> np.ndarray:
+    """NumPy's, exact for small complex numbers too, of which that takes the logarithm of 1 + x."""
+    y = np.array(np.log1p(x))
+    if x.dtype.kind == "c":
+        re, im = x.real.astype(np.float64), x.imag.astype(np.float64)
+        is_small = np.maximum(abs(re), abs(im)) < .5
+        square = np.where(is_small, re * (2 + re) + im * im, 0)  # |1 + x|² - 1
+        np.copyto(y.real, .5 * np.log1p(square), where=is_small, casting="same_kind")
+    return y
+
+
 log1p_p, log1p = unary(
     "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
+    impl=_log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 

@@ -19,7 +19,7 @@ from minijax.primitives.axes import Axes, as_dims, batched_axes, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.reduce import cumsum
-from minijax.primitives.shape import broadcasted_iota
+from minijax.primitives.shape import broadcasted_iota, transpose
 from minijax.primitives.slots import (Reduction, all_weak, computed_in, in_pairs, layout,
                                       real_dtype)
 from minijax.primitives.summation import LONG
@@ -357,7 +357,8 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
 
     Args:
       lhs, rhs: arrays.
-      group_sizes: (groups,), integers.
+      group_sizes: (groups,), integers; or with axes in front of that: the batch axes of `lhs`, and
+        those of its axes of the same kind as the ragged one that come before it.
       ragged_dot_dimension_numbers: which axes mean what.
       precision, preferred_element_type: as in `dot_general`.
       group_offset: must be None.
@@ -374,22 +375,18 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general takes no group_offset: omit the groups "
                                   "from group_sizes and rhs instead.")
-    ((summed, summed_right), (batch, batch_right)), [axis], groups = ragged_dot_dimension_numbers
+    ((summed, summed_right), (batch, batch_right)), ragged, groups = ragged_dot_dimension_numbers
     summed, summed_right, batch, batch_right, groups = map(
         as_dims, (summed, summed_right, batch, batch_right, groups))
     lhs, rhs, sizes = map(as_value, (lhs, rhs, group_sizes))
-    refuse((dtypes.kind(sizes.dtype) not in "iu",
-            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
-           (sizes.ndim != 1, f"ragged_dot_general takes one row of group_sizes, not {sizes.shape}; "
-                             "for several, use jax.vmap."),
-           *((rhs.shape[g] != sizes.shape[0], "expected rhs group dimension size to be "
-              f"{sizes.shape[0]}, got {rhs.shape[g]}.") for g in groups))
+    axis, prefix = _ragged_axis(lhs, sizes, tuple(ragged), summed, batch)
+    _check_groups(rhs, sizes, groups, axis in (*summed, *batch), (*summed_right, *batch_right))
     options = {"precision": precision, "preferred_element_type": preferred_element_type}
 
     if axis in batch:
         out = dot_general(lhs, rhs, ((summed, summed_right), (batch, batch_right)), **options)
         return convert.converted(out, out.dtype, out.weak_type and sizes.weak_type)
-    parts = _group_parts(lhs, sizes, axis)
+    parts = _group_parts(lhs, sizes, axis, prefix if sizes.ndim > 1 else ())
     summed, batch = ([d + 1 for d in axes] for axes in (summed, batch))
     if axis + 1 not in summed:
         summed, summed_right = [0, *summed], (*groups, *summed_right)
@@ -397,15 +394,59 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
     return ad_util.move_axis(out, len(batch), 0) if axis + 1 in summed and 0 not in summed else out
 
 
-def _group_parts(x: Array, sizes: Array, axis: int) -> Array:
+def _ragged_axis(lhs: Array, sizes: Array, ragged: tuple[int, ...], summed: Axes, batch: Axes
+                 ) -> tuple[int, tuple[int, ...]]:
+    """The axis that consists of groups, and those for which there may be rows of sizes."""
+    refuse((dtypes.kind(sizes.dtype) not in "iu",
+            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
+           (len(ragged) != 1, "ragged_dot_general expects exactly one lhs ragged dimension."),
+           (sizes.ndim == 0, "expected rank of group_sizes to be >=1."))
+    [axis] = ragged
+    refuse((not 0 <= axis < lhs.ndim,
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less "
+            f"than the number of axes of the lhs value, got {axis} for lhs of rank {lhs.ndim}."))
+    free = without(tuple(range(lhs.ndim)), (*summed, *batch))
+    kind = next(axes for axes in (batch, summed, free) if axis in axes)
+    before = tuple(kind[:kind.index(axis)])
+    prefix = before if kind is batch else (*batch, *before)
+    expected = (*(lhs.shape[d] for d in prefix), sizes.shape[-1])
+    refuse((sizes.ndim > 1 and sizes.shape != expected,
+            f"expected group_sizes to have shape {expected}, got {sizes.shape}."))
+    return axis, prefix
+
+
+def _check_groups(rhs: Array, sizes: Array, groups: Axes, is_paired: bool, used: Axes) -> None:
+    """Refuse axes of the right that cannot be the one with an entry for each group."""
+    refuse((is_paired and len(groups) != 0,
+            "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged "
+            "dimension is contracting or batch."),
+           (not is_paired and len(groups) != 1,
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged "
+            "dimension is noncontracting."))
+    for group in groups:
+        refuse((not 0 <= group < rhs.ndim,
+                "ragged_dot_general requires rhs group dimension numbers to be nonnegative and "
+                f"less than the number of axes of the rhs value, got {group} for rhs of rank "
+                f"{rhs.ndim}."),
+               (group in used, "ragged_dot_general requires rhs group dimension numbers to be "
+                               "distinct from contracting and batch dimensions."))
+        refuse((rhs.shape[group] != sizes.shape[-1],
+                f"expected rhs group dimension size to be {sizes.shape[-1]}, got "
+                f"{rhs.shape[group]}."))
+
+
+def _group_parts(x: Array, sizes: Array, axis: int, prefix: tuple[int, ...]) -> Array:
     """For each group a copy of the array with zeros in the other groups.
 
-    They are as weak as all operands, the sizes among them.
+    They are as weak as all operands, the sizes among them, which have a row for each index of the
+    axes `prefix`.
     """
+    order = sorted(range(len(prefix)), key=prefix.__getitem__)
+    sizes = transpose(sizes, (len(prefix), *order)) if prefix else sizes
     shape = (sizes.shape[0], *x.shape)
-    ends = cumsum(sizes)
+    ends, kept = cumsum(sizes), (0, *(prefix[k] + 1 for k in order))
     place = broadcasted_iota(sizes.dtype, shape, axis + 1)
-    start, end = (ad_util.broadcast_at(x, (0,), shape) for x in (algebra.sub(ends, sizes), ends))
+    start, end = (ad_util.broadcast_at(x, kept, shape) for x in (algebra.sub(ends, sizes), ends))
     inside = comparison.bitwise_and(comparison.le(start, place), comparison.lt(place, end))
     copies = ad_util.broadcast_at(x, range(1, len(shape)), shape)
     weak = x.weak_type and sizes.weak_type

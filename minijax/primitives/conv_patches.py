@@ -17,7 +17,7 @@ from minijax.primitives.axes import as_dims, inverse
 from minijax.primitives.contract import dot_general
 from minijax.primitives.convert import converted
 from minijax.primitives.convolution import (ConvDimensionNumbers, conv_dimension_numbers,
-                                            dilation_or_ones)
+                                            dilation_or_ones, pairs)
 from minijax.primitives.shape import transpose
 from minijax.primitives.windowed_reductions import dilate_dim, padtype_to_pads, windows_of
 
@@ -33,7 +33,7 @@ def _patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int
     if isinstance(padding, str):
         padding = padtype_to_pads(x.shape[2:], list(map(dilate_dim, sizes, dilation)),
                                   window_strides, padding)
-    around: Any = map(as_dims, padding)
+    around: Any = pairs(padding)
     windows = windows_of(
         x, 0, window_dimensions=(1, 1, *sizes), window_strides=(1, 1, *as_dims(window_strides)),
         padding=((0, 0), (0, 0), *around),

@@ -100,6 +100,9 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
             value = operand._buffer
     else:
         value = np.asarray(operand)  # it may be out of range for an array of its own type
+        if dtypes.is_key(dtype):
+            raise ValueError(f"Cannot convert_element_type from {value.dtype} to "
+                             f"{dtype_name(dtype)}")
     if value.dtype.kind == "c" and dtype.kind in "biuf":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)

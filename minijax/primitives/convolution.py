@@ -397,6 +397,15 @@ def dilation_or_ones(dilation: Any, rank: int) -> Shape:
     return (1,) * rank if dilation is None else as_dims(dilation)
 
 
+def pairs(padding: Any) -> list[tuple[int, int]]:
+    """How much to add before and after each axis."""
+    try:
+        return [(operator.index(low), operator.index(high)) for low, high in padding]
+    except (TypeError, ValueError):
+        raise ValueError("padding argument to conv_general_dilated should be a string or a "
+                         f"sequence of (low, high) pairs, got {padding}") from None
+
+
 def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
                          lhs_dilation: Sequence[int] | None = None,
                          rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
@@ -426,6 +435,8 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     """
     lhs, rhs = core.as_value(lhs), core.as_value(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    refuse((lhs.ndim != rhs.ndim, "conv_general_dilated lhs and rhs must have the same number of "
+            f"dimensions, but got {lhs.shape} and {rhs.shape}."), error=ValueError)
     rank = len(numbers.lhs_spec) - 2
     strides = as_dims(window_strides)
     base, dilation = (dilation_or_ones(d, rank) for d in (lhs_dilation, rhs_dilation))
@@ -444,7 +455,7 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     else:
         refuse((len(padding) != rank, "Wrong number of explicit pads for convolution: expected "
                                       f"{rank}, got {len(padding)}."))
-        around = padding
+        around = pairs(padding)
     return conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides, padding=tuple(map(as_dims, around)), lhs_dilation=base,
         rhs_dilation=dilation, dimension_numbers=numbers,

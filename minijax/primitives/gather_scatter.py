@@ -86,7 +86,7 @@ def _gather_tangent(t: Array, out: Array, x: Array, indices: Array, *, fill_valu
 def _transpose_gather(ct: Array, x: Any, indices: Array, *, fill_value: Any, slice_sizes: Shape,
                       dimension_numbers: Numbers, **params: Any) -> Array:
     return scatter_add_p.bind(
-        zeros(x.aval.strip_weak_type()), indices, ct,
+        zeros(ShapedArray(x.aval.shape, ct.dtype)), indices, ct,
         dimension_numbers=ScatterDimensionNumbers(*dimension_numbers), **params)
 
 
@@ -511,31 +511,6 @@ scatter_sub = _user_function(scatter_sub_p, "scatter_sub", "subtracted from")
 scatter_mul = _user_function(scatter_mul_p, "scatter_mul", "multiplied into")
 scatter_min = _user_function(scatter_min_p, "scatter_min", "limiting from above")
 scatter_max = _user_function(scatter_max_p, "scatter_max", "limiting from below")
-
-
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Array], Array],
-                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Shape = (),
-                  indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Array:
-    """The operand with a function applied to windows at computed places, element by element.
-
-    JAX: applies it once more for every time that a place is repeated.
-
-    Args:
-      func: one element to one.
-      update_shape: the shape that updates would have.
-
-    >>> import numpy as np
-    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_apply(np.ones(3), np.array([[1]]), lambda x: 5 * x, dims, update_shape=(1,))
-    Array([1., 5., 1.], dtype=float32)
-    """
-    axes = list(map(tuple, dimension_numbers))
-    read, written = GatherDimensionNumbers(*axes), ScatterDimensionNumbers(*axes)
-    sizes = window_sizes(written, np.shape(operand), tuple(update_shape))
-    old = gather(operand, scatter_indices, read, sizes, mode=mode or "fill")
-    return scatter(operand, scatter_indices, func(old), written, mode=mode,
-                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:

@@ -198,6 +198,10 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if shape[axis] < k:
         raise ValueError("k argument to top_k must be no larger than size along axis;"
                          f" got {k=} with {shape=} and {axis=}")
+    if shape[axis] > 2 ** 31:
+        raise ValueError("top_k returns int32 indices, which will overflow for array dimensions "
+                         f"larger than the maximum int32 ({2 ** 31 - 1}). Got operand.shape="
+                         f"{tuple(shape)}; take the largest of each part first.")
     return top_k_p.bind(operand, k=k, axis=axis)
 
 

@@ -190,20 +190,24 @@ def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers
     refuse((last < 0, f"{op.title()} index leaf dimension must be within [0, rank(indices) + 1). "
                       f"rank(indices) is 0 and {op} index leaf dimension is -1."))
     for k, limit, is_sorted in ((0, len(window) + last, True), (1, x.ndim, True),
-                                (3, x.ndim, True), (2, x.ndim, False), (4, last, False)):
+                                (3, x.ndim, True), (2, x.ndim, False), (4, last + 1, False)):
         name, dims = names[k], dnums[k]
-        outside = [d for d in dims if not 0 <= d < limit]
         refuse(
             (is_sorted and list(dims) != sorted(dims),
              f"{name} in {op} op must be sorted; got {dims}"),
-            (bool(outside), f"Invalid {name} set in {op} op; valid range is [0, {limit}); "
-                            f"got: {outside[:1]}."),
+            *((not 0 <= d < limit, _out_of_bounds(op, name, n, d, limit))
+              for n, d in enumerate(dims)),
             (len(set(dims)) != len(dims), f"{name} in {op} op must not repeat; got: {dims}."))
     rows, columns = tuple(x.shape[d] for d in batching), tuple(indices.shape[d] for d in paired)
     refuse(
         *((not set(dnums[k]).isdisjoint(batching),
            f"{names[k]} and {names[3]} in {op} op must be disjoint; got: {dnums[k]} and "
            f"{batching}.") for k in (1, 2)),
+        (last in paired, f"{op.title()} op cannot have the index vector dimension as a batching "
+                         f"dimension; got {paired}."),
+        (len(batching) != len(paired),
+         f"{op.title()} op requires equal numbers of {names[3]} and {names[4]}, got {batching} "
+         f"and {paired}."),
         (rows != columns,
          f"{op.title()} op requires operand batching dimensions and indices batching dimensions "
          f"to have the same shape, got {rows} and {columns}."),
@@ -212,6 +216,17 @@ def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers
          f"{op.title()} op has {len(components)} elements in {names[2]} and the bound of "
          f"dimension index_vector_dim={last} of indices is {indices.shape[-1]}. "
          f"These two numbers must be equal{'' if of_scatter else '.'}"))
+
+
+def _out_of_bounds(op: str, name: str, position: int, dim: int, limit: int) -> str:
+    """JAX's words about one axis of dimension numbers."""
+    if name == "offset_dims":
+        return (f"Offset dimension {position} in gather op is out of bounds; got {dim}, but "
+                f"should have been in [0, {limit})")
+    if name in ("start_index_map", "scatter_dims_to_operand_dims"):
+        return (f"Invalid {name}{' mapping' if op == 'scatter' else ''}; domain is [0, {limit}), "
+                f"got: {position}->{dim}.")
+    return f"Invalid {name} set in {op} op; valid range is [0, {limit}); got: {dim}."
 
 
 def check_gather(x: ShapedArray, indices: ShapedArray, dnums: Numbers, sizes: Shape) -> None:
@@ -227,17 +242,17 @@ def check_gather(x: ShapedArray, indices: ShapedArray, dnums: Numbers, sizes: Sh
          f"or explicitly collapsed/batching; got len(slice_sizes)={len(sizes)}, "
          f"output_slice_sizes={window}, collapsed_slice_dims={collapsed}, "
          f"operand_batching_dims={batching}."))
-    for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
-        refuse(
-            (not 0 <= size <= n and indices.size > 0,
-             f"Slice size at index {d} in gather op is out of range, must be within "
-             f"[0, {n} + 1), got {size}."),
-            (d in collapsed and size != 1,
-             f"Gather op can only collapse slice dims with bound 1, but bound is {size} for "
-             f"index {d}."),
-            (d in batching and size > 1,
-             "Gather op can only have operand batching dims with bound 0/1, but bound is "
-             f"{size} for index {d}."))
+    refuse(
+        *((not 0 <= size <= n and indices.size > 0,
+           f"Slice size at index {d} in gather op is out of range, must be within "
+           f"[0, {n} + 1), got {size}.")
+          for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True))),
+        *((sizes[d] != 1, "Gather op can only collapse slice dims with bound 1, but bound is "
+                          f"{sizes[d]} for index {d} at position {k}.")
+          for k, d in enumerate(collapsed)),
+        *((sizes[d] > 1, "Gather op can only have operand batching dims with bound 0/1, but "
+                         f"bound is {sizes[d]} for index {d} at position {k}.")
+          for k, d in enumerate(batching)))
 
 
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,

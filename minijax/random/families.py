@@ -48,8 +48,8 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
         def drawn(key: Array, shape: Shape, dtype: np.dtype, *values: Any) -> Array:
             if promotes:
                 return formula(key, shape, dtype, *values)
-            real = dtype if kind is np.floating else dtypes.default_float_dtype()
-            arrays = [converted(x, real) for x in values]
+            arrays = [converted(x, dtype if kind is np.floating else dtypes.canonicalize_dtype(
+                dtypes.to_inexact_dtype(dtypes.dtype(x)))) for x in values]
             return formula(key, shape, dtype, *(
                 broadcast_to(x, shape) if x.ndim else x for x in arrays))
 
@@ -66,9 +66,8 @@ def family(meaning: str, example: str, *, shape: Any = None, kind: Any = np.floa
             if not promotes:
                 sizes = check_shape(name, sizes, *map(np.shape, values))
             typed, sizes, dtype = checked(name, arguments["key"], sizes, arguments["dtype"], kind)
-            if not (rounds or promotes):
-                refuse_wider(name, dtype if kind is np.floating else dtypes.default_float_dtype(),
-                             *values)
+            if not (rounds or promotes) and kind is np.floating:
+                refuse_wider(name, dtype, *values)
             return draw(typed, sizes, dtype, *values)
 
         sample.__name__ = sample.__qualname__ = name

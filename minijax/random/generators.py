@@ -1,27 +1,30 @@
-"""Generators besides Threefry, as functions on words: `rbg`, `unsafe_rbg`, and those of users.
+"""Generators besides `threefry2x32`, as functions on words, and those of users.
 
-Builds on `primitives/keys.py` and `bit_generators.py`.  Chapter 16, *Random numbers*.
-In JAX: `jax/_src/random/rbg.py`.
+Builds on `primitives/keys.py` and `bit_generators.py`.  Chapter 16, *Random numbers*.  In JAX:
+`jax/_src/random/rbg.py`, `philox4x32.py`.  Source of the ciphers: Salmon, Moraes, Dror and Shaw,
+*Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.primitives.axes import Shape
 from minijax.primitives.bit_generators import rng_bit_generator
 from minijax.primitives.joining import concatenate
-from minijax.primitives.keys import (THREEFRY, random_fold_in_p, random_seed_p, random_split_p,
-                                     random_unwrap_p, random_wrap_p)
+from minijax.primitives.keys import (THREEFRY, number_words, random_fold_in_p, random_seed_p,
+                                     random_split_p, random_unwrap_p, random_wrap_p)
 from minijax.primitives.shape import broadcast, reshape, transpose
 from minijax.primitives.slicing import slice_in_dim
+from minijax.primitives.threefry import philox4x32
 from minijax.transforms.jit import jit
 
 
@@ -50,7 +53,7 @@ class PRNGSpec:
 
 def functions(dtype: dtypes.KeyType) -> Generator | None:
     """The functions of the generator of a key dtype; None for Threefry, which has primitives."""
-    return getattr(dtype.impl, "functions", None) or _OF_XLA.get(str(dtype.impl))
+    return getattr(dtype.impl, "functions", None) or _BY_NAME.get(str(dtype.impl))
 
 
 # ── rbg: XLA's generator draws, Threefry derives keys from both halves of a key ──────────────
@@ -101,5 +104,110 @@ def _unsafe_fold_in(words: Array, data: Array) -> Array:
     return words ^ rng_bit_generator(_seed(data), (10, 4))[1][-1]
 
 
-_OF_XLA = {"rbg": Generator(_seed, _split, _bits, _fold_in),
-           "unsafe_rbg": Generator(_seed, _unsafe_split, _bits, _unsafe_fold_in)}
+# ── Ciphers of a counter: the places of the numbers are encrypted by the key ─────────────────
+
+Words = list[Any]
+Cipher = Callable[[Words, Words], Words]  # the words of a key, and of a counter
+_ROTATIONS = ((10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20))
+_PARITY = np.uint32(0x1BD11BDA)
+
+
+def _rotated(x: Any, bits: int) -> Any:
+    return x << np.uint32(bits) | x >> np.uint32(32 - bits)
+
+
+def _threefry4x32(key: Words, counter: Words) -> Words:
+    """Twenty rounds that mix two pairs of words; each fourth adds a part of the key."""
+    schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ _PARITY]
+    x = [a + b for a, b in zip(counter, key, strict=True)]
+    for i in range(20):
+        for (a, b), bits in zip(((0, 3), (2, 1)) if i % 2 else ((0, 1), (2, 3)),
+                                _ROTATIONS[i % 8], strict=True):
+            x[a] = x[a] + x[b]
+            x[b] = x[a] ^ _rotated(x[b], bits)
+        if i % 4 == 3:
+            step = i // 4 + 1
+            x = [word + schedule[(k + step) % 5] for k, word in enumerate(x)]
+            x[3] = x[3] + np.uint32(step)
+    return x
+
+
+def _philox2x32(key: Words, counter: Words) -> Words:
+    """Ten rounds that multiply one word, and exchange the halves of the product."""
+    [k], (x, y) = key, counter
+    for _ in range(10):
+        x, y = lax.mulhi(x, lax.full_like(x, 0xD256D193)) ^ y ^ k, x * np.uint32(0xD256D193)
+        k = k + np.uint32(0x9E3779B9)
+    return [x, y]
+
+
+def _philox4x32(key: Words, counter: Words) -> Words:
+    return philox4x32(*key, *counter)
+
+
+def _places(shape: Shape) -> Words:
+    """The row-major number of each element, as its upper and its lower word."""
+    place = lax.reshape(lax.iota(np.uint32, math.prod(shape)), shape)
+    return [lax.full_like(place, 0), place]
+
+
+def _filling(x: Any, shape: Shape) -> Any:
+    """A word, or words of this shape already, as numbers of 32 bits without sign."""
+    return lax.broadcast(lax.convert_element_type(x, np.uint32), shape[:len(shape) - np.ndim(x)])
+
+
+def _mixed(words: Words) -> Any:
+    return functools.reduce(operator.xor, words)
+
+
+def _generator(cipher: Cipher, words: int, counters: int, pairs: Sequence[Sequence[int]],
+               seeds_key: bool = False) -> Generator:
+    """A generator of keys of some words.
+
+    Args:
+      cipher: its function.
+      words: of a key.
+      counters: how many words a counter has.
+      pairs: the words of the result that make the upper and the lower half of 64 bits; shorter
+        numbers are made of all words.
+      seeds_key: whether a seed is the key and not the counter.
+    """
+    none = [np.uint32(0)] * (counters - 2)
+
+    def encrypted(key: Array, counter: Words) -> Words:
+        shape = np.broadcast_shapes(*map(np.shape, counter))
+        wide = [_filling(x, shape) for x in (*lax.unstack(key), *counter)]
+        return cipher(wide[:words], wide[words:])
+
+    @jit
+    def seed(number: Array) -> Array:
+        high, low = number_words(number)
+        zeros = lax.full((words,), 0, np.uint32)
+        key = lax.concatenate([lax.stack([high, low]), zeros[2:]], 0) if seeds_key else zeros
+        counter = [np.uint32(0)] * counters if seeds_key else [high, low, *none]
+        return lax.stack(encrypted(key, counter)[:words])
+
+    @functools.partial(jit, static_argnums=1)
+    def split(key: Array, shape: Shape) -> Array:
+        return lax.stack(encrypted(key, [*none, *_places(shape)])[:words], len(shape))
+
+    @functools.partial(jit, static_argnums=(1, 2))
+    def bits(key: Array, bit_width: int, shape: Shape) -> Array:
+        x = encrypted(key, [*_places(shape), *none])
+        if bit_width < 64:
+            return lax.convert_element_type(_mixed(x), np.dtype(f"uint{bit_width}"))
+        halves = [_mixed([x[k] for k in each]) for each in reversed(pairs)]
+        return lax.bitcast_convert_type(lax.stack(halves, len(shape)), np.uint64)
+
+    @jit
+    def fold_in(key: Array, data: Array) -> Array:
+        return lax.stack(encrypted(key, [*none, np.uint32(0), data])[:words])
+    return Generator(seed, split, bits, fold_in)
+
+
+_BY_NAME = {
+    "rbg": Generator(_seed, _split, _bits, _fold_in),
+    "unsafe_rbg": Generator(_seed, _unsafe_split, _bits, _unsafe_fold_in),
+    "threefry4x32": _generator(_threefry4x32, 4, 4, [(0, 2), (1, 3)], seeds_key=True),
+    "philox2x32": _generator(_philox2x32, 1, 2, [(0,), (1,)]),
+    "philox4x32": _generator(_philox4x32, 2, 4, [(0,), (1,)])}

@@ -63,7 +63,8 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Args:
       seed: an integer of at most 64 bits; without 64-bit types, its lower 32 bits count.
-      impl: the name of the generator: "threefry2x32", "rbg" or "unsafe_rbg".
+      impl: the name of the generator: "threefry2x32", "rbg", "unsafe_rbg", "threefry4x32",
+        "philox2x32" or "philox4x32".
       dtype: the dtype of the key, as another way to choose the generator.
 
     Returns:

@@ -19,7 +19,7 @@ from minijax.primitives.convert import converted
 from minijax.primitives.ad_util import filled
 from minijax.random.keys import check_key, clone, split
 from minijax.random.samplers import (Shape, _normal, _uniform, broadcast_to, check_shape, checked,
-                                     compiled, refuse_wider, supported)
+                                     compiled, supported)
 
 # ── Gamma ────────────────────────────────────────────────────────────────────────────────────
 
@@ -84,7 +84,8 @@ def _gammas_jvp(log_space: bool, primals: tuple, tangents: tuple) -> tuple:
     samples = _gammas(a, keys, log_space)
     if log_space:
         x = lax.exp(samples)
-        return samples, t * lax.random_gamma_grad(a, x) / x
+        x = lax.select(x == 0, lax.full_like(x, dtypes.finfo(x.dtype).tiny), x)  # it underflowed
+        return samples, t * (lax.random_gamma_grad(a, x) / x)
     return samples, t * lax.random_gamma_grad(a, samples)
 
 
@@ -255,7 +256,9 @@ def _binomial_of_arrays(key: Array, n: Array, p: Array) -> Array:
 
 @compiled("shape", "dtype")
 def _binomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> Array:
-    return _binomial_of_arrays(key, *(broadcast_to(converted(x, dtype), shape) for x in (n, p)))
+    real = dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(dtypes.dtype(p)))
+    counts = _binomial_of_arrays(key, *(broadcast_to(converted(x, real), shape) for x in (n, p)))
+    return converted(counts, dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
@@ -276,7 +279,6 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
     typed, sizes, dtype = checked("binomial", key, sizes, dtype)
-    refuse_wider("binomial", dtypes.default_float_dtype(), p)
     return _binomial(typed, n, p, sizes, dtype)
 
 

@@ -326,7 +326,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
       shape: the shape of the result.
       dtype: a float dtype.
       mode: "low" (the default) draws one uniform number each; "high" draws two, for a finer
-        upper tail.
+        upper tail; "highest" makes one float32 of 64 bits, for fine tails at both ends.
       out_sharding: accepted for compatibility; the result is on one device.
 
     Raises:
@@ -336,7 +336,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     >>> gumbel(key(0), (3,)).shape
     (3,)
     """
-    if mode not in (None, "low", "high"):
+    if mode not in (None, "low", "high", "highest"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return _gumbel(*checked("gumbel", key, shape, dtype), mode or "low")
 
@@ -346,8 +346,31 @@ def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     if mode == "low":
         u = _uniform(key, shape, dtype, minval=dtypes.finfo(dtype).tiny, maxval=1.0)
         return -lax.log(-lax.log(u))
+    if mode == "highest" and dtype == np.float32:
+        return _gumbel_of_64_bits(key, shape)
     u = _uniform_with_fine_tail(key, shape, dtype)
     return -lax.log(-lax.log1p(-u))
+
+
+def _gumbel_of_64_bits(key: Array, shape: Shape) -> Array:
+    """From the distance of a uniform number to the nearer end of (0, 1), kept to 24 bits."""
+    upper, lower = lax.unstack(apply(random_bits_p, key, bit_width=32, shape=(2, *shape)))
+    is_low = upper < np.uint32(1 << 31)
+    # the distance to 1, in units of 2^-64
+    beyond = ~upper + lax.convert_element_type(lower == 0, np.uint32)
+    x = _fraction(lax.select(is_low, upper, beyond), lax.select(is_low, lower, ~lower + 1))
+    return -lax.log(-lax.select(is_low, lax.log1p(-x), lax.log(x)))
+
+
+def _fraction(upper: Array, lower: Array) -> Array:
+    """The float32 of ``(upper · 2^32 + lower) / 2^64``, rounded towards zero."""
+    zeros, more = lax.clz(upper), lax.clz(lower)
+    is_small = zeros == 32
+    leading = lax.select(is_small, lower << more,
+                         upper << zeros | lax.shift_right_logical(lower, 32 - zeros))
+    exponent = 126 - zeros - lax.select(is_small, more, lax.full_like(more, 0))
+    digits = lax.shift_right_logical(leading, np.uint32(8)) & np.uint32((1 << 23) - 1)
+    return lax.bitcast_convert_type(exponent << 23 | digits, np.float32)
 
 
 def _uniform_with_fine_tail(key: Array, shape: Shape, dtype: np.dtype) -> Array:

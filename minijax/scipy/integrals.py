@@ -193,13 +193,19 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     return _expn(n, x)
 
 
-@promote_to_real(lambda t, out, x: (t * jnp.sinc(x / math.pi), t * (jnp.cos(x) / x)))
-def sici(x: ArrayLike) -> tuple[Array, Array]:
+def sici(x: Inexact) -> tuple[Array, Array]:
     """The integrals of ``sin(t) / t`` from 0 to x, and of ``-cos(t) / t`` from x on (DLMF 6.6).
 
     >>> [round(float(each), 4) for each in sici(1.)]
     [0.9461, 0.3374]
     """
+    if x.dtype.kind == "c":
+        raise ValueError(f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}.")
+    return _sici(x)
+
+
+@promote_to_real(lambda t, out, x: (t * jnp.sinc(x / math.pi), t * (jnp.cos(x) / x)))
+def _sici(x: ArrayLike) -> tuple[Array, Array]:
     size = jnp.abs(x)
     near = jnp.minimum(size, 4)
     square = jnp.square(near) / -4

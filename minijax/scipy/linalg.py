@@ -7,7 +7,9 @@ In JAX: `jax/_src/scipy/linalg.py`.
 import functools
 from typing import Any
 
-from minijax import lax, numpy as jnp
+import numpy as np
+
+from minijax import errors, lax, numpy as jnp
 from minijax.core import Array
 from minijax.custom.custom_jvp_vjp import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
@@ -55,6 +57,14 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bo
     Array([1.5, 1. ], dtype=float32)
     """
     c, lower = c_and_lower
+    if np.ndim(b) > 1 and np.ndim(c) == np.ndim(b) + 1 and np.shape(c)[-1] == np.shape(b)[-1]:
+        errors.warn("jax.scipy.linalg.cho_solve: batched 1D solves with b.ndim > 1 are deprecated, "
+                    "and in the future will be treated as a batched 2D solve. Use "
+                    "cho_solve(c_and_lower, b[..., None]).squeeze(-1) to avoid this warning.",
+                    FutureWarning)
+        return cho_solve(c_and_lower, jnp.expand_dims(b, -1)).squeeze(-1)
+    if np.ndim(b) == 1 and np.ndim(c) > 2:
+        return cho_solve(c_and_lower, jnp.expand_dims(b, -1)).squeeze(-1)
     first, second = ("N", "C") if lower else ("C", "N")
     return solve_triangular(c, solve_triangular(c, b, first, lower), second, lower)
 

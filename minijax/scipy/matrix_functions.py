@@ -122,22 +122,25 @@ def _complex_schur_of_real(t: Any, z: Any) -> Any:
     def rotate(i: Any, matrices: Any) -> Any:
         t, z = matrices
         k = len(t) - 2 - i
-        (a, b), (c, d) = lax.dynamic_slice(t, (k, k), (2, 2))
+        block = lax.dynamic_slice(t, (k, k), (2, 2))
+        (a, _), (c, d) = block
         is_block = abs(c) > jnp.finfo(t.dtype).eps * (abs(a) + abs(d))
-        half = (a - d) / 2
-        gap = half + jnp.sqrt(jnp.where(is_block, half * half + b * c, 1))  # eigenvalue minus d
-        x, y = jnp.where(is_block, gap, 1), jnp.where(is_block, c, 0)
+        x = jnp.where(is_block, jnp.linalg.eigvals(block)[0] - d, 1)
+        y = jnp.where(is_block, c, 0)
         length = jnp.sqrt(jnp.real(x * jnp.conj(x) + y * jnp.conj(y)))
-        rotation: Any = jnp.array([[jnp.conj(x), jnp.conj(y)], [-y, x]]) / length
+        rotation: Any = jnp.array([[jnp.conj(x), y], [-y, x]]) / length
+        places = jnp.arange(len(t))
 
-        def rotated(x: Any, apply: Callable, axis: int) -> Any:
+        def rotated(x: Any, apply: Callable, axis: int, mask: Any = True) -> Any:
             pair = lax.dynamic_slice_in_dim(x, k, 2, axis)
-            return lax.dynamic_update_slice_in_dim(x, apply(pair), k, axis)
-        columns = lambda x: rotated(x, lambda pair: pair @ jnp.conj(rotation.T), 1)
-        return columns(rotated(t, lambda pair: rotation @ pair, 0)), columns(z)
+            return lax.dynamic_update_slice_in_dim(x, jnp.where(mask, apply(pair), pair), k, axis)
+        columns = lambda x, mask=True: rotated(x, lambda pair: pair @ jnp.conj(rotation.T), 1, mask)
+        t = rotated(t, lambda pair: rotation @ pair, 0, places >= k)
+        return columns(t, places[:, None] < k + 2), columns(z)
     if len(t) > 1:
         t, z = lax.fori_loop(0, len(t) - 1, rotate, (t, z))
-    return jnp.triu(t), z
+    row, column = jnp.indices(t.shape)
+    return jnp.where(row == column + 1, 0, t), z
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:

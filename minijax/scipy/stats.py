@@ -450,7 +450,8 @@ class beta:
         y = (x - loc) / scale
         powers = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
         value = powers - (special.betaln(a, b) + jnp.log(scale))
-        return jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
+        value = jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
+        return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), jnp.nan, value)
 
     cdf = lambda x, a, b, loc=0, scale=1: special.betainc(
         a, b, jnp.clip((x - loc) / scale, 0, 1))

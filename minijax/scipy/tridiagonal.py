@@ -55,7 +55,7 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
 
 def _eigenvectors(d: Any, e: Any) -> Any:
     # JAX: by inverse iteration from a random start, which needs no dense matrix.
-    whole = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
+    whole = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
     return jnp.linalg.eigh(whole).eigenvectors
 
 

@@ -39,7 +39,7 @@ def evaluated(evaluate: Callable[..., T], primitive: Primitive, args: Sequence[A
     for x in args:
         if x.is_literal:
             _check_transfer(x.aval)
-    return evaluate(primitive, args, params)
+    return explicit_transfer(evaluate, primitive, args, params)  # what it needs for itself
 
 
 def _check_transfer(aval: ShapedArray) -> None:

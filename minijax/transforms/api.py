@@ -77,8 +77,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
 
 
 def _check_axes(name: str, axes: Any) -> None:
-    """Refuse a tree whose leaves are no axes; classes with custom conversions have their own."""
-    if not registered and any(type(axis) is not int for axis in tree_util.tree_leaves(axes)):
+    """Refuse a tree whose leaves are no axes."""
+    if any(type(axis) is not int for axis in tree_util.tree_leaves(axes)):
         raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types "
                         f"as leaves, but got {axes}.")
 

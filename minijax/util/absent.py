@@ -38,9 +38,18 @@ INSTEAD = {
                                  "call jax.lax.with_sharding_constraint on both"),
     "experimental.source_mapper": ("maps lines of Python to XLA's programs",
                                    "read the source_info of a jaxpr's equations"),
-    "experimental.sparse": ("has sparse matrices and the transformation `sparsify`",
-                            "compute with dense arrays, or with values and indices by x.at[i].add "
-                            "and jax.ops.segment_sum"),
+    "experimental.sparse.api": ("makes sparse arrays", "import them from jax.experimental.sparse"),
+    "experimental.sparse.random": ("makes random sparse arrays",
+                                   "call jax.experimental.sparse.random_bcoo"),
+    **dict.fromkeys(
+        ("experimental.sparse.bcsr", "experimental.sparse.coo", "experimental.sparse.csr"),
+        ("has another sparse format", "make a BCOO, by BCOO.fromdense or from_scipy_sparse")),
+    **dict.fromkeys(
+        ("experimental.sparse.test_util", "experimental.sparse.util"),
+        ("helps JAX's own sparse arrays", "use the functions of jax.experimental.sparse")),
+    "experimental.sparse.linalg": ("has direct solvers of sparse equations and eigenvalues",
+                                   "call jax.scipy.sparse.linalg.cg or gmres with "
+                                   "lambda x: matrix @ x"),
     "experimental.topologies": ("describes TPUs that are not attached", "call jax.devices()"),
     "experimental.transfer": ("sends arrays between machines", "there is one process here"),
     "export": ("stores programs as StableHLO, the language of XLA",

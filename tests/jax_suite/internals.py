@@ -199,6 +199,8 @@ INTERNALS: dict[str, Any] = {
     "lax.eval_jaxpr.eval_jaxpr_p": types.SimpleNamespace(
         bind=lambda *args, jaxpr: jaxpr_as_fun(jaxpr)(*args)),
     "interpreters.partial_eval.close_jaxpr": lambda jaxpr: ClosedJaxpr(jaxpr, ()),
+    "random.default_prng_impl": lambda: dtypes.key_dtype(config.read("jax_default_prng_impl")),
+    "config.jax_ragged_dot_use_ragged_dot_instruction": lambda _: NothingChanges(),
     "lax.lax._convert_element_type": convert_element_type,
     "lax.parallel.pargmax": first_of(lax.pmax), "lax.parallel.pargmin": first_of(lax.pmin),
     "util.curry": curry, "util.split_list": split_list, "util.unzip2": unzip2,
@@ -212,7 +214,7 @@ INTERNALS: dict[str, Any] = {
     "dtypes.python_scalar_types_to_dtypes": {
         bool: np.dtype(bool), int: np.dtype("int64"), float: np.dtype("float64"),
         complex: np.dtype("complex128")},
-    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in ("threefry2x32", "rbg", "unsafe_rbg")},
+    "random.prng.prngs": {x: dtypes.key_dtype(x) for x in config.GENERATORS},
     "numpy.indexing.rewriting_take": stand_ins.Missing("numpy.indexing.rewriting_take"),
     "compilation_cache._cache": None,
     "compilation_cache.is_persistent_cache_enabled": _no,

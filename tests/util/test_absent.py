@@ -55,7 +55,7 @@ def test_every_public_module_of_jax_is_here_or_says_what_to_do_instead():
     assert {name: mine[name] for name in under_jax} == under_jax
 
 
-@pytest.mark.parametrize("name", ["jax.export", "jax.experimental.sparse", "jax.extend.mlir"])
+@pytest.mark.parametrize("name", ["jax.export", "jax.experimental.pallas", "jax.extend.mlir"])
 def test_an_absent_module_is_no_attribute_and_says_the_same(name):
     parent, _, last = name.rpartition(".")
     said = run(f"""

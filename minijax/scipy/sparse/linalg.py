@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax, numpy as jnp, tree_util
+from minijax import dtypes, lax, numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.flatten_util import ravel_pytree
+from minijax.primitives.convert import converted
 from minijax.transforms.prepared import export_all as _export_all
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -53,7 +54,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float =
     >>> bicgstab(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 4.]))[0].round(3)
     Array([1., 1.], dtype=float32)
     """
-    return _isolve(_bicgstab, A, b, x0, tol, atol, maxiter, M), None
+    return _as_weak(b, _isolve(_bicgstab, A, b, x0, tol, atol, maxiter, M)), None
 
 
 def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
@@ -84,10 +85,16 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.
                          "'batched'")
     size = sum(jnp.size(x) for x in tree_util.tree_leaves(b))
     method = functools.partial(_gmres, restart=min(restart, size))
-    x = _isolve(method, A, b, x0, tol, atol, maxiter, M)
+    x = _as_weak(b, _isolve(method, A, b, x0, tol, atol, maxiter, M))
     is_nan = functools.reduce(operator.or_, (
         jnp.any(jnp.isnan(leaf)) for leaf in tree_util.tree_leaves(x)))
     return x, jnp.where(is_nan, -1, 0)
+
+
+def _as_weak(b: Any, x: Any) -> Any:
+    """The solution, weakly typed where the right side is."""
+    return tree_util.tree_map(
+        lambda b, x: converted(x, x.dtype, dtypes.is_weakly_typed(b)), b, x)
 
 
 def _isolve(method: Callable[..., Array], A: Any, b: Any, x0: Any, tol: float, atol: float,

@@ -1,0 +1,112 @@
+"""Derivatives of functions of sparse arrays: by their data, and with their indices.
+
+Builds on `bcoo`, `grad`.  In JAX: `jax/experimental/sparse/ad.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
+from minijax.transforms import gradients, jacobians
+
+
+def _by_data(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
+             options: dict) -> Callable:
+    """The function that takes a derivative by the arguments' buffers of floats.
+
+    It returns the result of `derivative`, and a function that makes its trees those of the
+    arguments.
+    """
+    given = argnums if isinstance(argnums, Sequence) else (argnums,)
+    numbers = [operator.index(n) for n in given]
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Any, Callable]:
+        chosen = [args[n] for n in numbers]
+        leaves, tree = tree_util.tree_flatten(chosen, lambda x: isinstance(x, JAXSparse))
+        data = [x.data if isinstance(x, BCOO) else x for x in leaves]
+
+        def of_data(data: list) -> Any:
+            new = [like(x, (d, x.indices), x.shape, True, True) if isinstance(x, BCOO) else d
+                   for x, d in zip(leaves, data, strict=True)]
+            whole = list(args)
+            for n, x in zip(numbers, tree_util.tree_unflatten(tree, new), strict=True):
+                whole[n] = x
+            return fun(*whole, **kwargs)
+
+        def restored(slopes: list) -> Any:
+            trees = tree_util.tree_unflatten(tree, [
+                _with_indices(x, d) if isinstance(x, BCOO) else d
+                for x, d in zip(leaves, slopes, strict=True)])
+            return trees[0] if isinstance(argnums, int) else tuple(trees)
+        return derivative(of_data, has_aux=has_aux, **options)(data), restored
+    return run
+
+
+def _with_indices(mat: BCOO, slope: Any) -> Any:
+    """A derivative with the indices of the array; axes of the result are batch axes."""
+    more = slope.ndim - mat.data.ndim
+    indices = mat.indices[(None,) * more]
+    return like(mat, (slope, indices), (*slope.shape[:more], *mat.shape), True, True)
+
+
+def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+                   **kwargs: Any) -> Callable:
+    """`jax.value_and_grad`, in which the gradient by a sparse array has its indices.
+
+    >>> from minijax import numpy as jnp
+    >>> x = BCOO.fromdense(jnp.array([0., 2., 3.]))
+    >>> value_and_grad(lambda x: (x @ jnp.arange(3.)))(x)
+    (Array(8., dtype=float32), BCOO(float32[3], nse=2))
+    """
+    run = _by_data(gradients.value_and_grad, fun, argnums, has_aux, kwargs)
+
+    @functools.wraps(fun)
+    def value_and_gradient(*args: Any, **named: Any) -> tuple[Any, Any]:
+        (value, slopes), restored = run(*args, **named)
+        return value, restored(slopes)
+    return value_and_gradient
+
+
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+         ) -> Callable:
+    """`jax.grad`, in which the gradient by a sparse array has its indices."""
+    both = value_and_grad(fun, argnums, has_aux, **kwargs)
+
+    @functools.wraps(fun)
+    def gradient(*args: Any, **named: Any) -> Any:
+        value, slopes = both(*args, **named)
+        return (slopes, value[1]) if has_aux else slopes
+    return gradient
+
+
+def _jacobian(derivative: Callable, fun: Callable, argnums: int | Sequence[int], has_aux: bool,
+              options: dict) -> Callable:
+    run = _by_data(derivative, fun, argnums, has_aux, options)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **named: Any) -> Any:
+        out, restored = run(*args, **named)
+        slopes, *aux = out if has_aux else (out,)
+        jacobians = restored(slopes)
+        return (jacobians, *aux) if has_aux else jacobians
+    return jacobian
+
+
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+           ) -> Callable:
+    """`jax.jacfwd` of a function whose result is one array."""
+    return _jacobian(jacobians.jacfwd, fun, argnums, has_aux, kwargs)
+
+
+def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
+           ) -> Callable:
+    """`jax.jacrev` of a function whose result is one array."""
+    return _jacobian(jacobians.jacrev, fun, argnums, has_aux, kwargs)
+
+
+jacobian = jacrev

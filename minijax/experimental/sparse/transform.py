@@ -1,0 +1,291 @@
+"""`sparsify`: functions of `jax.numpy` applied to sparse arrays, operation by operation.
+
+Builds on `bcoo`, `products`.  In JAX: `jax/experimental/sparse/transform.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, numpy as jnp, tree_util
+from minijax.core import Primitive
+from minijax.core.jaxpr import ClosedJaxpr, Environment, JaxprEqn
+from minijax.experimental.sparse import bcoo, products
+from minijax.experimental.sparse.bcoo import BCOO, JAXSparse, like
+from minijax.primitives.ad_util import batch_elementwise
+from minijax.transforms.api import make_jaxpr
+from minijax.transforms.stages import ShapeDtypeStruct
+from minijax.util import context
+
+Rule = Callable[..., Any]
+_rules: dict[str, Rule] = {}  # the operation of a primitive on sparse arrays, by its name
+
+
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
+    """The function, also of sparse arrays: each operation keeps what it can sparse.
+
+    Args:
+      f: of trees of arrays.
+      use_tracer: accepted for JAX's sake.
+
+    Raises:
+      NotImplementedError: where an operation has no rule for sparse arrays, or its result would be
+        dense: call `todense` on the argument.
+
+    >>> x = BCOO.fromdense(jnp.array([[0., 2.], [3., 0.]]))
+    >>> sparsify(lambda x: jnp.sin(x.T) * 2)(x)
+    BCOO(float32[2, 2], nse=2)
+    """
+    @functools.wraps(f)
+    def of_sparse(*args: Any, **params: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten(args, _is_sparse)
+        values = [_alone(x) if _is_sparse(x) else core.as_value(x) for x in leaves]
+        types = [ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+                 for x in values]
+
+        def flat(*leaves: Any) -> Any:
+            return f(*tree_util.tree_unflatten(tree, leaves), **params)
+        closed, shape = make_jaxpr(flat, return_shape=True)(*types)
+        return tree_util.tree_unflatten(tree_util.tree_structure(shape), _run(closed, values))
+    return of_sparse
+
+
+def _alone(mat: BCOO) -> BCOO:
+    """The same, known to share its indices with what the function makes of it alone."""
+    return like(mat, (mat.data, core.alias(mat.indices)), mat.shape, True, True)
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, JAXSparse)
+
+
+@context.leaving(core.current_source)
+def _run(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a program, whose values may be sparse."""
+    env = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, args, strict=True))
+    for eqn in closed.eqns:
+        values = [env[v] for v in eqn.invars]
+        if any(map(_is_sparse, values)):
+            env.update(zip(eqn.outvars, _of_sparse(eqn, values), strict=True))
+        else:
+            env.run(eqn)
+    return [env[v] for v in closed.jaxpr.outvars]
+
+
+def _of_sparse(eqn: JaxprEqn, values: list) -> list[Any]:
+    """The results of one operation of which an operand is sparse."""
+    p, params = eqn.primitive, eqn.params
+    inner = [x for x in params.values() if isinstance(x, ClosedJaxpr)]
+    if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(values) and (
+            len(inner[0].jaxpr.outvars) == len(eqn.outvars)) and p.name in _CALLS:
+        return _run(inner[0], values)
+    rule = _rules.get(p.name)
+    if rule is not None:
+        return [rule(*values, **params)]
+    if getattr(p.batch, "__func__", None) is not batch_elementwise.rule:
+        raise NotImplementedError(f"sparse rule for {p.name} is not implemented.")
+    return [_elementwise(p, values, params)]
+
+
+_CALLS = ("jit", "custom_jvp_call", "custom_vjp_call", "checkpoint")
+
+
+def _elementwise(p: Primitive, values: list, params: dict) -> Any:
+    """An operation of one sparse array, and of scalars, that keeps zeros."""
+    [sparse, *more] = filter(_is_sparse, values)
+    scalars = [x for x in values if not _is_sparse(x)]
+    keeps = not more and all(x.ndim == 0 and isinstance(x, core.ArrayImpl) for x in scalars)
+    if keeps:
+        zero = np.zeros((), sparse.dtype)
+        [out] = p.bind_list(*(zero if _is_sparse(x) else x for x in values), **params)
+        keeps = out.dtype != bool and bool(out == 0)
+    if not keeps:
+        raise NotImplementedError(
+            f"sparse rule for {p.name} is not implemented because it would result in dense output. "
+            "If this is your intent, use sparse.todense() to convert your arguments to dense "
+            "matrices.")
+    mat = sparse if sparse.unique_indices or not p.may_produce_nan and p.name in _LINEAR else (
+        bcoo.bcoo_sum_duplicates(sparse, nse=sparse.nse, remove_zeros=False))
+    [data] = p.bind_list(*(mat.data if _is_sparse(x) else x for x in values), **params)
+    return like(mat, (data, mat.indices), mat.shape, True, True)
+
+
+_LINEAR = ("neg", "copy", "real")  # of repeated elements as of their sum
+
+
+# ── The rules ────────────────────────────────────────────────────────────────────────────────
+
+def _rule(name: str) -> Callable[[Rule], Rule]:
+    def decorate(rule: Rule) -> Rule:
+        _rules[name] = rule
+        return rule
+    return decorate
+
+
+@_rule("convert_element_type")
+def _convert(x: BCOO, *, new_dtype: Any, weak_type: bool) -> BCOO:
+    return like(x, (x.data.astype(new_dtype), x.indices), x.shape, True, True)
+
+
+@_rule("add")
+def _add(x: Any, y: Any) -> Any:
+    if not (_is_sparse(x) and _is_sparse(y)):
+        sparse, dense = (x, y) if _is_sparse(x) else (y, x)
+        if dense.shape != sparse.shape:
+            raise NotImplementedError(
+                "Addition between a sparse array X and a dense array Y is not implemented when the "
+                "output shape is larger than Y.shape. This is to prevent silent densification of a "
+                "large sparse array. If this is your intent, you can explicitly cast the sparse "
+                "array to a dense matrix.")
+        return sparse.todense() + dense
+    if x.shape != y.shape:
+        raise NotImplementedError("Addition between sparse matrices of different shapes.")
+    if (x.n_batch, x.n_dense) != (y.n_batch, y.n_dense):
+        raise NotImplementedError("Addition between sparse matrices with different batch/dense "
+                                  "dimensions.")
+    if x.indices is y.indices:
+        return like(x, (x.data + y.data, x.indices), x.shape, True, True)
+    b = x.n_batch
+    wide = [[jnp.broadcast_to(buffer, (*x.shape[:b], *buffer.shape[b:])) for buffer in pair]
+            for pair in ((x.data, y.data), (x.indices, y.indices))]
+    return BCOO((jnp.concatenate(wide[0], b), jnp.concatenate(wide[1], b)), shape=x.shape)
+
+
+@_rule("sub")
+def _sub(x: Any, y: Any) -> Any:
+    if not (_is_sparse(x) and _is_sparse(y)):
+        raise NotImplementedError("Subtraction between sparse and dense array.")
+    return _add(x, like(y, (-y.data, y.indices), y.shape, True, True))
+
+
+@_rule("mul")
+def _mul(x: Any, y: Any) -> Any:
+    if _is_sparse(x) and _is_sparse(y):
+        if x.indices is y.indices and x.unique_indices:
+            return like(x, (x.data * y.data, x.indices), x.shape, True, True)
+        return products.bcoo_multiply_sparse(x, y)
+    sparse, dense = (x, y) if _is_sparse(x) else (y, x)
+    data = products.bcoo_multiply_dense(sparse, dense)
+    return like(sparse, (data, sparse.indices), sparse.shape, True, True)
+
+
+@_rule("div")
+def _div(x: Any, y: Any) -> Any:
+    if _is_sparse(y):
+        raise NotImplementedError(
+            "Division by a sparse array is not implemented because it would result in dense "
+            "output. If this is your intent, use sparse.todense() to convert your arguments to a "
+            "dense array.")
+    return _mul(x, 1 / y)
+
+
+_rule("transpose")(bcoo.bcoo_transpose)
+_rule("reshape")(bcoo.bcoo_reshape)
+_rule("squeeze")(lambda x, *, dimensions: bcoo.bcoo_squeeze(x, dimensions=dimensions))
+_rule("slice")(bcoo.bcoo_slice)
+_rule("rev")(lambda x, *, dimensions: bcoo.bcoo_rev(x, dimensions))
+_rule("dot_general")(products.bcoo_dot_general)
+
+
+@_rule("reduce_sum")
+def _reduce_sum(x: BCOO, *, axes: Sequence[int]) -> Any:
+    """Sums over all axes are dense, as are those that leave only dense ones."""
+    out = bcoo.bcoo_reduce_sum(x, axes=axes)
+    return out if out.ndim else out.todense()
+
+
+@_rule("concatenate")
+def _concatenate(*operands: Any, dimension: int) -> BCOO:
+    if not all(map(_is_sparse, operands)):
+        raise NotImplementedError("Concatenation of sparse and dense arrays is not implemented; "
+                                  "make the dense ones sparse by BCOO.fromdense")
+    return bcoo.bcoo_concatenate(operands, dimension=dimension)
+
+
+@_rule("broadcast_in_dim")
+def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
+                          sharding: Any = None) -> BCOO:
+    """The sparse array, repeated along new axes and along those of size one.
+
+    Axes that are added in front are batch axes.  Others that are added or repeated are sparse ones,
+    as then are those of the batch.
+    """
+    shape, kept = tuple(map(operator.index, shape)), tuple(broadcast_dimensions)
+    first = min(kept, default=0)
+    if first:
+        part = bcoo_broadcast_in_dim(mat, shape=shape[first:],
+                                     broadcast_dimensions=[d - first for d in kept])
+        data, indices = (x[(None,) * first] for x in (part.data, part.indices))
+        return like(part, (jnp.broadcast_to(data, (*shape[:first], *part.data.shape)), indices),
+                    shape, True, True)
+    if mat.shape == shape:
+        return mat
+    mat = bcoo.bcoo_update_layout(mat, n_batch=0, n_dense=0)
+    grown = [d for d, n in enumerate(shape) if d not in kept or mat.shape[kept.index(d)] != n]
+    count = int(np.prod([shape[d] for d in grown], dtype=int))
+    steps = np.indices([shape[d] for d in grown]).reshape(len(grown), count)
+    inside = (mat.indices < jnp.array(mat.shape, mat.indices.dtype)).all(-1)
+    rows = []
+    for d, n in enumerate(shape):
+        row = (jnp.asarray(steps[grown.index(d)], mat.indices.dtype)[None] if d in grown else
+               mat.indices[:, kept.index(d), None])
+        rows.append(jnp.where(inside[:, None], jnp.broadcast_to(row, (mat.nse, count)), n))
+    indices = jnp.stack(rows, -1).reshape(mat.nse * count, len(shape))
+    return BCOO((jnp.repeat(mat.data, count), indices), shape=shape,
+                unique_indices=mat.unique_indices)
+
+
+# ── The operators and methods of BCOO ────────────────────────────────────────────────────────
+
+def _swapped(f: Callable) -> Callable:
+    return lambda x, y: f(y, x)
+
+
+def _item(self: BCOO, index: Any) -> BCOO:
+    """`x[index]`, for integers, slices, None and Ellipsis."""
+    return sparsify(lambda x: x[index])(self)
+
+
+def _sum(self: BCOO, *args: Any, **named: Any) -> Any:
+    """The sum, or the sums along axes, as those of `jax.numpy`."""
+    return sparsify(lambda x: x.sum(*args, **named))(self)
+
+
+def _reshape(self: BCOO, *args: Any, **named: Any) -> Any:
+    """The same elements in another shape."""
+    return sparsify(lambda x: x.reshape(*args, **named))(self)
+
+
+def _astype(self: BCOO, *args: Any, **named: Any) -> Any:
+    """The same with its elements converted."""
+    return sparsify(lambda x: x.astype(*args, **named))(self)
+
+
+def _power(self: BCOO, exponent: Any) -> Any:
+    return sparsify(lambda x: jnp.power(x, exponent))(self)
+
+
+def _iterated(self: BCOO) -> Any:
+    return iter([_item(self, i) for i in range(self.shape[0])])
+
+
+_ALONE: dict[str, Callable] = {
+    "abs": jnp.abs, "neg": jnp.negative, "pos": jnp.positive, "gt": jnp.greater,
+    "ge": jnp.greater_equal, "lt": jnp.less, "le": jnp.less_equal, "eq": jnp.equal,
+    "ne": jnp.not_equal}
+_EITHER_SIDE: dict[str, Callable] = {
+    "matmul": jnp.matmul, "mul": jnp.multiply, "truediv": jnp.divide, "add": jnp.add,
+    "sub": jnp.subtract}
+_METHODS: dict[str, Callable] = {
+    "sum": _sum, "reshape": _reshape, "astype": _astype, "__getitem__": _item,
+    "__iter__": _iterated, "__pow__": _power,
+    **{f"__{name}__": sparsify(f) for name, f in {**_ALONE, **_EITHER_SIDE}.items()},
+    **{f"__r{name}__": sparsify(_swapped(f)) for name, f in _EITHER_SIDE.items()}}
+for _name, _method in _METHODS.items():
+    setattr(BCOO, _name, _method)

@@ -1,0 +1,145 @@
+"""What JAX's own tests found: the corners of functions, and the words of errors."""
+
+import numpy as np
+import pytest
+
+import minijax as jax
+from minijax import lax, numpy as jnp
+
+NAN = "jnp.array([1 + 1j, 0, complex(0, jnp.nan), complex(jnp.nan, 1), 1 + 1j])"
+REPEATED = "jnp.array([1, 1, 9, -1, 2])"
+TIMES = "lambda x: x * 10 + 1"
+
+
+@pytest.mark.parametrize("expression", [
+    # places that are repeated
+    f"jnp.arange(5.).at[{REPEATED}].apply({TIMES})",
+    f"jax.jit(lambda x, i: x.at[i].apply({TIMES}))(jnp.arange(5.), {REPEATED})",
+    f"jax.vmap(lambda x, i: x.at[i].apply({TIMES}))(t[0], jnp.array([[1, 1], [0, 1], [3, -1]]))",
+    f"lax.scatter_apply(f, jnp.array([[[0], [0]]]), {TIMES}, "
+    "lax.ScatterDimensionNumbers((2,), (0,), (0,)), update_shape=(1, 2, 3))",
+    # sets, zeros, bits
+    f"jnp.unique({NAN}, return_counts=True)", f"jnp.unique({NAN}, equal_nan=False).size",
+    "jnp.setxor1d(jnp.array([1, 1, 2]), jnp.array([2, 3, 3, 3]), assume_unique=True)",
+    "jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]), assume_unique=True, size=3)",
+    "jnp.trim_zeros(jnp.zeros(3), 'b')", "jnp.trim_zeros(jnp.zeros((2, 3)), 'b')",
+    "jnp.spacing(jnp.array([-1, 1, 0, jnp.inf, 65504, -6e-8], 'float16'))",
+    "jnp.spacing(jnp.array([-1, 1, jnp.inf, 3.4028235e38]))",
+    "jnp.arange(-8, 8).astype('int4').reshape(2, 8).view('int16')",
+    "jnp.arange(8).astype('int8').view('uint4')", "jnp.eye(3, k=10**30)",
+    "jnp.array(np.ma.array([1, 2], mask=[True, False]))",
+    "jax.jit(lambda x, i, j: x[[i, j], 1])(t, 1, 0)", "t[jnp.arange(2, dtype='uint8')]",
+    # sums, lines and statistics
+    "jnp.trapezoid(t, f, axis=1).shape", "jnp.trapezoid(t[0], f[0, :1] + v, axis=0)",
+    "jnp.trapezoid(t, t[0], axis=-1)",
+    "jnp.interp(f, v, v, period=-2.)",
+    "jax.grad(lambda z: jnp.interp(z, z, jnp.ones(9)).sum())(jnp.exp(jnp.linspace(-90, -20, 9)))",
+    "jnp.cov(f, fweights=jnp.array([1, 2, 1], 'uint8'))",
+    "jnp.cov(f, aweights=jnp.array([True, True, False]))",
+    "jnp.histogram2d(v, v, bins=[3, jnp.arange(4.)])[0]",
+    "jnp.extract(jnp.array([True]), jnp.array([1]), size=0)",
+    # matrices
+    *(f"jnp.linalg.norm(jnp.zeros({shape}), ord={order})" for shape, order in [
+        ("(0, 2)", "2"), ("(0, 2)", "jnp.inf"), ("(2, 0)", "1"), ("(0,)", "jnp.inf")]),
+    "jnp.linalg.slogdet(m, method='qr')", "jnp.linalg.slogdet(t[:, :2, :2], method='qr')",
+    "jax.scipy.linalg.rsf2csf(jnp.sin(t[0, :, :3]), jnp.eye(3))",
+    "jax.scipy.linalg.cho_solve((jnp.stack([m, m + 1]), True), m)",
+    "jax.scipy.linalg.cho_solve((jnp.stack([m, m + 1]), True), m[0])",
+    "jax.scipy.sparse.linalg.gmres(lambda x: x * 2., 1.)[0]",
+    "lax.ragged_dot_general(t, jnp.ones((2, 4, 2)), jnp.array([[1, 3], [2, 1]]), "
+    "lax.RaggedDotDimensionNumbers((([2], [1]), ([0], [0])), [2], []))",
+    # special functions, random numbers
+    "lax.log1p(jnp.array([1e-5, 1e-5 + 1e-3j, 1e-3j, .3 + .4j, 2j]))",
+    "jax.scipy.stats.beta.logpdf(jnp.array([.5, 2.]), jnp.array([-1., 1.]), 2.)",
+    "jax.scipy.stats.beta.logpdf(.5, 1., 2., 0., -1.)",
+    "jax.random.geometric(jax.random.key(0), jnp.array([.1, .5], 'bfloat16'))",
+    "jax.random.binomial(jax.random.key(0), jnp.float16(100), jnp.float16(.5), (3,))",
+    "jax.random.gumbel(jax.random.key(0), (9,), mode='highest')",
+    *(f"(lambda k, d: [d(k), d(jax.random.split(k, (2, 3))), d(jax.random.fold_in(k, -5)), "
+      "jax.random.bits(k, (2, 3)), jax.random.bits(k, (5,), 'uint8'), "
+      "jax.vmap(jax.random.normal)(jax.random.split(k, 3))])"
+      f"(jax.random.key(-3, impl='{impl}'), jax.random.key_data)"
+      for impl in ("threefry4x32", "philox2x32", "philox4x32")),
+    "jax.grad(lambda a: lax.exp(jax.random.loggamma(jax.random.key(0), a)))(1e-3)",
+])
+def test_values_are_those_of_jax(expression, agrees_with_jax):
+    agrees_with_jax(expression, rtol=1e-5)
+
+
+@pytest.mark.parametrize("impl", ["threefry4x32", "philox2x32", "philox4x32"])
+def test_bits_of_64_are_those_of_jax(impl, agrees_with_64_bits):
+    key = f"jax.random.key(2**40 + 5, impl='{impl}')"
+    agrees_with_64_bits(f"jax.random.bits({key}, (3,), 'uint64')")
+
+
+def gathering(dims, sizes, indices=(5, 5)):
+    return lambda: lax.gather(jnp.ones((10, 9, 8, 7, 6)), np.zeros(indices, int),
+                              lax.GatherDimensionNumbers(*dims), sizes)
+
+
+def ragged(dims, axis, groups, sizes=(3,), lhs=(11, 5), rhs=(3, 5, 7)):
+    return lambda: lax.ragged_dot_general(
+        jnp.ones(lhs), jnp.ones(rhs), jnp.ones(sizes, int),
+        lax.RaggedDotDimensionNumbers((dims, ((), ())), axis, groups))
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (gathering([(1, 99), (), ()], (1,) * 5), "Offset dimension 1 in gather op is out of bounds"),
+    (gathering([(1, 2, 3, 4), (1,), range(5)], (10, 9, 8, 7, 6)),
+     "collapse slice dims with bound 1, but bound is 9 for index 1 at position 0"),
+    (gathering([(), (0, 1), range(5), (), (0, 1)], (1,) * 5),
+     "cannot have the index vector dimension as a batching dimension"),
+    (gathering([(), (1, 2), (1, 2, 3, 4), (0,), ()], (1,) * 5, (5, 4)),
+     "requires equal numbers of operand_batching_dims and start_indices_batching_dims"),
+    (ragged(((1,), (1,)), (0, 1), (0,)), "expects exactly one lhs ragged dimension"),
+    (ragged(((1,), (1,)), (1,), (0,)), "requires zero group dimensions in the rhs"),
+    (ragged(((1,), (1,)), (0,), (1,)), "distinct from contracting and batch dimensions"),
+    (ragged(((1,), (1,)), (0,), (0,), (2, 3)), r"to have shape \(3,\), got \(2, 3\)"),
+    (lambda: lax.conv_general_dilated(
+        np.ones((1, 1, 1)), np.ones((1, 1, 1, 1)), (1,), [(0, 0)],
+        dimension_numbers=lax.ConvDimensionNumbers(*[(0, 1, 2)] * 3)),
+     "must have the same number of dimensions"),
+    (lambda: lax.conv_general_dilated_patches(jnp.ones((1, 1, 4)), (2,), (1,), (3,)),
+     "padding argument"),
+    (lambda: lax.reduce_window(np.ones(1), 0., lambda x, y: [x + y], (1,)), "same tree structure"),
+    (lambda: jax.eval_shape(lambda x: lax.top_k(x, 9), jax.ShapeDtypeStruct((2**31 + 1,), float)),
+     "will overflow"),
+    (lambda: jax.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, jnp.arange(3), unroll=n))(2),
+     "expects a concrete `int` or `bool`"),
+    (lambda: lax.scan(lambda c, x: ([[c[0]], [c[0]]], x), [(0,), ()], jnp.arange(3)),
+     r"\n\n  \* the input carry component c\[0\][^;]*;\n\n  \* the input carry component c\[1\]"),
+    (lambda: lax.convert_element_type(np.int32(0), jax.random.key(0).dtype), "int32 to key<fry>"),
+    (lambda: jnp.zeros(2, 3), r"when you meant `jax\.numpy\.zeros\(\(2, 3\)\)`"),
+    (lambda: jnp.array([1], None, True, "K", 0, "extra"), "array.. takes at most 5 positional"),
+    (lambda: jnp.nansum(jnp.ones(2), where=jnp.ones(2)), "jnp.nansum: where must be None"),
+    (lambda: jax.scipy.special.sici(1j), "must be real-valued"),
+])
+def test_errors_say_what_jaxs_say(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
+@pytest.mark.parametrize("name", ["shape", "ndim", "size"])
+def test_the_shape_of_a_list_is_deprecated(name):
+    with pytest.warns(DeprecationWarning, match=f"{name} requires ndarray or scalar arguments"):
+        assert getattr(jnp, name)([[1, 2]]) == {"shape": (1, 2), "ndim": 2, "size": 2}[name]
+
+
+def test_keys_need_no_transfer_of_their_own():
+    seed = jax.device_put(42)
+    with jax.transfer_guard("disallow"):
+        assert jax.random.key(seed).shape == ()
+
+
+def test_the_derivative_of_a_pseudo_inverse_makes_no_large_square():
+    a = np.random.default_rng(0).normal(size=(5000, 2)).astype(np.float32)
+    shapes = {v.aval.shape for eqn in jax.make_jaxpr(
+        lambda a: jax.jvp(jnp.linalg.pinv, (a,), (a,)))(a).eqns for v in eqn.outvars}
+    assert (5000, 5000) not in shapes
+
+
+def test_eigenvectors_belong_to_the_matrix_with_the_numbers_above_its_diagonal():
+    d, e = np.complex64([1, 2, 3]), np.complex64([1j, 2 - 1j])
+    values, vectors = jax.scipy.linalg.eigh_tridiagonal(d, e)
+    whole = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    np.testing.assert_allclose(whole @ vectors, vectors * values, atol=1e-5)
