@@ -157,7 +157,7 @@ def _put(x: Any, place: Any, kind: type) -> Any:
         return x
     place = canonicalize_sharding(place, ValueError(
         "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put"))
-    if isinstance(x, ShardedArray) and x.sharding == place:
+    if is_sharded(x) and x.sharding == place:
         return x
     if isinstance(place, Sharding) and not isinstance(place, SingleDeviceSharding):
         if 1 < len({device.process_index for device in place.device_set}) == process_count():
