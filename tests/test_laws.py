@@ -25,6 +25,7 @@ from minijax.compiler.scalars import OPS
 from minijax.core import SLOTS, Primitive, cannot
 from minijax.core.jaxpr import jaxpr_as_fun, subjaxprs
 from minijax.experimental.jet import jet
+from minijax.notebook import laws
 from minijax.notebook.laws import (
     Case, a_new_nan_is_declared, check_primitive, check_slots, compiled_is_the_meaning, direction,
     evaluation_is_the_meaning, is_key, jit_of_jit_is_jit, jvp_does_not_change_the_primal,
@@ -496,18 +497,13 @@ WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_
          "transpose": wrong_transpose, "jet": wrong_jet, "extend": wrong_extend,
          "batch": wrong_batch, "element": wrong_element,
          "loop": wrong_loop, "library": wrong_loop}
-WATCHING = {  # the first that notices is enough: interpreting the text is quicker than compiling it
-    "impl": [evaluation_is_the_meaning, the_text_as_python_is_the_meaning,
-             compiled_is_the_meaning],
-    "abstract_eval": [the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning],
-    "jvp": [jvp_is_the_slope], "transpose": [vjp_agrees_with_jvp],
-    "jet": [derivatives_along_a_curve_are_slopes_of_slopes],
-    "extend": [derivatives_along_a_curve_are_slopes_of_slopes],
-    "batch": [vmap_is_a_python_loop],
-    "element": [the_text_as_python_is_the_meaning, compiled_is_the_meaning],
-    "loop": [the_text_as_python_is_the_meaning, compiled_is_the_meaning,
-             evaluation_is_the_meaning],
-    "library": [the_text_as_python_is_the_meaning, compiled_is_the_meaning]}
+# The first that notices is enough: interpreting the text is quicker than compiling it.
+WATCHING = laws.WATCHING | {
+    **{slot: (the_text_as_python_is_the_meaning, *laws.WATCHING[slot][:1]) for slot in
+       core.LOWERINGS},
+    **dict.fromkeys(("jet", "extend"), (derivatives_along_a_curve_are_slopes_of_slopes,)),
+    "impl": (evaluation_is_the_meaning, the_text_as_python_is_the_meaning, compiled_is_the_meaning),
+    "loop": (the_text_as_python_is_the_meaning, compiled_is_the_meaning, evaluation_is_the_meaning)}
 
 
 def can_be_wrong(p, slot, cases):

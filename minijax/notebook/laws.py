@@ -483,6 +483,14 @@ LAWS: tuple[Law, ...] = (
     linearize_is_jvp, vjp_agrees_with_jvp, transpose_of_transpose_is_the_operation,
     compiled_is_the_meaning, jit_of_jit_is_jit, launches_are_the_meaning)
 
+# By slot: the laws that notice a wrong rule in it; the first is the quickest.
+WATCHING: dict[str, tuple[Law, ...]] = {
+    "impl": (evaluation_is_the_meaning, compiled_is_the_meaning),
+    "abstract_eval": (the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning),
+    "jvp": (jvp_is_the_slope,), "transpose": (vjp_agrees_with_jvp,),
+    "batch": (vmap_is_a_python_loop,), "may_produce_nan": (a_new_nan_is_declared,),
+    **dict.fromkeys(LOWERINGS, (compiled_is_the_meaning, launches_are_the_meaning))}
+
 
 @dataclass(frozen=True, repr=False)
 class Report:
