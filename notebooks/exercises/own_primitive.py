@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,9 +50,9 @@ def _check_parts(inputs: str, answer: Any, expected: tuple, **hints: Any) -> Non
 
 def grade_to_csr(to_csr: Callable) -> None:
     random = np.random.default_rng(30)
-    matrices = [np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32), np.eye(2)[:, ::-1],
-                np.zeros((2, 3)), *(_random_matrix(random, *random.integers(3, 7, 2))
-                                    for _ in range(4))]
+    matrices: list[np.ndarray] = [
+        np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32), np.eye(2)[:, ::-1],
+        np.zeros((2, 3)), *(_random_matrix(random, *random.integers(3, 7, 2)) for _ in range(4))]
     for dense in matrices:
         inputs, expected = f"{dense.tolist()}", _csr(dense)
         with wanting(inputs, expected, (ValueError, "a row may be empty")):
@@ -421,7 +422,7 @@ def grade_sampled(p: Any) -> None:
                        "fewer rows than columns": (a, b, rows[1:], columns),
                        "two dtypes": (a.astype(np.float32), b, rows, columns)}.items():
         with jax.enable_x64(True):
-            complaint = laws.complaint_of(lambda args=args: jax.eval_shape(p.bind, *args))
+            complaint = laws.complaint_of(functools.partial(jax.eval_shape, p.bind, *args))
         expect(complaint.startswith("TypeError"), f"for {name} a TypeError is wanted from "
                f"`abstract_eval`, and yours {'raises ' + complaint if complaint else 'takes it'}")
     for law in laws.LAWS:

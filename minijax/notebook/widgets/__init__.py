@@ -17,3 +17,4 @@ from minijax.notebook.widgets.places import places as places
 from minijax.notebook.widgets.rounds import rounds as rounds
 from minijax.notebook.widgets.sectors import sectors as sectors
 from minijax.notebook.widgets.roof import roof as roof
+from minijax.notebook.widgets.keys import keys as keys

@@ -26,7 +26,8 @@ def places(n: int = 5) -> Film:
     from minijax import numpy as jnp
     x = jnp.arange(1.0, n + 1) * 10
     indices = range(-n - BEYOND, n + BEYOND)
-    rows = {(mode,): [_frame(x, i, mode, indices) for i in indices] for mode in MODES}
+    rows: dict[tuple[str, ...], list[Frame]] = {
+        (mode,): [_frame(x, i, mode, indices) for i in indices] for mode in MODES}
     width = 2 * LEFT + SIDE * (n + 2 * BEYOND)
     return Film((width, TOP + SIDE + 34), rows, {"mode": MODES}, (MODES[0],),
                 opens=n + BEYOND + 1, still=-1)
@@ -37,9 +38,10 @@ def landing(x: Any, i: int, mode: str) -> tuple[float, int | None, int | None]:
     read_mode, write_mode = {"not given": (None, None), "clip": ("clip", "clip"),
                              "fill, drop": ("fill", "drop")}[mode]
     value = float(x.at[i].get(mode=read_mode))
-    read = np.flatnonzero(np.asarray(x) == value)
-    written = np.flatnonzero(np.asarray(x.at[i].set(0.0, mode=write_mode)) == 0)
-    return value, *(int(where[0]) if len(where) else None for where in (read, written))
+    updated = np.asarray(x.at[i].set(0.0, mode=write_mode))
+    read, written = (next(iter(np.flatnonzero(where).tolist()), None)
+                     for where in (np.asarray(x) == value, updated == 0))
+    return value, read, written
 
 
 def _frame(x: Any, i: int, mode: str, indices: Sequence[int]) -> Frame:

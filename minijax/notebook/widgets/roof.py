@@ -38,7 +38,9 @@ def roof(bandwidth: float, rate: float, places: int = 21) -> Film:
     ground = line([at(*corner) for corner in corners], BLUE, 2.5)
     ground += words(WIDTH - RIGHT, HEIGHT - 6, "operations per byte", size=13, anchor="end")
     ground += words(LEFT - 6, at(HIGH, rate)[1] + 5, f"{rate / 1e9:.3g}", size=13, anchor="end")
-    ground += words(6, HEIGHT - 6, "billions a second", size=13, anchor="start")
+    ground += words(6, 12, "billion operations a second", size=13, anchor="start")
+    ground += line([(LEFT, TOP + 4), (LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM)],
+                   width=1, opacity=0.5)
     ground += "".join(words(at(power, rate)[0], HEIGHT - 24, _ratio(power), INK, size=12)
                       for power in range(LOW, HIGH + 1, 2))
     step = (WIDTH - LEFT - RIGHT) / (places - 1)
@@ -55,7 +57,8 @@ def roof(bandwidth: float, rate: float, places: int = 21) -> Film:
 
 
 def _ratio(power: float) -> str:
-    return f"1/{2**-power:.3g}" if power < 0 and power % 1 == 0 else f"{2**power:.2g}"
+    return f"1/{2**-power:.3g}" if power < 0 and power % 1 == 0 else (
+        f"{2**power:.{3 if power > 0 else 2}g}")
 
 
 def _said(power: float, bandwidth: float, rate: float) -> str:

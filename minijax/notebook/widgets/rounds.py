@@ -54,11 +54,11 @@ def rounds(step: Callable[[Any, Any], Any], init: float, xs: Sequence[float]) ->
     for k in reversed(range(n)):
         cotangent, of_row = map(float, pulls[k](type_like(cotangent)))
         parts = [*parts, *_back(k), *_number("cotangents", k, cotangent, ORANGE),
-                 words(_middle(k), ROWS["cotangents"] + 52, f"row: {of_row:.4g}", ORANGE, size=13)]
+                 words(_middle(k), ROWS["cotangents"] + 52, f"row: {of_row:.4g}", size=13)]
         frames.append(Frame(
             f"Back through round {k}, which has kept {carries[k]:.4g}: the cotangent of its row is "
             f"{of_row:.4g}, of its carry {cotangent:.4g}.", [*parts, _round(k, lit=True)]))
-    return Film((LEFT + ROUND * n + WIDTH / 2 + 16, 232), {(): frames}, opens=0, still=n)
+    return Film((LEFT + ROUND * n + WIDTH + 12, 232), {(): frames}, opens=0, still=n)
 
 
 def type_like(x: float) -> Any:

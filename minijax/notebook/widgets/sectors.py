@@ -26,8 +26,9 @@ def sectors(offset: int = 0) -> Film:
     >>> print(sectors().rows["float32",][1].caption)
     Stride 2: the 32 numbers lie in 8 sectors, and 50% of what memory sends is used.
     """
-    rows = {(name,): [_frame(stride, size, offset) for stride in STRIDES]
-            for name, size in DTYPES.items()}
+    rows: dict[tuple[str, ...], list[Frame]] = {
+        (name,): [_frame(stride, size, offset) for stride in STRIDES]
+        for name, size in DTYPES.items()}
     return Film((16 + 32 * ACROSS, 50 + 17 * ROWS), rows, {"dtype": list(DTYPES)}, ("float32",),
                 still=1)
 
