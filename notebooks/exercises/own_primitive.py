@@ -399,6 +399,7 @@ def _sampled_examples(seed: int) -> list[core.Example]:
 _WORDS = {
     "vmap_is_a_python_loop": "a batch of pairs of matrices is one pair of tall matrices: shift "
                              "rows and columns, as the chapter does",
+    "jvp_does_not_change_the_primal": "which operand does each tangent take the place of?",
     "jvp_is_the_slope": "the operation is linear in `a`, and in `b`: two terms",
     "vjp_agrees_with_jvp": "which rows of `a` does a place read? One may be read twice: add",
     "compiled_is_the_meaning": "the loop does not give what `impl` gives",
@@ -505,7 +506,7 @@ exercise(
     wrong=[(_sampled_text(impl="a[rows] @ b[columns].T"), "`impl`"),
            (_sampled_text(impl="np.sum(a[columns] * b[rows], axis=1)"), "`impl`"),
            (_sampled_text(check="pass"), "a TypeError is wanted"),
-           (_sampled_text(second="((b, tangents[1]), tangents[1])"), "jvp"),
+           (_sampled_text(second="((b, tangents[1]), tangents[1])"), "take the place of"),
            (_sampled_text(second="((a, b), tangents[1])"), "two terms"),
            (_sampled_text(add="set"), "read twice"),
            (_sampled_text(height="b.shape[1]"), "tall matrices"),
