@@ -40,6 +40,7 @@ def layout() -> Files:
         files[f"chapters/{chapter.name}"] = with_links_to_modules(chapter.read_text())
     course = (NOTEBOOKS / "README.md").read_text()
     files["chapters/README.md"] = course + _list_of_chapters()
+    files["chapters/write_your_own.md"] = (NOTEBOOKS / "write_your_own.md").read_text()
     files["chapters/data/README.md"] = "---\norphan: true\n---\n" + (
         NOTEBOOKS / "data" / "README.md").read_text()
     for picture in sorted((NOTEBOOKS / "pictures").iterdir()):
@@ -49,7 +50,9 @@ def layout() -> Files:
 
 def _list_of_chapters() -> str:
     """The chapters as Sphinx's list, under the page of the course; each with its number."""
-    entries = "".join(f"{c.stem[:2]} · {_title(c)} <{c.stem}>\n" for c in chapters())
+    entries = "".join(f"{c.stem[:2]} · {_title(c)} <{c.stem}>\n"
+                      + "Write your own <write_your_own>\n" * c.stem.startswith("11_")
+                      for c in chapters())
     return f"\n```{{toctree}}\n:hidden:\n\n{entries}```\n"
 
 

@@ -2,7 +2,8 @@
 
 `check CHAPTER.ipynb` runs one and prints what its cells tagged `finding` print; the exit status
 is 1 if a cell fails. `weave [CHAPTER.md …]` writes live cells and solutions from the package into
-both halves, and into `mini/` what the reader's library is at the end of each; `refresh
+both halves, into `mini/` what the reader's library is at the end of each, and the table of
+`write_your_own.md`; `refresh
 [CHAPTER.md …]` weaves, and writes each `.ipynb` anew from its `.md` half.
 `report` prints how much of each chapter's source is live, and lists what `explained.toml` asks for
 and no chapter shows; `grade COPY` runs every `check` of a student's copy and prints the score.
@@ -27,6 +28,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
+from minijax.notebook import slots_page
 from minijax.notebook import weave as weaving
 
 HERE = Path(__file__).parent
@@ -105,6 +107,9 @@ def check(chapter: Path) -> int:
 def refresh(source: Path) -> int:
     """Write a chapter's `.ipynb` from its `.md`, woven and executed; 0 if every cell ran."""
     weave(source, [".md"])  # the other half is written from it, and may show what is no more
+    if missing := weaving.unsaid(source):
+        print(f"{source.name}: no sentence beside the cell says", *missing, sep="\n  ")
+        return 1
     target = source.with_suffix(".ipynb")
     notebook = jupytext.read(source)
     for place, cell in enumerate(notebook.cells):
@@ -193,6 +198,15 @@ def keep_libraries() -> None:
             print(f"{path.name}: written anew")
 
 
+def weave_slots() -> None:
+    """Write the table of the page *Write your own*."""
+    page = HERE / "write_your_own.md"
+    old = page.read_text(encoding="utf-8")
+    if (new := slots_page.woven(old)) != old:
+        page.write_text(new, encoding="utf-8")
+        print(f"{page.name}: written anew")
+
+
 def report() -> int:
     """Print what the chapters still have to explain; 0 if there is nothing."""
     chapters = sorted(HERE.glob("[0-9]*.md"))
@@ -236,6 +250,7 @@ def main(arguments: list[str] | None = None) -> int:
         return max(map(grade, options.chapters), default=0)
     if options.command in ("weave", "refresh"):
         keep_libraries()
+        weave_slots()
     command, suffix = COMMANDS[options.command]
     chapters = options.chapters or sorted(HERE.glob("[0-9]*.md"))
     return max((command(chapter.with_suffix(suffix)) for chapter in chapters), default=0)

@@ -1,12 +1,12 @@
 """Every law on every primitive, from the examples of its block; and the laws themselves tested.
 
-A law takes a primitive and its examples and fails with an AssertionError.  Adding a primitive
-adds its tests; planting a wrong rule into any of its slots must make some law fail.
+A law takes a primitive and its cases and fails with an AssertionError; readers of the course run
+those of `minijax.notebook.laws` on primitives of their own.  Adding a primitive adds its tests;
+planting a wrong rule into any of its slots must make some law fail.
 """
 
 import ast
 import contextlib
-import copy
 import functools
 import importlib
 import itertools
@@ -20,12 +20,19 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import (config, control_flow, core, custom, dtypes, lax, placement, primitives,
-                     transforms)
+from minijax import control_flow, core, custom, dtypes, lax, placement, primitives, transforms
 from minijax.compiler.scalars import OPS
-from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
+from minijax.core import SLOTS, Primitive, cannot
 from minijax.core.jaxpr import jaxpr_as_fun, subjaxprs
 from minijax.experimental.jet import jet
+from minijax.notebook import laws
+from minijax.notebook.laws import (
+    Case, a_new_nan_is_declared, check_primitive, check_slots, compiled_is_the_meaning, direction,
+    evaluation_is_the_meaning, is_key, jit_of_jit_is_jit, jvp_does_not_change_the_primal,
+    jvp_is_the_slope, linearize_is_jvp, no_examples_are_of_the_type_of_two, numbers, same,
+    slope_of_slope_is_symmetric, smooth, the_meaning_has_the_type_that_was_promised,
+    transpose_of_transpose_is_the_operation, vjp_agrees_with_jvp, vmap_is_a_python_loop,
+    vmap_of_vmap_is_two_loops, with_as_many)
 from minijax.primitives.algebra import in_parts
 from minijax.primitives.ad_util import zeros
 from tests import ranks, sanitiser
@@ -105,177 +112,17 @@ EXEMPT = {
        for law in ("jvp_is_the_slope", "slope_of_slope_is_symmetric")}}
 
 
-# ── Arguments and comparisons ────────────────────────────────────────────────────────────────
-
-class Case:
-    """An example as arrays, within the mode (32 or 64 bits) that its dtypes ask for."""
-
-    def __init__(self, p, example):
-        self.p, self.example = p, example
-        kinds = [np.asarray(x) for x in example.args if isinstance(x, np.ndarray | np.generic)]
-        self.x64 = any(x.dtype in (np.float64, np.int64, np.uint64, np.complex128) for x in kinds)
-        with self.mode():
-            self.args = [as_array(x) for x in example.args]
-
-    def mode(self):
-        return config.enable_x64(True) if self.x64 else contextlib.nullcontext()
-
-    def run(self, *args):
-        return self.p.bind_list(*args, **self.example.params)
-
-    def at(self, args):
-        """The same example with other arguments."""
-        there = copy.copy(self)
-        there.args = list(args)
-        return there
-
-    @property
-    def varying(self):
-        """The places of the arguments that have tangents."""
-        return [i for i, x in enumerate(self.args) if dtypes.issubdtype(x.dtype, np.inexact)]
-
-    def has_floats(self, double, single):
-        floats = {np.dtype(self.args[i].dtype) for i in self.varying}
-        return bool(floats) and floats <= {np.dtype(double), np.dtype(single)}
-
-    @property
-    def is_finite(self):
-        return all(np.all(np.isfinite(numbers(self.args[i]))) for i in self.varying)
-
-    def of_varying(self, *xs):
-        """The floating outputs as a function of the floating arguments."""
-        args = list(self.args)
-        for i, x in zip(self.varying, xs, strict=True):
-            args[i] = x
-        return [y for y in self.run(*args) if dtypes.issubdtype(y.dtype, np.inexact)]
-
-    def point(self):
-        return [self.args[i] for i in self.varying]
-
-    def __repr__(self):
-        avals = ", ".join(x.aval.str_short(True) for x in self.args)
-        return f"{self.p}[{self.example.params}]({avals})"
-
-
-def is_key(x):
-    return isinstance(x, core.Array) and core.has_key_dtype(x.aval)
-
-
-def as_array(x):
-    if isinstance(x, core.Array):
-        return x
-    buffer = np.array(x, dtypes.dtype(x), order="C")
-    return ArrayImpl(buffer, ShapedArray(buffer.shape, buffer.dtype))
-
-
 def cases(p):
     chosen = slice(None) if LARGE else LONG.get(p.name, slice(None))
     return [Case(p, example) for example in p.examples()[chosen]]
 
 
-def numbers(x):
-    return x._buffer if isinstance(x, ArrayImpl) else np.asarray(x)
-
-
-TOLERANCE = {1: .26, 2: 2e-2, 4: 2e-5, 8: 1e-11}  # one unit of a float of a byte
-
-
-def same(found, wanted, case, tolerance=None, summed=False):
-    """They agree; where `summed`, but for errors as small beside the largest of them."""
-    assert len(found) == len(wanted), case
-    for x, y in zip(found, wanted, strict=True):
-        x, y = numbers(x), numbers(y)
-        assert x.dtype == y.dtype, (case, x.dtype, y.dtype)
-        assert x.shape == y.shape, (case, x.shape, y.shape)
-        if dtypes.issubdtype(x.dtype, np.inexact):
-            size = x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1)
-            wide = np.complex128 if x.dtype.kind == "c" else np.float64
-            scale = tolerance or TOLERANCE[size]
-            x, y = x.astype(wide), y.astype(wide)
-            largest = np.max(np.abs(y), initial=1, where=np.isfinite(y)) if summed else 1
-            np.testing.assert_allclose(x, y, rtol=scale, atol=scale * .1 * largest,
-                                       err_msg=str(case))
-        else:
-            np.testing.assert_array_equal(x, y, err_msg=str(case))
-
-
-def direction(x, turn=1):
-    """A tangent or cotangent without symmetries."""
-    buffer = numbers(x)
-    values = np.cos(np.arange(buffer.size) * 1.7 + turn).reshape(buffer.shape) + .1
-    if buffer.dtype.kind == "c":
-        values = values + 1j * np.sin(values)
-    return as_array(values.astype(buffer.dtype))
-
-
-def varied(x, turn):
-    """Another argument inside the same domain: the elements in another order."""
-    buffer = numbers(x)
-    if not buffer.ndim:  # signed integers may be places in an array
-        return (buffer * (1 - .05 * turn) if dtypes.issubdtype(buffer.dtype, np.inexact)
-                else buffer + turn if buffer.dtype.kind == "u" else buffer).astype(buffer.dtype)
-    return np.array(np.roll(buffer, turn, axis=tuple(range(buffer.ndim))), order="C")
-
-
 # ── The laws ─────────────────────────────────────────────────────────────────────────────────
-
-def check_slots(p):
-    """Refuse a block with an empty slot; what has no meaning is filled with `cannot(reason)`."""
-    for slot in SLOTS:
-        rule = getattr(p, slot)
-        assert isinstance(rule, Cannot) or callable(rule), (
-            f'the primitive {p} has no {slot}; fill the slot, or say cannot("why")')
-    filled = [slot for slot in LOWERINGS if getattr(p, slot) is not None]
-    assert len(filled) == 1, (f"the primitive {p} must be lowered by exactly one of "
-                              f"{', '.join(LOWERINGS)}; it has {', '.join(filled) or 'none'}")
 
 
 def every_slot_is_filled(p, cases):
     check_slots(p)
     assert cases or p.name in WITHOUT_EXAMPLES, f"{p} brings no example"
-
-
-def the_meaning_has_the_type_that_was_promised(p, cases):
-    if not callable(p.impl):
-        return
-    for case in cases:
-        if any(map(is_key, case.args)):
-            continue
-        with case.mode(), np.errstate(all="ignore"):
-            types = p.type_of([x.aval for x in case.args], case.example.params)
-            outs = p.impl(*map(numbers, case.args), **case.example.params)
-            for out, aval in zip(outs, types, strict=True):
-                aval = core.physical_aval(aval)
-                if aval.dtype != dtypes.float0:
-                    assert np.asarray(out).dtype == aval.dtype, case
-                assert np.shape(out) == aval.shape, case
-
-
-def evaluation_is_the_meaning(p, cases):
-    if not callable(p.impl):
-        return
-    for case in cases:
-        if any(map(is_key, case.args)):
-            continue
-        with case.mode(), np.errstate(all="ignore"):
-            outs = p.impl(*map(numbers, case.args), **case.example.params)
-            outs = [np.asarray(out) for out in outs]
-            same(case.run(*case.args), outs, case)
-
-
-def compiled_is_the_meaning(p, cases, summed=False):
-    for x64 in (False, True):
-        chosen = [c for c in cases if c.x64 == x64]
-        if not chosen:
-            continue
-        with config.enable_x64(x64):
-            with config.disable_jit(True):  # else long formulas would be compiled here, too
-                wanted = [c.run(*c.args) for c in chosen]
-            found = minijax.jit(lambda argss, chosen=chosen: [
-                c.run(*args) for c, args in zip(chosen, argss, strict=True)])(
-                    [c.args for c in chosen])
-            for c, x, y in zip(chosen, found, wanted, strict=True):
-                same(x, y, c, summed=summed)
 
 
 # At so many elements loops come in blocks and tiles, and threads share them. Made longer: every
@@ -445,179 +292,6 @@ def memory_holds_what_is_read(p, cases):
             sanitiser.check(lambda *args, c=c: c.run(*args), *c.args)
 
 
-def jit_of_jit_is_jit(p, cases):
-    case = cases[0]
-    with case.mode():
-        once = minijax.jit(lambda *args: case.run(*args))
-        same(minijax.jit(once)(*case.args), once(*case.args), case, 1e-12)
-
-
-def batched(p, case, dims, wrap=lambda f: f):
-    """`vmap` of an example along `dims`, and the same by a Python loop."""
-    rows = [[x if d is None else as_like(x, varied(x, turn))
-             for x, d in zip(case.args, dims, strict=True)] for turn in (0, 1, 1)]
-    stacked = [x if d is None else stack([row[i] for row in rows], d)
-               for i, (x, d) in enumerate(zip(case.args, dims, strict=True))]
-    found = wrap(minijax.vmap(lambda *args: case.run(*args), in_axes=tuple(dims)))(*stacked)
-    outs = [case.run(*row) for row in rows]
-    wanted = [stack(list(column), 0) for column in zip(*outs, strict=True)]
-    return found, wanted
-
-
-def as_like(x, buffer):
-    return ArrayImpl(np.array(buffer), x.aval)
-
-
-def stack(xs, dim):
-    aval = xs[0].aval
-    shape = (*aval.shape[:dim], len(xs), *aval.shape[dim:])
-    return ArrayImpl(np.ascontiguousarray(np.stack([numbers(x) for x in xs], dim)),
-                     aval.update(shape=shape))
-
-
-def ways_to_batch(case):
-    """Every argument at once along the first axis, each alone along its last, and mixed."""
-    everywhere = [0] * len(case.args)
-    ways = [everywhere, [x.ndim for x in case.args]]
-    if len(case.args) > 1:
-        ways += [[x.ndim if j == i else None for j, x in enumerate(case.args)]
-                 for i in range(len(case.args))]
-        ways += [[x.ndim if j % 2 else 0 for j, x in enumerate(case.args)]]
-    return ways
-
-
-def vmap_is_a_python_loop(p, cases):
-    for case in cases:
-        if not case.args:
-            continue
-        with case.mode():
-            for dims in ways_to_batch(case):
-                found, wanted = batched(p, case, dims)
-                same(found, wanted, (case, dims), 1e-5 if not case.x64 else None)
-
-
-def vmap_of_vmap_is_two_loops(p, cases):
-    case = cases[0]
-    if not case.args:
-        return
-    with case.mode():
-        rows = [stack([as_like(x, varied(x, turn)) for turn in range(2)], x.ndim)
-                for x in case.args]
-        twice = minijax.vmap(minijax.vmap(lambda *args: case.run(*args), in_axes=-1, out_axes=-1))
-        found = twice(*[stack([x, x], 0) for x in rows])
-        once = minijax.vmap(lambda *args: case.run(*args), in_axes=-1, out_axes=-1)(*rows)
-        same(found, [stack([y, y], 0) for y in once], case)
-
-
-def with_as_many(case, dims, count):
-    """The arguments of an example, each along its place in `dims` so many times."""
-    return [x if d is None else ArrayImpl(
-        np.ascontiguousarray(np.repeat(np.expand_dims(numbers(x), d), count, d)),
-        x.aval.update(shape=(*x.shape[:d], count, *x.shape[d:])))
-        for x, d in zip(case.args, dims, strict=True)]
-
-
-def with_derivatives(case):
-    """An example's function of all its arguments, and its derivatives in those that vary."""
-    def forward(*args):
-        there = case.at(args)
-        return minijax.jvp(there.of_varying, there.point(), there.point())
-
-    def backward(*args):
-        there = case.at(args)
-        outs, back = minijax.vjp(there.of_varying, *there.point())
-        return back(outs)
-    found = [(lambda *args: case.run(*args), False)]
-    return found + [(forward, True), (backward, True)] * bool(case.varying)
-
-
-def types_of(evaluate, *args):
-    return [x.aval for x in minijax.tree_util.tree_leaves(evaluate(*args))]
-
-
-def check_no_examples(f, none, two, ways, may_be_refused):
-    try:
-        wanted = types_of(functools.partial(minijax.eval_shape, f), *two)
-    except (NotImplementedError, TypeError, ValueError):
-        if may_be_refused:
-            return
-        raise
-    wanted = [aval.update(shape=(0, *aval.shape[1:])) for aval in wanted]
-    for way in ways:
-        assert types_of(way(f), *none) == wanted
-
-
-def no_examples_are_of_the_type_of_two(p, cases):
-    """So are the derivatives of none.  The numbers are asked for once: they are none."""
-    of_shapes = {}
-    for case in cases:
-        shapes = [x.shape for x in case.args]
-        of_shapes.setdefault((*shapes, *map(str, case.example.params.values())), case)
-    shape_of = lambda f: functools.partial(minijax.eval_shape, f)
-    for i, case in enumerate(list(of_shapes.values())[:4]):
-        ways = ways_to_batch(case) if case.args else []
-        with case.mode():
-            for dims in ways[:3 if i else None]:
-                none, two = (with_as_many(case, dims, count) for count in (0, 2))
-                values = [lambda f: f, minijax.jit] if (i, dims) == (0, ways[0]) else []
-                for f, is_derivative in with_derivatives(case)[:1 if i else None]:
-                    check_no_examples(minijax.vmap(f, in_axes=tuple(dims)), none, two,
-                                      [shape_of, *values], may_be_refused=is_derivative)
-
-
-def smooth(cases):
-    """Where derivatives are tested: at float64 examples, or, where there are none, at float32."""
-    chosen = [c for c in cases if c.has_floats(np.float64, np.complex128)]
-    return chosen or [c for c in cases if c.has_floats(np.float32, np.float32) and c.is_finite]
-
-
-def jvp_does_not_change_the_primal(p, cases):
-    if not callable(p.jvp):
-        return
-    for case in cases:
-        if not case.varying:
-            continue
-        with case.mode():
-            point = case.point()
-            outs, _ = minijax.jvp(case.of_varying, point, [direction(x) for x in point])
-            same(outs, case.of_varying(*point), case)
-
-
-def jvp_is_the_slope(p, cases):
-    if not callable(p.jvp):
-        return
-    for case in smooth(cases):
-        step, tolerance = (1e-6, 2e-6) if case.x64 else (1e-2, 2e-2)
-        with case.mode():
-            point = case.point()
-            along = [direction(x) for x in point]
-            _, slopes = minijax.jvp(case.of_varying, point, along)
-            ahead, behind = (case.of_varying(*[
-                as_array(numbers(x) + sign * step * numbers(t)) for x, t in zip(
-                    point, along, strict=True)]) for sign in (1, -1))
-            for slope, a, b in zip(slopes, ahead, behind, strict=True):
-                assert slope.dtype == a.dtype, case
-                wanted = (numbers(a) - numbers(b)) / (2 * step)
-                wanted = np.where(np.isnan(wanted), 0, wanted)  # filled in for what is missing
-                np.testing.assert_allclose(numbers(slope), wanted, rtol=tolerance,
-                                           atol=tolerance / 20, err_msg=str(case))
-
-
-def slope_of_slope_is_symmetric(p, cases):
-    """The second derivative exists and does not depend on the order of its directions."""
-    if not callable(p.jvp):
-        return
-    for case in smooth(cases)[:3]:
-        with case.mode():
-            point = case.point()
-            one, two = (tuple(direction(x, turn) for x in point) for turn in (1, 2))
-
-            def along(t, u, case=case, point=point):
-                first = lambda *xs: minijax.jvp(case.of_varying, xs, t)[1]
-                return minijax.jvp(first, tuple(point), u)[1]
-            same(along(one, two), along(two, one), case, 1e-8 if case.x64 else 1e-4)
-
-
 def derivatives_along_a_curve_are_slopes_of_slopes(p, cases):
     """Where a block has a rule for them; others follow from the slope."""
     if not (p.jet or p.extend):
@@ -640,92 +314,6 @@ def derivatives_along_a_curve_are_slopes_of_slopes(p, cases):
                 at = functools.partial(lambda f, time, now=now: minijax.jvp(
                     f, [time], [now + 1])[1], at)
                 same([each[order] for each in found], at(now), case, 1e-9 if case.x64 else 2e-4)
-
-
-def linearize_is_jvp(p, cases):
-    if not callable(p.jvp):
-        return
-    for case in smooth(cases):
-        with case.mode():
-            point = case.point()
-            along = [direction(x) for x in point]
-            outs, slopes = minijax.jvp(case.of_varying, point, along)
-            linear_outs, linear = minijax.linearize(case.of_varying, *point)
-            same(linear_outs, outs, case)
-            same(linear(*along), slopes, case)
-
-
-def pairing(xs, ys):
-    return sum(np.real(np.sum(numbers(x) * numbers(y))) for x, y in zip(xs, ys, strict=True))
-
-
-def vjp_agrees_with_jvp(p, cases):
-    if not callable(p.jvp):
-        return
-    for case in smooth(cases):
-        with case.mode():
-            point = case.point()
-            along = [direction(x) for x in point]
-            _, slopes = minijax.jvp(case.of_varying, point, along)
-            outs, back = minijax.vjp(case.of_varying, *point)
-            weights = [direction(y, 2) for y in outs]
-            cotangents = back(weights)
-            for ct, x in zip(cotangents, point, strict=True):
-                assert ct.aval.str_short() == x.aval.str_short(), case
-            np.testing.assert_allclose(pairing(cotangents, along), pairing(weights, slopes),
-                                       rtol=1e-9 if case.x64 else 1e-4, atol=1e-6,
-                                       err_msg=str(case))
-
-
-def transpose_of_transpose_is_the_operation(p, cases):
-    if not callable(p.transpose):
-        return
-    for case in smooth(cases):
-        with case.mode():
-            for i in case.varying:
-                def alone(x, i=i, case=case):
-                    return [y for y in case.run(*case.args[:i], x, *case.args[i + 1:])
-                            if dtypes.issubdtype(y.dtype, np.inexact)]
-                x = case.args[i]
-                try:
-                    turned = minijax.linear_transpose(alone, x)
-                    there = lambda ct, turned=turned: turned(ct)[0]
-                    outs = [direction(y) for y in alone(x)]
-                    turned(outs)
-                except NotImplementedError:
-                    continue  # not linear in this argument
-                except TypeError as error:
-                    if "has no value" in str(error):
-                        continue  # a program that is not
-                    raise
-                zero = alone(as_array(np.zeros_like(numbers(x))))
-                if any(np.any(numbers(y)) for y in zero):
-                    continue  # linear in it only together with the others
-                again = minijax.linear_transpose(there, outs)
-                same(again(x)[0], alone(x), case)
-
-
-def a_new_nan_is_declared(p, cases):
-    """Also among infinities, zeros and the largest numbers."""
-    for case in cases:
-        if p.may_produce_nan or any(subjaxprs(case.example.params)) or any(map(is_key, case.args)):
-            continue
-        with case.mode(), np.errstate(all="ignore"):
-            for turn in range(len(EXTREMES)):
-                args = [extreme(numbers(x), turn * (1 + i)) for i, x in enumerate(case.args)]
-                for out in p.rule("impl")(*args, **case.example.params):
-                    if dtypes.issubdtype(np.asarray(out).dtype, np.inexact):
-                        assert not np.any(np.isnan(out)), (case, args, out)
-
-
-EXTREMES = (0., -np.inf, 1., np.inf, -1e300)  # of short floats the last is infinite, too
-
-
-def extreme(x, turn):
-    """An array of the same type, of extreme numbers in turn; of integers the same."""
-    if not dtypes.issubdtype(x.dtype, np.inexact):
-        return x
-    return np.resize(np.roll(EXTREMES, turn), x.shape).astype(x.dtype)
 
 
 def blocks_are_the_meaning(p, cases):
@@ -912,18 +500,13 @@ WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_
          "transpose": wrong_transpose, "jet": wrong_jet, "extend": wrong_extend,
          "batch": wrong_batch, "element": wrong_element,
          "loop": wrong_loop, "library": wrong_loop}
-WATCHING = {  # the first that notices is enough: interpreting the text is quicker than compiling it
-    "impl": [evaluation_is_the_meaning, the_text_as_python_is_the_meaning,
-             compiled_is_the_meaning],
-    "abstract_eval": [the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning],
-    "jvp": [jvp_is_the_slope], "transpose": [vjp_agrees_with_jvp],
-    "jet": [derivatives_along_a_curve_are_slopes_of_slopes],
-    "extend": [derivatives_along_a_curve_are_slopes_of_slopes],
-    "batch": [vmap_is_a_python_loop],
-    "element": [the_text_as_python_is_the_meaning, compiled_is_the_meaning],
-    "loop": [the_text_as_python_is_the_meaning, compiled_is_the_meaning,
-             evaluation_is_the_meaning],
-    "library": [the_text_as_python_is_the_meaning, compiled_is_the_meaning]}
+# The first that notices is enough: interpreting the text is quicker than compiling it.
+WATCHING = laws.WATCHING | {
+    **{slot: (the_text_as_python_is_the_meaning, *laws.WATCHING[slot][:1]) for slot in
+       core.LOWERINGS},
+    **dict.fromkeys(("jet", "extend"), (derivatives_along_a_curve_are_slopes_of_slopes,)),
+    "impl": (evaluation_is_the_meaning, the_text_as_python_is_the_meaning, compiled_is_the_meaning),
+    "loop": (the_text_as_python_is_the_meaning, compiled_is_the_meaning, evaluation_is_the_meaning)}
 
 
 def can_be_wrong(p, slot, cases):
@@ -1006,6 +589,16 @@ def test_a_reason_fills_a_slot_and_two_lowerings_do_not():
     check_slots(Primitive("nothing", **slots, element=why))
     with pytest.raises(AssertionError, match="exactly one of element, loop, library"):
         check_slots(Primitive("nothing", **slots, element=why, loop=why))
+
+
+@pytest.mark.parametrize(("slot", "law"), [
+    ("impl", "compiled_is_the_meaning"), ("jvp", "jvp_is_the_slope"), ("batch", "vmap_is_a_python_"
+     "loop"), ("transpose", "vjp_agrees_with_jvp"), ("element", "launches_are_the_meaning")])
+def test_a_report_names_the_laws_that_a_wrong_rule_breaks(slot, law, monkeypatch):
+    assert not check_primitive(lax.neg_p, lax.neg_p.examples()[:4]).broken
+    monkeypatch.setattr(lax.neg_p, slot, WRONG[slot](lax.neg_p, getattr(lax.neg_p, slot)))
+    report = check_primitive(lax.neg_p, lax.neg_p.examples()[:4])
+    assert law in report.broken and "neg[{}](" in report.laws[law], report
 
 
 @pytest.mark.of_tests

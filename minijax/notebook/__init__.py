@@ -8,6 +8,7 @@ from typing import Any
 
 from minijax.notebook.accesses import show_accesses as show_accesses
 from minijax.notebook.checks import check as check
+from minijax.notebook.claims import says as says
 from minijax.notebook.columns import show_column as show_column
 from minijax.notebook.live import live as live, live_reset as live_reset
 from minijax.notebook.show import progress as progress, show_jaxpr as show_jaxpr

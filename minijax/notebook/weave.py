@@ -1,11 +1,12 @@
 """The weaver: writes live cells and solutions of the chapters from the source.
 
-Builds on `source`, `checks`.  `notebooks/run_chapter.py` is its command line.
+Builds on `source`, `checks`, `claims`.  `notebooks/run_chapter.py` is its command line.
 JAX has no counterpart.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minijax.notebook import checks, source
+from minijax.notebook import checks, claims, source
 from minijax.notebook.library import kept_after
 
 # The tags of cells whose live source differs on purpose.
@@ -127,6 +128,39 @@ def kept_libraries(chapters: Sequence[Path]) -> dict[Path, str]:
                if "%%mini\n" in found["body"] and not _is_edited(found["body"])])
              for chapter in sorted(chapters)]
     return {chapters[0].parent / path: text for path, text in kept_after(cells).items()}
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def unsaid(chapter: Path) -> list[str]:
+    """The claims of a chapter's cells that stand in the prose neither before nor after the cell."""
+    text = chapter.read_text(encoding="utf-8")
+    cells = list(_CODE_CELL.finditer(text))
+    ends = [0, *(cell.end() for cell in cells)]
+    starts = [*(cell.start() for cell in cells), len(text)]
+    prose = [claims.plain(text[end:start]) for end, start in zip(ends, starts, strict=True)]
+    missing = []
+    for place, cell in enumerate(cells):
+        before = next((p for p in reversed(prose[:place + 1]) if p), "")
+        after = next((p for p in prose[place + 1:] if p), "")
+        missing += [claim for claim in claims_in(cell["body"])
+                    if claims.plain(claim) not in f"{before}\n{after}"]
+    return missing
+
+
+def claims_in(body: str) -> Iterator[str]:
+    """What the calls of `says` in a cell claim.
+
+    >>> list(claims_in(":tags: [x]\\n%time f()\\nsays('two of them', 2)"))
+    ['two of them']
+    """
+    if "says(" not in body:
+        return
+    lines = [line for line in body.splitlines() if line[:1] not in ("%", ":", "!")]
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "says":
+            yield ast.literal_eval(node.args[0])
 
 
 # ---------------------------------------------------------------- what is explained

@@ -1,5 +1,6 @@
 """Chapters hold the package's text, their halves agree, and nothing asked for is left out."""
 
+import inspect
 import itertools
 import json
 import re
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from minijax.notebook import source, weave
+from minijax.core import Primitive
+from minijax.notebook import slots_page, source, weave
 from minijax.notebook.checks import exercises
 from minijax.notebook.source import cell_text
 from tests import size
@@ -256,3 +258,26 @@ def test_where_a_stream_is_cut_and_which_is_first_does_not_show() -> None:
               stream("stdout", "wo\n")]
     assert joined([*pieces, picture, printed]) == [printed, warned, picture, printed]
     assert joined([stream("stdout", "half\rall\n")]) == [stream("stdout", "all\n")]
+
+
+# ---------------------------------------------------------------- the page "Write your own"
+
+PAGE = (NOTEBOOKS / "write_your_own.md").read_text(encoding="utf-8")
+
+
+def test_the_slots_of_the_page_are_those_of_the_package() -> None:
+    assert slots_page.woven(PAGE) == PAGE, "run: make notebooks"
+    rows = re.findall(r"^\| (`.*?`) \|", PAGE, re.M)
+    slots = [name.strip("`") for row in rows for name in row.split(", ")]
+    told = set(inspect.signature(Primitive).parameters) - {"multiple_results"}
+    assert set(slots) == told and len(slots) == len(told)
+    by = dict(re.findall(r"^\| `(\w+)`.* \| (\S.*?) \| [^|]*\|$", PAGE, re.M))
+    assert "`core.jvp.JVPTrace`" in by["jvp"] and "transpose_eqn" in by["transpose"]
+    assert all(by[slot] != "—" for slot in slots if slot in by and slot != "name")
+
+
+def test_the_programs_of_the_page_run() -> None:
+    names: dict = {}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S):
+        exec(compile(block, "<write_your_own.md>", "exec"), names)
+    assert len(names["report"].laws) > 10

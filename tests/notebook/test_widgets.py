@@ -18,6 +18,7 @@ from minijax.transforms.derivatives import at_point
 from minijax.core.linearize import linearize_flat
 from minijax.core.jvp import JVPTrace
 from minijax.notebook import explain, step, watch, widgets
+from minijax.notebook.accesses import accesses
 from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed
 from minijax.notebook.widgets.held_blocks import Held
@@ -366,3 +367,75 @@ def test_explain_is_found_beside_jit_and_loads_no_ipython() -> None:
             "print(minijax.explain(lambda x: x + 1.0, 2.0, stages='jaxpr'))")
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "1 { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }" in run.stdout
+
+
+# ---- places
+
+
+@pytest.mark.parametrize(("mode", "read", "write"), [
+    ("not given", {}, {}), ("clip", {"mode": "clip"}, {"mode": "clip"}),
+    ("fill, drop", {"mode": "fill"}, {"mode": "drop"})])
+def test_an_index_lands_where_it_does_in_jax(mode: str, read: dict, write: dict) -> None:
+    x = real_jax.numpy.arange(1.0, 6.0) * 10
+    for i, said in zip(range(-8, 8), captions_of(widgets.places(), mode), strict=True):
+        value = float(x.at[i].get(**read))
+        written = np.flatnonzero(np.asarray(x.at[i].set(0.0, **write)) == 0)
+        assert f"`x[{i}]`" in said and f" {value:g}. " in said
+        assert ("nothing" in said) == (len(written) == 0)
+        assert not len(written) or f"writes `x[{written[0]}]`" in said
+
+
+def captions_of(film: Any, option: str) -> list[str]:
+    return [frame.caption for frame in film.rows[option,]]
+
+
+# ---- rounds
+
+
+def test_the_rounds_back_end_at_the_gradient() -> None:
+    xs = [0.5, -1.0, 2.0]
+
+    def step(c: Any, x: Any) -> Any:
+        return jnp.sin(c) * x + c
+
+    def last(c: Any, xs: Any) -> Any:
+        return jax.lax.scan(lambda c, x: (step(c, x), None), c, xs)[0]
+    said = captions(widgets.rounds(step, 0.25, xs))
+    of_carry, of_rows = jax.grad(last, (0, 1))(0.25, jnp.array(xs))
+    assert said[3].startswith(f"The result is the last carry, {last(0.25, jnp.array(xs)):.4g}.")
+    told = [float(re.findall(r"its row is ([-\d.e]+),", one)[0]) for one in said[:3:-1]]
+    np.testing.assert_allclose(told, of_rows, rtol=2e-3)
+    assert said[-1].endswith(f"of its carry {of_carry:.4g}.")
+
+
+# ---- sectors, roof
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 8])
+def test_a_stride_sends_the_sectors_that_the_emulator_sends(stride: int) -> None:
+    [(_, [load, *_])] = accesses(lambda x: x[::stride] * 2, np.ones(32 * stride, np.float32))
+    assert load.name.startswith("load")
+    said = captions(widgets.sectors())[stride - 1]
+    assert f"lie in {len(load.sectors())} sector" in said and f"{load.percent}%" in said
+
+
+def test_the_edge_of_the_roof_is_where_both_limits_meet() -> None:
+    said = captions(widgets.roof(50e9, 100e9, places=11))
+    assert ["memory is the limit" in one for one in said] == [True] * 4 + [False] * 7
+    assert "the edge" in said[4] and said[3].startswith("1 operations per byte: memory is the limit"
+                                                        ". It allows 50 billion a second, 50%")
+
+
+# ---- keys
+
+
+@pytest.mark.parametrize(("way", "other", "count"), [
+    ("split into 2", "split into 3", 0), ("fold_in, for 3", "fold_in, for 2", 2)])
+def test_children_by_fold_in_stay_when_there_are_more(way: str, other: str, count: int) -> None:
+    film = widgets.keys()
+    first, second = (re.findall(r"words (.{17})\. It is", " ".join(captions_of(film, option)))
+                     for option in (way, other))
+    assert len(set(first) & set(second)) == count
+    assert captions_of(film, way)[-1].startswith(f"{count} of these keys are among")
+    number = float(jax.random.uniform(jax.random.fold_in(jax.random.key(0), 1)))
+    assert f"the number {number:.3f}" in captions_of(film, "fold_in, for 2")[2]

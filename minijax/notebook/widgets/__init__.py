@@ -16,6 +16,11 @@ from minijax.notebook.widgets.checkpointing import checkpointing as checkpointin
 from minijax.notebook.widgets.kept import kept as kept
 from minijax.notebook.widgets.prefix import prefix as prefix
 from minijax.notebook.widgets.explain import explain as explain
+from minijax.notebook.widgets.places import places as places
+from minijax.notebook.widgets.rounds import rounds as rounds
+from minijax.notebook.widgets.sectors import sectors as sectors
+from minijax.notebook.widgets.roof import roof as roof
+from minijax.notebook.widgets.keys import keys as keys
 
 if TYPE_CHECKING:  # loaded when used, with the partitioner
     from minijax.notebook.widgets.held_blocks import blocks as blocks
