@@ -15,6 +15,7 @@ import numpy as np
 from minijax import config
 from minijax.core import ShapedArray, physical_aval
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.util import caches
 from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
@@ -40,7 +41,8 @@ class Lowered:
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        return lower_to_kernel(self.jaxpr, self.name)
+        with caches.no_collection():
+            return lower_to_kernel(self.jaxpr, self.name)
 
     @cached_property
     def launches(self) -> Kernel:
@@ -101,7 +103,8 @@ class Lowered:
             from . import numba_compiler  # which most programs never need
 
             return numba_compiler.callable_of(self.kernel, out_avals)
-        code = cache.code_of(self.jaxpr, lambda: self.kernel)
+        with caches.no_collection():
+            code = cache.code_of(self.jaxpr, lambda: self.kernel)
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 
         def describe_loop(loop: int) -> str:

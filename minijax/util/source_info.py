@@ -109,10 +109,15 @@ def user_frame() -> SourceInfo | None:
 def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
     infos: list[SourceInfo] = []
-    for frame in itertools.islice(frames_outside(), limit):
-        infos.append(source_of(frame))
-        if frame.f_code.co_name == "<module>":
-            break  # here the program begins; below lies what runs it, such as a notebook
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:  # `frames_outside`, inlined: each equation walks the stack
+        code = frame.f_code
+        if not internal_files.get(code.co_filename) and not is_internal(code.co_filename):
+            infos.append(source_of(frame))
+            # `<module>`: the program begins; below lies what runs it, such as a notebook
+            if len(infos) >= limit or code.co_name == "<module>":
+                break
+        frame = frame.f_back
     return tuple(reversed(infos))
 
 
