@@ -280,16 +280,19 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
 
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with a function applied to each of its bodies."""
-    parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
-    return replace(statement, **parts) if parts else statement
+    if not type(statement).bodies_at:  # as of most statements
+        return statement
+    return replace(statement, **{
+        name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at})
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:
     """All statements at any depth, in preorder."""
     for statement in body:
         yield statement
-        for inner in bodies(statement):
-            yield from walk(inner)
+        if type(statement).bodies_at:
+            for inner in bodies(statement):
+                yield from walk(inner)
 
 
 def _parts(node: Any) -> Iterator[Any]:
