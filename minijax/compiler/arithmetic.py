@@ -87,7 +87,7 @@ class Arithmetic(Scalars):
 
     def index(self, value: int | Operand) -> Operand:
         """An int64 operand from a Python integer or an operand."""
-        return self.operand(value, INT64)
+        return value if isinstance(value, self.operands) else self.const(value, INT64)
 
     def actual(self, x: Operand) -> Operand:
         """x itself; for a component of a linear index the emitted quotient and remainder."""
@@ -158,7 +158,7 @@ class Arithmetic(Scalars):
     def _sum_of_constants(self, op: str, x: Any, y: Any) -> Operand | None:
         """±(±z + c) + d is ±z + (d ± c), which wraps the same way."""
         inner = self.lets.get(x if type(y) is Constant else y)
-        if inner is None or len(inner.args) != 2:
+        if op not in ("add", "sub") or inner is None or inner.op not in ("add", "sub"):
             return None
         with np.errstate(over="ignore"):
             outer, summands = _signed_sum(op, x, y), _signed_sum(inner.op, *inner.args)

@@ -95,8 +95,10 @@ def canonical(x: Any) -> Any:
             return x
         case tuple() | list():
             return kind.__qualname__, *map(canonical, x)
-        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
-            return _in_words(x)
+        case ShapedArray():
+            return kind.__name__, _type_text(x)
+        case np.dtype() | KeyType() | enum.Enum():
+            return kind.__name__, str(x)
         case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
             return x.name
         case ClosedJaxpr():
@@ -109,21 +111,14 @@ def canonical(x: Any) -> Any:
     raise Unnameable
 
 
-@caches.remembered(maxsize=4096)
-def _in_words(x: Any) -> tuple[str, str]:
-    return type(x).__name__, str(x)
+_type_text = caches.remembered(maxsize=4096)(str)
 
 
 @caches.remembered(maxsize=1)
 def _ours(modules: int) -> set[Primitive]:
     """The primitives of the package, cached by the number of loaded modules."""
-    return {x for name in [*sys.modules] if name.startswith("minijax.")
-            for x in _primitives_of(name)}
-
-
-@caches.remembered(maxsize=1024)
-def _primitives_of(module: str) -> list[Primitive]:
-    return [x for x in vars(sys.modules[module]).values() if isinstance(x, Primitive)]
+    return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
+            for x in vars(module).values() if isinstance(x, Primitive)}
 
 
 def _program(closed: ClosedJaxpr) -> tuple:

@@ -280,19 +280,16 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
 
 def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
     """A statement with a function applied to each of its bodies."""
-    if not type(statement).bodies_at:  # as of most statements
-        return statement
-    return replace(statement, **{
-        name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at})
+    parts = {name: tuple(f(getattr(statement, name))) for name in type(statement).bodies_at}
+    return replace(statement, **parts) if parts else statement
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:
     """All statements at any depth, in preorder."""
     for statement in body:
         yield statement
-        if type(statement).bodies_at:
-            for inner in bodies(statement):
-                yield from walk(inner)
+        for inner in bodies(statement) if type(statement).bodies_at else ():
+            yield from walk(inner)
 
 
 def _parts(node: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ Builds on every other module of this folder; only `transforms.compiled` calls it
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 
+import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,6 @@ import numpy as np
 from minijax import config
 from minijax.core import ShapedArray, physical_aval
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.util import caches
 from minijax.util.lazily import cached_property
 
 from . import cache, cpu, executable, llvm, pool
@@ -41,8 +41,13 @@ class Lowered:
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        with caches.no_collection():
+        was_enabled = gc.isenabled()
+        try:
+            gc.disable()  # it would search all that is being built for cycles
             return lower_to_kernel(self.jaxpr, self.name)
+        finally:
+            if was_enabled:
+                gc.enable()
 
     @cached_property
     def launches(self) -> Kernel:
@@ -103,8 +108,7 @@ class Lowered:
             from . import numba_compiler  # which most programs never need
 
             return numba_compiler.callable_of(self.kernel, out_avals)
-        with caches.no_collection():
-            code = cache.code_of(self.jaxpr, lambda: self.kernel)
+        code = cache.code_of(self.jaxpr, lambda: self.kernel)
         program = weakref.ref(self.jaxpr)  # which keeps the executable
 
         def describe_loop(loop: int) -> str:

@@ -6,11 +6,10 @@ In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 
 import contextlib
 import functools
-import gc
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,18 +17,6 @@ V = TypeVar("V")
 
 loaded_at = time.time()  # when the package was
 _clears: list[Callable[[], Any]] = []
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """Without Python's collector of cycles, which would search all that is being built for them."""
-    was_enabled = gc.isenabled()
-    try:
-        gc.disable()
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def cleared_by(clear: Callable[[], Any]) -> None:
