@@ -178,3 +178,13 @@ def test_forward_mode_of_a_rule_for_reverse_mode_is_refused_in_compiled_programs
     for wrap in (lambda f: f, jax.jit):
         with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
             wrap(lambda x: jax.jvp(f, (x,), (x,)))(1.)
+
+
+def test_the_loops_of_a_lowered_program_are_built_once(monkeypatch):
+    from minijax.compiler import lowered
+    built, build = [], lowered.lower_to_kernel
+    monkeypatch.setattr(lowered, "lower_to_kernel", lambda *args: built.append(1) or build(*args))
+    program = jax.jit(lambda x: jnp.cos(x) * 0.8125).lower(jnp.ones(7))
+    assert "cos" in program.as_text()
+    np.testing.assert_allclose(program.compile()(jnp.zeros(7)), 0.8125)
+    assert len(built) == 1
