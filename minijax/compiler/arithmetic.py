@@ -75,18 +75,19 @@ class Arithmetic(Scalars):
 
     def const(self, value: Any, dtype: Any) -> Constant:
         """A literal of a dtype; equal literals are one object."""
+        key = dtype, value
+        if type(value) is int and key in self._constants:
+            return self._constants[key]
         dtype = np.dtype(dtype)
-        if type(value) is int and (dtype, value) in self._constants:
-            return self._constants[dtype, value]
         scalar = np.asarray(value).astype(dtype)[()]
         constant = self._constants.setdefault((dtype, scalar.tobytes()), Constant(scalar, dtype))
         if type(value) is int:
-            self._constants[dtype, value] = constant
+            self._constants[key] = constant
         return constant
 
     def index(self, value: int | Operand) -> Operand:
         """An int64 operand from a Python integer or an operand."""
-        return self.operand(value, INT64)
+        return value if isinstance(value, self.operands) else self.const(value, INT64)
 
     def actual(self, x: Operand) -> Operand:
         """x itself; for a component of a linear index the emitted quotient and remainder."""
@@ -105,7 +106,7 @@ class Arithmetic(Scalars):
         """One operation: folded, taken from the available expressions, or emitted at the outermost
         depth that its arguments allow.
         """
-        args = tuple(map(self.actual, args))
+        args = tuple([self.actual(x) if type(x) is Component else x for x in args])
         dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
         folded = self.fold(op, args, dtype)
         if folded is not None:
@@ -131,8 +132,8 @@ class Arithmetic(Scalars):
 
     def fold(self, op: str, args: Any, dtype: np.dtype) -> Operand | None:
         """The operand that equals op(*args), if no operation is needed; else None."""
-        constants = [isinstance(x, Constant) for x in args]
-        if all(constants):
+        constants = [type(x) is Constant for x in args]
+        if False not in constants:
             target = [dtype] if OPS[op].result == "target" else []
             return self.const(OPS[op].meaning(*(x.value for x in args), *target), dtype)
         if op == "select" and isinstance(args[0], Constant):
@@ -154,19 +155,20 @@ class Arithmetic(Scalars):
             return self.const(0, x.dtype)
         return self._sum_of_constants(op, x, y) if kind == "i" else None
 
-    @np.errstate(over="ignore")
     def _sum_of_constants(self, op: str, x: Any, y: Any) -> Operand | None:
         """±(±z + c) + d is ±z + (d ± c), which wraps the same way."""
-        outer = _signed_sum(op, x, y)
-        inner = self.lets.get(outer[1]) if outer else None
-        summands = _signed_sum(inner.op, *inner.args) if inner and len(inner.args) == 2 else None
-        if outer is None or summands is None:
+        inner = self.lets.get(x if type(y) is Constant else y)
+        if op not in ("add", "sub") or inner is None or inner.op not in ("add", "sub"):
             return None
-        (sign, _, d), (inner_sign, z, c) = outer, summands
-        total = d + c if sign > 0 else d - c
-        if sign != inner_sign:
-            return self.sub(total, z)
-        return self.sub(z, -total) if total < 0 else self.add(z, total)
+        with np.errstate(over="ignore"):
+            outer, summands = _signed_sum(op, x, y), _signed_sum(inner.op, *inner.args)
+            if outer is None or summands is None:
+                return None
+            (sign, _, d), (inner_sign, z, c) = outer, summands
+            total = d + c if sign > 0 else d - c
+            if sign != inner_sign:
+                return self.sub(total, z)
+            return self.sub(z, -total) if total < 0 else self.add(z, total)
 
     def lookup(self, key: Any) -> Any:
         """The available expression with a key, or None."""
@@ -270,8 +272,8 @@ class Arithmetic(Scalars):
         index as such.
         """
         zero = self.const(0, INT64)
-        return tuple(zero if n == 1 else self._component_of.get(x, x)
-                     for x, n in zip(map(self.index, index), shape, strict=True))
+        return tuple([zero if n == 1 else self._component_of.get(x := self.index(i), x)
+                      for i, n in zip(index, shape, strict=True)])
 
     def _component(self, position: Operand, shape: tuple[int, ...], axis: int) -> Component:
         key = position, shape, axis

@@ -178,8 +178,10 @@ def _opener(path: str, flags: int) -> int:
 # checked, not of its path, so nothing is trusted in a directory that replaces ours meanwhile.
 
 
-def _with_checksum(key: str, code: bytes) -> bytes:
-    return MAGIC + hashlib.sha256(key.encode() + code).digest() + code
+def _head(key: str, code: bytes) -> bytes:
+    checksum = hashlib.sha256(key.encode())
+    checksum.update(code)
+    return MAGIC + checksum.digest()
 
 
 def read(key: str) -> bytes | None:
@@ -190,8 +192,9 @@ def read(key: str) -> bytes | None:
         if stat.S_ISREG(status.st_mode) and _is_private(status):
             entry = file.read()
             os.utime(file.name)  # the time of its last use
-    code = entry[len(_with_checksum(key, b"")):]
-    return code if entry == _with_checksum(key, code) else None
+    size = len(_head(key, b""))
+    code = entry[size:]
+    return code if entry[:size] == _head(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
@@ -200,7 +203,7 @@ def write(key: str, code: bytes) -> None:
     unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
     try:
         with open(unfinished, "xb", opener=_opener) as file:
-            file.write(_with_checksum(key, code))
+            file.writelines((_head(key, code), code))
         os.replace(unfinished, folder / f"{key}.kernel")
     except OSError:
         with contextlib.suppress(OSError):

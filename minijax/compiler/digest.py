@@ -95,7 +95,9 @@ def canonical(x: Any) -> Any:
             return x
         case tuple() | list():
             return kind.__qualname__, *map(canonical, x)
-        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
+        case ShapedArray():
+            return kind.__name__, _type_text(x)
+        case np.dtype() | KeyType() | enum.Enum():
             return kind.__name__, str(x)
         case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
             return x.name
@@ -107,6 +109,9 @@ def canonical(x: Any) -> Any:
                 digest = hashlib.sha256(value.tobytes()).digest()
                 return kind.__name__, str(value.dtype), value.shape, digest
     raise Unnameable
+
+
+_type_text = caches.remembered(maxsize=4096)(str)
 
 
 @caches.remembered(maxsize=1)

@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.core import Cannot
 from minijax.core.jaxpr import JaxprEqn, Literal, Var
+from minijax.util.lazily import cached_property
 
 from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element, squeezed
 
@@ -57,7 +58,7 @@ class Node:
         """The shape of the (first) result."""
         return self.outvars[0].aval.shape if self.outvars else ()
 
-    @property
+    @cached_property
     def space(self) -> tuple[int, ...]:
         """The iteration space: the axes of its result, then those that it reduces."""
         extents = self.probe.reduction.extents

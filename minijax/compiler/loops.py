@@ -291,7 +291,7 @@ def walk(body: Iterable[Statement]) -> Iterator[Statement]:
     """All statements at any depth, in preorder."""
     for statement in body:
         yield statement
-        for inner in bodies(statement):
+        for inner in bodies(statement) if type(statement).bodies_at else ():
             yield from walk(inner)
 
 

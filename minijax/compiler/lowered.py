@@ -4,6 +4,7 @@ Builds on every other module of this folder; only `transforms.compiled` calls it
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 
+import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +41,13 @@ class Lowered:
     @cached_property
     def kernel(self) -> Kernel:
         """The loop tree."""
-        return lower_to_kernel(self.jaxpr, self.name)
+        was_enabled = gc.isenabled()
+        try:
+            gc.disable()  # it would search all that is being built for cycles
+            return lower_to_kernel(self.jaxpr, self.name)
+        finally:
+            if was_enabled:
+                gc.enable()
 
     @cached_property
     def launches(self) -> Kernel:

@@ -107,8 +107,8 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
 def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> np.ndarray:
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)
+    zero, half = np.array([0, .5], x.dtype)
+    return np.trunc(x + np.copysign(np.nextafter(half, zero), x))
 
 
 round_p = elementwise(

@@ -45,9 +45,14 @@ def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> l
     return core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
 
 
-def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU) -> Callable[..., list]:
-    """The executable of a program on a device; compiled once, and kept as long as the program."""
-    return closed.derived(("executable", device), lambda: _make_executable(closed, name, device))
+def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU, loops: Any = None
+               ) -> Callable[..., list]:
+    """The executable of a program on a device; compiled once, and kept as long as the program.
+
+    `loops` is what `lowered` returns for it, if it has been called.
+    """
+    return closed.derived(("executable", device),
+                          lambda: _make_executable(closed, name, device, loops))
 
 
 # Dtypes narrower than any register: NumPy computes them.
@@ -60,14 +65,14 @@ def is_interpreted(closed: ClosedJaxpr, device: Device) -> bool:
         x.dtype in _WITHOUT_LOOPS for x in types_in(closed.jaxpr)))
 
 
-def _make_executable(closed: ClosedJaxpr, name: str, device: Device) -> Callable:
+def _make_executable(closed: ClosedJaxpr, name: str, device: Device, loops: Any) -> Callable:
     if is_interpreted(closed, device):
         return functools.partial(interpret, closed)
     types = ", ".join(map(repr, closed.in_avals))
     _log("Compiling jit(%s) with global shapes and types (%s).", name, types)
     timing = timed(f"compilation of jit({name})", "backend_compile", f"jit({name})")
     with timing, blaming_the_compiler(closed, name):
-        return device.compiled(lowered(closed, name))
+        return device.compiled(loops or lowered(closed, name))
 
 
 def lowered(closed: ClosedJaxpr, name: str) -> Any:

@@ -92,8 +92,7 @@ def _next(program: Any, fun: Callable[..., Any], args: tuple, kwargs: dict[str, 
         if len(_programs) >= MOST:
             _make_room()
         return False
-    if not prepared_calls.value or core.Primitive.eager_dispatch or (
-            core.base_trace.checks or core.base_trace.call_checks):
+    if not prepared_calls.value or core.base_trace.checks or core.base_trace.call_checks:
         return ()
     with lazily.importing:
         from minijax.transforms.recording import recorded

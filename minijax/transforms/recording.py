@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import config, core, errors, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.placement.devices import CPU, device_of
 from minijax.transforms.compiled import CallPrimitive, executable, is_annotated
 from minijax.transforms.dispatch import is_plain
 from minijax.util import caches, context
@@ -309,6 +310,8 @@ def _statements(steps: Sequence[Step]) -> Iterator[str]:
 def recorded(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
              ) -> Callable[..., Any] | None:
     """A program that does what the function does with arguments of these types, if there is one."""
+    if device_of(()) is not CPU or config.mesh.value is not None:
+        return None
     recorder = Recorder()
     with np.errstate(all="ignore"):
         try:

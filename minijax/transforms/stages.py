@@ -149,12 +149,12 @@ class Traced(Stage):
         trace = core.current_trace.get()
         return all(trace.is_open(x.level) for x in self.captured)
 
-    def run(self, device: Device) -> Callable[..., list]:
-        """The executable of the program on a device."""
+    def run(self, device: Device, loops: Any = None) -> Callable[..., list]:
+        """The executable of the program on a device; see `compiled.executable`."""
         for x in self.program.consts:
             if isinstance(x, core.AbstractArray):
                 x._buffer  # noqa: B018  says that there is none
-        return compiled.executable(self.program, self.fun_name, device)
+        return compiled.executable(self.program, self.fun_name, device, loops)
 
     @property
     def out_avals(self) -> Any:
@@ -212,7 +212,7 @@ class Compiled(Stage):
 
     def __init__(self, traced: Traced, lowered: Any, device: Device):
         self._traced, self._lowered, self._device = traced, lowered, device
-        traced.run(device)
+        traced.run(device, lowered)
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""

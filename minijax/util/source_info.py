@@ -12,7 +12,7 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -90,26 +90,27 @@ def source_of(frame: FrameType) -> SourceInfo:
     return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
-def frames_outside() -> Iterator[FrameType]:
+def frames_outside(limit: int = sys.maxsize) -> list[FrameType]:
     """The frames outside the package on the calling thread's stack, from the innermost on."""
+    frames: list[FrameType] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        internal = internal_files.get(filename)  # `is_internal`, mostly without the call
-        if internal is False or internal is None and not is_internal(filename):
-            yield frame
+    while frame is not None and len(frames) < limit:
+        # `is_internal`, mostly without the call
+        if not internal_files.get(file := frame.f_code.co_filename) and not is_internal(file):
+            frames.append(frame)
         frame = frame.f_back
+    return frames
 
 
 def user_frame() -> SourceInfo | None:
     """The innermost line outside the package on the calling thread's stack, or None."""
-    return next(map(source_of, frames_outside()), None)
+    return next(map(source_of, frames_outside(1)), None)
 
 
 def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
     infos: list[SourceInfo] = []
-    for frame in itertools.islice(frames_outside(), limit):
+    for frame in frames_outside(limit):
         infos.append(source_of(frame))
         if frame.f_code.co_name == "<module>":
             break  # here the program begins; below lies what runs it, such as a notebook

@@ -186,3 +186,13 @@ def test_each_step_is_in_the_log_at_its_lowest_level(caplog):
         f(2.0)
     assert [record.levelname for record in caplog.records] == ["DEBUG"] * 3
     assert "Compiling jit(<lambda>)" in caplog.text and "Finished compilation" in caplog.text
+
+
+def test_the_loops_of_a_lowered_program_are_built_once(monkeypatch):
+    from minijax.compiler import lowered
+    built, build = [], lowered.lower_to_kernel
+    monkeypatch.setattr(lowered, "lower_to_kernel", lambda *args: built.append(1) or build(*args))
+    program = jax.jit(lambda x: jnp.cos(x) * 0.8125).lower(jnp.ones(7))
+    assert "cos" in program.as_text()
+    np.testing.assert_allclose(program.compile()(jnp.zeros(7)), 0.8125)
+    assert len(built) == 1

@@ -152,6 +152,14 @@ def test_flags_are_part_of_the_key():
     assert jnp.arange(3).dtype == np.int32
 
 
+def test_calls_are_prepared_where_the_default_device_is_the_cpu():
+    x = array(1, 2)
+    with minijax.default_device(minijax.devices("cpu")[0]):
+        assert is_prepared(jnp.mean, x)
+    with minijax.default_device(minijax.devices("numpy")[0]):
+        assert not is_prepared(jnp.mean, x)
+
+
 def test_transformations_see_every_primitive_of_a_prepared_function():
     x = array(1, 2)
     thrice(jnp.mean, x)
