@@ -21,11 +21,12 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Call, Check
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
-from . import cublas
 from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
                          uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
+from .convolutions import product_of
 from .loop_fusion import fused_loops
+from .tensor_cores import choose
 from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
@@ -44,7 +45,7 @@ def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: a body of launches, library calls and host control flow."""
     kernel = replace(kernel, body=fused_loops(kernel.body))
     schedule = _Schedule(kernel)
-    body = tuple(tiled(kernel.body, schedule, cublas.has))
+    body = tuple(tiled(kernel.body, schedule, product_of, choose))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
     body = tuple(schedule.by_last_blocks(body))
     buffers = set(accesses(walk(body)))
