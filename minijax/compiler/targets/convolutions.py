@@ -6,6 +6,7 @@ Chapter 27. In JAX: cuDNN, behind XLA.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,12 +34,12 @@ class Gathered(NamedTuple):
     buffer: Buffer
     has_adjacent_terms: bool
     max_each: int
-    index: Callable[..., tuple[Operand, Sequence[Operand]]]
+    index_of: Callable[..., tuple[Operand, Sequence[Operand]]]
 
     def at(self, b: Builder, matrix: Operand, row: Operand, term: Operand
            ) -> tuple[Operand, Operand]:
         """Whether a matrix, row and term have an element there, and its linear index."""
-        exists, index = self.index(b, matrix, row, term)
+        exists, index = self.index_of(b, matrix, row, term)
         return exists, b.ravel(index, self.buffer.shape)
 
 
@@ -48,15 +49,19 @@ class Windows:
     """
 
     def __init__(self, call: Call) -> None:
-        self.x, self.w, self.z, *numbers = call.args  # type: ignore[assignment]
+        args: list[Any] = [int(x.value) if isinstance(x, Constant) else x for x in call.args]
+        self.x, self.w, self.z, *numbers = args
         rank = len(self.x.shape)
-        left: Iterator[int] = iter([int(x.value) for x in numbers if isinstance(x, Constant)])
-        take = lambda count: tuple(next(left) for _ in range(count))
+        left: Iterator[Any] = iter(numbers)
+
+        def take(count: int) -> tuple[Any, ...]:
+            return tuple(itertools.islice(left, count))
         features, images = take(2)
         axes = ConvDimensionNumbers(take(rank), take(rank), take(rank))
         self.lhs_spec, self.rhs_spec, self.out_spec = axes
-        self.strides, self.padding, self.base, self.dilation = (
-            take(rank - 2), tuple(take(2) for _ in range(rank - 2)), take(rank - 2), take(rank - 2))
+        self.strides, zeros = take(rank - 2), take(2 * (rank - 2))
+        self.padding = tuple(zip(zeros[::2], zeros[1::2], strict=True))
+        self.base, self.dilation = take(rank - 2), take(rank - 2)
         self.groups_features = features > 1
         self.sizes = sizes_of(
             self.x.shape, self.w.shape, dimension_numbers=axes,
@@ -95,7 +100,7 @@ class Windows:
         sizes, (n, *places) = self.sizes, b.unravel(row, (self.sizes.batch, *self.sizes.places))
         feature, offset = self.term(b, term)
         inside, at = window_position(b, tuple(places), tuple(offset), sizes.slid, self.strides,
-                                     self.padding, self.base, self.dilation)  # type: ignore[arg-type]
+                                     self.padding, self.base, self.dilation)
         if self.groups_features:
             feature = b.add(b.mul(group, sizes.features), feature)
         else:

@@ -467,6 +467,6 @@ class Blocks:
         sums = parts(mma.sums, 2, 2).transpose(2, 0, 3, 4, 1).reshape(-1, 16, 8)
         for k in range(8 * words):
             sums = sums + x[:, :, k, None] * y[:, None, k]
-        sums = sums.reshape(-1, 2, 8, 4, 2).transpose(1, 4, 0, 2, 3).reshape(4, -1)
-        for variable, total in zip(mma.sums, sums, strict=True):
-            self.names[variable] = np.where(self.here, total, self.value(variable))
+        rows = sums.reshape(-1, 2, 8, 4, 2).transpose(1, 4, 0, 2, 3).reshape(4, -1)
+        for variable, total in zip(mma.sums, rows, strict=True):
+            self.names[variable] = np.where(self.here, total, self.names[variable])

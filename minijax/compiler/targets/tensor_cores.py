@@ -161,6 +161,9 @@ class TensorTile(Tile):
     """Emits the code of a block for its tile of a product on tensor cores."""
 
     side = Fragments
+    left: Fragments
+    right: Fragments
+    sides: tuple[Fragments, Fragments]
 
     @classmethod
     def plan(cls, product: Product) -> tuple[tuple[int, int], int]:

@@ -45,7 +45,10 @@ class Factor(NamedTuple):
     buffer: Buffer
     steps: tuple[int, int, int]
 
-    max_each = max(THREAD_TILES)  # rows of a thread
+    @property
+    def max_each(self) -> int:
+        """The most rows of a thread."""
+        return max(THREAD_TILES)
 
     @property
     def has_adjacent_terms(self) -> bool:
@@ -102,11 +105,9 @@ def tiled(body: Sequence[Statement], writer: Writer, product_of: ProductOf, choo
     rest = list(body)
     while rest:
         statement = rest.pop(0)
-        product = product_of(statement) if isinstance(statement, Call) else None
-        if product is not None:
+        if isinstance(statement, Call) and (product := product_of(statement)) is not None:
             between, epilogue = find_epilogue(rest, product)
-            tile = choose(statement, product, epilogue)
-            if tile is not None:
+            if (tile := choose(statement, product, epilogue)) is not None:
                 yield from between
                 del rest[:len(between) + (epilogue is not None)]
                 yield from launched(tile, product, epilogue, writer)

@@ -423,9 +423,17 @@ class Function:
 
     def add(self, instruction: Instruction) -> None:
         """Append an instruction; what parts or gathers threads stands at the end of its block."""
+        if instruction.name.startswith("mma") and self.blocks[-1] and not self.gathers(-1):
+            self.blocks.append([])
         self.blocks[-1].append(instruction)
         if instruction.name.split(".")[0] in ("bra", "brx", "ret", "exit", "bar", "barrier"):
             self.blocks.append([])
+
+    def gathers(self, block: int) -> bool:
+        """Whether a block begins with what all threads of a warp do together: before it they wait
+        for each other, as the assembler arranges where they have parted.
+        """
+        return self.blocks[block][0].name.startswith("mma") if self.blocks[block] else False
 
     def label(self, name: str) -> None:
         """Begin a block."""
@@ -467,8 +475,8 @@ def parsed(text: str) -> Module:
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"\{\s+[.]reg [.]b(?:16|32) (%?te?mp);\s+(mov[^;]*;)\s*\}",
                   lambda m: m[2].replace(m[1], "_"), text)
-    text = re.sub(r"[.]entry \w+\(.*?\)|mma[.]sync[^;]*;|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
-                  flags=re.S)
+    text = re.sub(r"[.]entry \w+\(.*?\)|mma[.]sync[^;]*;|\$L_brx_\d+:\s*[.]branchtargets.*?;",
+                  one_line, text, flags=re.S)
     for line in map(str.strip, text.splitlines()):
         if DIRECTIVE.match(line):
             continue
@@ -615,10 +623,22 @@ class Threads:
                 missing = self.per_block - self.waiting.sum() % self.per_block
                 raise Refused(f"{missing} threads do not reach a barrier")
             active = np.flatnonzero(at == place)
+            if self.function.gathers(place):
+                place, active = self.whole_warps(at)
             self.here = slice(None) if len(active) == self.count else active
             self.at[active] = place + 1
             for instruction in self.function.blocks[place]:
                 self.step(instruction)
+
+    def whole_warps(self, at: np.ndarray) -> tuple[int, np.ndarray]:
+        """The first place where threads can go on, in whole warps where these gather."""
+        for place in np.unique(at[at < len(self.function.blocks)]):
+            active = at == place
+            if self.function.gathers(place):
+                active &= np.repeat(active.reshape(-1, WARP).all(axis=1), WARP)
+            if active.any():
+                return int(place), np.flatnonzero(active)
+        raise Refused("threads of a warp do not multiply with the others")
 
     def step(self, instruction: Instruction) -> None:
         """Run an instruction on the threads that are here, or that its predicate names."""
@@ -828,10 +848,6 @@ class Threads:
         m = MATRICES.fullmatch(name)
         if m is None:
             raise Refused(f"no row says what {name} means")
-        is_here = np.zeros(self.count, bool)
-        is_here[self.here] = True
-        if (is_here.reshape(-1, WARP).any(axis=1) != is_here.reshape(-1, WARP).all(axis=1)).any():
-            raise Refused("threads of a warp do not multiply with the others")
         terms, kind = int(m["k"]), m["kind"]
         lane = np.arange(self.size()) % WARP
         group, member, warp = lane >> 2, lane % 4, np.arange(self.size()) // WARP

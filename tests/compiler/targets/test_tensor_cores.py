@@ -11,8 +11,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.kernels import convolutions, products
-from minijax.compiler.loops import MMA, Barrier, Call, Launch, Load, Store, walk
-from minijax.compiler.targets import cublas, launches, ptx, tensor_cores, tiles
+from minijax.compiler.loops import MMA, Barrier, Launch, Store, walk
+from minijax.compiler.targets import cublas, launches, tensor_cores
 from minijax.compiler.targets.emulator import Refused
 from minijax.compiler.targets.programs import emulate
 from minijax.compiler.targets.thread_block import WARP
@@ -70,8 +70,9 @@ def test_products_have_the_digits_of_their_precision(machine, dtype, axes):
     sizes = {"b": 2, "i": 37, "j": 43, "k": 21}
     x, y = (numbers([sizes[a] for a in part], dtype, k)
             for k, part in enumerate(axes[:axes.index("-")].split(",")))
-    [z], _ = result(lambda x, y: jnp.einsum(axes, x, y) + 1, x, y, machine=machine)
-    exact = np.einsum(axes, rounded(x), rounded(y)) + 1
+    [z], _ = result(lambda x, y: jnp.maximum(jnp.einsum(axes, x, y), 0), x, y,
+                    machine=machine)
+    exact = np.maximum(np.einsum(axes, rounded(x), rounded(y)), 0)
     assert_near(z, exact, np.einsum(axes, abs(rounded(x)), abs(rounded(y))), dtype)
 
 
@@ -79,7 +80,7 @@ CONVOLUTIONS = {
     "channels last": ((2, 9, 8, 9), (3, 2, 9, 10), ("NHWC", "HWIO", "NHWC"), {}),
     "channels first": ((2, 9, 9, 8), (10, 9, 3, 2), ("NCHW", "OIHW", "NCHW"), {
         "window_strides": (2, 1), "padding": ((1, 2), (0, 1)), "rhs_dilation": (1, 2)}),
-    "groups, transposed": ((2, 5, 16), (16, 8, 3), None, {
+    "groups, transposed": ((2, 16, 5), (16, 8, 3), None, {
         "padding": ((2, 1),), "lhs_dilation": (3,), "feature_group_count": 2}),
     "groups of images": ((4, 8, 12), (16, 8, 3), None, {"batch_group_count": 2}),
 }
@@ -109,7 +110,7 @@ def test_convolutions_are_products_of_windows(machine, dtype, name):
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_other_convolutions_are_exact_tiles(dtype):
     for name, (of_x, of_w, *_) in CONVOLUTIONS.items():
-        x, w = ((numbers(shape, float, k) * 9).astype(dtype) for k, shape in enumerate((of_x, of_w)))
+        x, w = ((numbers(shape, float) * 9).astype(dtype) for shape in (of_x, of_w))
         f = functools.partial(convolved, name, precision="highest")
         made = launches.scheduled(kernel(f, x, w))
         assert not multiplies(made) and [type(each) for each in made.body] == [Launch]
@@ -163,7 +164,7 @@ def test_no_two_threads_ask_one_bank_for_different_words(monkeypatch, each, dtyp
                 wavefronts.append(np.bincount(own % 32).max())
         [z] = emulate(launches.scheduled(kernel(f, *arguments)), arguments, watch=watch)
         exact = np.sin(rounded(x) @ rounded(y))
-        assert np.abs(z.astype(float) - exact).max() < 0.02 and set(wavefronts) == {1}
+        assert np.abs(z.astype(float) - exact).max() < 0.1 and set(wavefronts) == {1}
 
 
 @pytest.mark.parametrize("dtype", DIGITS, ids=lambda dtype: dtype.name)
@@ -220,10 +221,10 @@ def test_digits_that_tf32_has_not_are_refused(monkeypatch, machine):
 def test_tf32_rounds_to_the_nearest_and_keeps_what_is_no_number():
     x = np.eye(16, dtype=np.float32)
     y = np.zeros((16, 16), np.float32)
-    y[0, :6] = 1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-12, np.inf, 2.0**-140
+    y[0, :6] = 1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-12, np.inf, 2.0**-130
     [z], _ = result(lambda x, y: jnp.sin(y) * 0 + jnp.abs(x @ y), x[:, :16], y)
     with np.errstate(invalid="ignore"):
-        expected = [1 + 2.0**-10, 1 + 2.0**-9, 1 + 2.0**-10, 1, np.nan, 2.0**-140]
+        expected = [1 + 2.0**-10, 1 + 2.0**-9, 1 + 2.0**-10, 1, np.nan, 2.0**-130]
     np.testing.assert_array_equal(z[0, :6], np.array(expected, np.float32))
 
 
@@ -238,8 +239,8 @@ def test_the_assembler_has_registers_for_every_tile(monkeypatch, dtype, processo
         registers, spilled = usage(source, processor, tmp_path)
         assert max(registers) <= 128 and not any(spilled)
         text = (tmp_path / "k.ptx").read_text()
-        assert re.search(rf"mma[.]sync[.]aligned[.]m16n8k\d+[.]row[.]col[.]f32[.]{kinds[dtype.name]}",
-                         text)
+        assert re.search(rf"mma[.]sync[.]aligned[.]m16n8k\d+[.]row[.]col[.]f32[.]"
+                         rf"{kinds[dtype.name]}[.]f32", text)
         assert "ld.shared.b16" not in text
 
 
