@@ -41,6 +41,7 @@ class Emulator:
     """The interface of driver.Gpu, in this process's memory; no address is ever reused."""
 
     name = "emulator"
+    has_tensor_cores = True
 
     def __init__(self, seed: int = 0, watch: Watch | None = None) -> None:
         self.watch = watch

@@ -199,7 +199,7 @@ class CudaText(NumbaText):
 
     def print_mma(self, mma: MMA) -> None:
         raise NotInNumba(f"{self.program.kernel.name} multiplies on tensor cores, which Numba does "
-                         "not know. Ask for precision='highest', or for float32.")
+                         "not know. Schedule it with has_tensor_cores=False.")
 
     def print_for(self, loop: For) -> None:
         KernelText.print_for(self, loop)

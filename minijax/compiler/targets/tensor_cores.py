@@ -8,6 +8,7 @@ In CUDA: CUTLASS's warp-level products.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..builder import Builder
 from ..loops import MMA, Buffer, Call, Operand
+from ..routines import PRODUCT
 from . import cublas, tiles
 from .thread_block import WARP
 from .tiles import SIDE, THREADS, Epilogue, Product, Side, Tile
@@ -50,10 +52,17 @@ def terms_of(product: Product) -> int:
 
 def choose(call: Call, product: Product, epilogue: Epilogue | None) -> type[Tile] | None:
     """The tiles for a product; None if it is left to the library."""
-    tile = TensorTile if has_tensor_cores(call, product) else Tile
-    is_left = not call.external.startswith("convolution") and cublas.has(call) and not (
-        tile is TensorTile and epilogue is not None and is_faster(product))
-    return None if is_left else tile
+    if not has_tensor_cores(call, product):
+        return choose_without(call, product, epilogue)
+    is_tile = (epilogue is not None and is_faster(product)
+               or choose_without(call, product, epilogue) is not None)
+    return TensorTile if is_tile else None
+
+
+def choose_without(call: Call, product: Product, epilogue: Epilogue | None) -> type[Tile] | None:
+    """The same where no tensor cores may be used; for convolutions there is no library."""
+    is_left = re.fullmatch(PRODUCT, call.external) and cublas.has(call)
+    return None if is_left else Tile
 
 
 def is_faster(product: Product) -> bool:
