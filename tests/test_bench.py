@@ -126,5 +126,4 @@ def test_tiles_are_chosen_where_the_model_says_that_they_are_faster(monkeypatch,
                 context.setattr(tensor_cores, "is_faster", lambda product, x=is_faster: x)
                 device.append(model.Predicted.of("", launches.scheduled(source)).device)
         is_tile = not any(isinstance(each, Call) for each in chosen.body)
-        print(dtype, m, n, k, is_tile, [f"{1e6 * x:.1f}" for x in device])
         assert device[not is_tile] <= 1.25 * min(device)

@@ -13,15 +13,17 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.kernels import convolutions, products
 from minijax.compiler.loops import MMA, Barrier, Constant, If, Launch, Let, Scalar, Store, walk
+from minijax.compiler.schedule import lower_to_kernel
 from minijax.compiler.targets import cublas, launches, tensor_cores
 from minijax.compiler.targets.emulator import Refused
 from minijax.compiler.targets.programs import emulate
 from minijax.compiler.targets.thread_block import WARP
+from tests import running_text
 from tests.compiler.targets.ptx_machine import run_ptx
 from tests.compiler.targets.test_emulator import rewritten
 from tests.compiler.targets.test_launches import kernel
 from tests.compiler.targets.test_ptx import PROCESSORS, usage
-from tests.test_laws import LARGE
+from tests.test_laws import LARGE, PRIMITIVES, cases
 
 MACHINES = {"emulator": emulate, "ptx": run_ptx}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -279,3 +281,26 @@ def test_the_text_has_the_products_of_warps_and_a_numba_program_none():
     lowered = jax.jit(functools.partial(convolved, "channels last")).lower(x, w)
     assert re.search(r"mma\(\(acc.*\), \(", lowered.as_text("launches"))
     assert "mma" not in lowered.as_text("numba.cuda")
+
+
+@pytest.mark.parametrize("name", ["dot_general", "conv_general_dilated"])
+def test_examples_of_any_shape_are_their_meaning(monkeypatch, name):
+    for module in (products, convolutions):
+        monkeypatch.setattr(module, "MIN_SIDE", 1)
+    monkeypatch.setattr(tensor_cores, "MIN_TERMS", 1)
+    monkeypatch.setattr(cublas, "has", lambda call: False)
+    multiplied = 0
+    for case in list(cases(PRIMITIVES[name]))[:None if LARGE else 6]:
+        with case.mode():
+            source = lower_to_kernel(jax.make_jaxpr(case.run)(*case.args), name, on_gpu=True)
+            made = launches.scheduled(source)
+            inputs = [running_text.laid_out(np.asarray(x), buffer) for x, buffer in zip(
+                jax.tree.leaves(case.args), source.inputs, strict=True)]
+            expected = np.asarray(case.run(*case.args)[0])
+        if multiplies(made):
+            multiplied += 1
+            for machine in MACHINES.values():
+                got = machine(made, inputs)[0].reshape(expected.shape)
+                np.testing.assert_allclose(got.astype(float), expected.astype(float),
+                                           rtol=2**-8, atol=2**-8)
+    assert multiplied > 1
