@@ -9,6 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import minijax as jax
+from minijax.compiler.loops import Call
+from minijax.compiler.schedule import lower_to_kernel
+from minijax.compiler.targets import launches, tensor_cores
 from tests.bench import model
 from tests.bench._picture import Curve, Panel, bars, panels
 from tests.bench._report import geometric_mean
@@ -112,3 +116,24 @@ def test_predicted_times_are_less_than_those_that_jax_took(predicted):
 def test_times_that_were_measured_are_predicted(predicted):
     names = model.MEASURED.keys() - set(model.CHANGED)
     assert statistics.median(abs(predicted(name).error) for name in names) < 0.25
+
+
+FOLLOWED = [(4096, 4096, 64), (4096, 4096, 4096), (512, 512, 512), (16384, 256, 64),
+            (128, 128, 4096)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tiles_are_chosen_where_the_model_says_that_they_are_faster(monkeypatch, dtype):
+    for m, n, k in FOLLOWED:
+        shapes = (m, k), (k, n), (n,)
+        types = [jax.ShapeDtypeStruct(shape, jax.numpy.dtype(dtype)) for shape in shapes]
+        lowered = jax.jit(lambda x, y, b: jax.nn.gelu(x @ y + b)).lower(*types)._lowered
+        source = lower_to_kernel(lowered.jaxpr, lowered.name, on_gpu=True)
+        chosen = launches.scheduled(source)
+        device = []
+        for is_faster in (True, False):
+            with monkeypatch.context() as context:
+                context.setattr(tensor_cores, "is_faster", lambda product, x=is_faster: x)
+                device.append(model.Predicted.of("", launches.scheduled(source)).device)
+        is_tile = not any(isinstance(each, Call) for each in chosen.body)
+        assert device[not is_tile] <= 1.25 * min(device)

@@ -247,6 +247,22 @@ class Atomic(Statement):
     ordered: int = 0
 
 
+class MMA(Statement):
+    """sums += x @ y on a GPU's tensor cores: a matrix of 16 x k times one of k x 8, with a part of
+    each in every thread of a warp.
+
+    k is 8 for float32, whose numbers have the 11 significant bits of TF32, else 16. Each product is
+    exact, the sums are float32. Thread t has of x the rows t // 4 and 8 below, of y the column
+    t // 4, of sums the rows of x and the columns t % 4 * 2 and the next. Its terms are those of
+    word t % 4 of a row or column, and of the fourth word after it: a word of 32 bits has one
+    float32, or two of the others.
+    """
+
+    sums: tuple[Variable, ...]
+    x: tuple[Operand, ...]
+    y: tuple[Operand, ...]
+
+
 WRITES = Store | Atomic
 
 

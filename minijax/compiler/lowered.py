@@ -51,10 +51,15 @@ class Lowered:
 
     @cached_property
     def launches(self) -> Kernel:
-        """The loop tree scheduled for a GPU."""
+        """The loop tree scheduled for a GPU; Numba does not know tensor cores."""
+        return self.scheduled(config.compiler.value != "numba")
+
+    def scheduled(self, has_tensor_cores: bool) -> Kernel:
+        """The loop tree scheduled for a GPU, with or without tensor cores."""
         from .targets.launches import scheduled  # which is for GPUs alone
 
-        return scheduled(lower_to_kernel(self.jaxpr, self.name, on_gpu=True))
+        kernel = lower_to_kernel(self.jaxpr, self.name, on_gpu=True)
+        return scheduled(kernel, has_tensor_cores)
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python),
@@ -74,7 +79,7 @@ class Lowered:
         if stage == "numba.cuda":
             from .targets.numba_cuda import numba_cuda_text
 
-            return numba_cuda_text(self.launches, *self.avals)
+            return numba_cuda_text(self.scheduled(False), *self.avals)
         if stage == "ptx":
             from .targets import ptx
 
@@ -119,4 +124,5 @@ class Lowered:
         """A callable of launches on a GPU, from buffers in its memory."""
         from .targets.programs import Program
 
-        return Program(self.launches, processor)
+        return Program(self.launches if processor.has_tensor_cores else self.scheduled(False),
+                       processor)

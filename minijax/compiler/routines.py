@@ -22,9 +22,11 @@ LIBRARY = "blas_"  # before the name of a routine
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
 BLOCK = r"block_(halves_)?(float\d\d|u?int\d\d)_(\d+)x(\d+)"  # rows x columns
-# Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
+# Of stacks of matrices, or of images and weights, of these dtypes; of float32 perhaps in fewer
+# digits.
 _DTYPE = r"([a-z]+\d*(?:_e\d+m\d+[a-z\d]*)?)"  # a name, such as float8_e4m3fn
-PRODUCT = rf"product_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
+PRODUCT, CONVOLUTION = (rf"{name}_{_DTYPE}_{_DTYPE}_{_DTYPE}(_tf32)?"
+                        for name in ("product", "convolution"))
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
 
 
@@ -32,12 +34,13 @@ def is_library_call(external: str) -> bool:
     return external.startswith(LIBRARY)
 
 
-def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None) -> str:
-    """The routine of a product with result z; its name ends in `_tf32` where that precision will
-    do.
+def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None,
+               name: str = "product") -> str:
+    """The routine of a product, or a convolution, with result z; its name ends in `_tf32` where
+    that precision will do.
     """
     is_single = {x.name, y.name, z.name} == {"float32"}
-    return f"product_{x.name}_{y.name}_{z.name}{'_tf32' * (is_single and allows_tf32(precision))}"
+    return f"{name}_{x.name}_{y.name}_{z.name}{'_tf32' * (is_single and allows_tf32(precision))}"
 
 
 def work(call: Call) -> float | None:

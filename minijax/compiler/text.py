@@ -18,9 +18,9 @@ from typing import Any
 from minijax import dtypes
 from minijax.util.jaxpr_text import Names
 
-from .loops import (OPS, Address, Assign, Atomic, Barrier, Buffer, Call, Check, Constant, Declare,
-                    For, If, Index, Kernel, Launch, Let, Load, Operand, Read, Scalar, Shuffle,
-                    Statement, Store, Variable, While, accessed, used, walk)
+from .loops import (MMA, OPS, Address, Assign, Atomic, Barrier, Buffer, Call, Check, Constant,
+                    Declare, For, If, Index, Kernel, Launch, Let, Load, Operand, Read, Scalar,
+                    Shuffle, Statement, Store, Variable, While, accessed, used, walk)
 from .scalars import kind_of
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
@@ -303,6 +303,12 @@ class KernelText:
     def print_shuffle(self, shuffle: Shuffle) -> None:
         self.define(shuffle.target, f"shuffle({self.operand(shuffle.value)}, {shuffle.lane_mask})")
         self.flush()
+
+    def print_mma(self, mma: MMA) -> None:
+        """The sums, which change, and the parts of both factors."""
+        factors = ", ".join(f"({self.operands(part)})" for part in (mma.x, mma.y))
+        self.flush()
+        self.write(f"mma(({', '.join(map(self.named, mma.sums))}), {factors})")
 
     def print_atomic(self, atomic: Atomic) -> None:
         """A call, and a name for the old value where somebody asks for it."""

@@ -423,7 +423,8 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
       dimension_numbers: the order of axes: letters, ``("NHWC", "HWIO", "NHWC")``, or numbers.
       feature_group_count, batch_group_count: the number of groups of features, or of the batch,
         with weights of their own.
-      precision: accepted for JAX's sake.
+      precision: as of `dot_general`: on a GPU float32 factors of a large convolution are rounded
+        to TF32 (11 significant bits) unless it is "highest"; the CPU keeps them.
       preferred_element_type: the dtype of the sum and of the result.
 
     Raises:

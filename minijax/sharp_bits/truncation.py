@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.jaxpr import ClosedJaxpr, subjaxprs
+from minijax.core import ShapedArray
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
 
 from minijax.sharp_bits.findings import finding, report
 
 # Neighbours that differ by less, relative to their size, may differ by float64's own rounding.
 NOISE = 2.0**-40
 LARGE = 1 << 18  # multiplications: smaller products have all digits
+FEW = 8  # output features of a convolution: with fewer it has them too
+PRODUCTS = {"dot_general": "product", "conv_general_dilated": "convolution"}
 WIDE = "jax.config.update('jax_enable_x64', True)"
 FIXES = {
     "integers": f"Keep 64 bits with `{WIDE}`, or make the numbers smaller before they come in: "
@@ -77,23 +80,34 @@ def what_is_lost(x: np.ndarray, dtype: np.dtype) -> tuple[str, str] | None:
 
 
 def check_products(closed: ClosedJaxpr) -> None:
-    """Warn of a GPU's large float32 products whose precision nobody has chosen.
+    """Warn of a GPU's large float32 products, and convolutions, whose precision nobody has chosen.
 
     Args:
       closed: a program that is compiled for a GPU.
     """
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.name == "dot_general" and eqn.params["precision"] is None:
+        if eqn.primitive.name in PRODUCTS and eqn.params["precision"] is None:
             [x, y], [out] = ([v.aval for v in side] for side in (eqn.invars, eqn.outvars))
-            (axes, _), _ = eqn.params["dimension_numbers"]
-            terms = out.size * math.prod(x.shape[axis] for axis in axes)
+            name, terms = PRODUCTS[eqn.primitive.name], out.size * terms_of(eqn, x, y)
             if {x.dtype, y.dtype, out.dtype} == {np.dtype(np.float32)} and terms >= LARGE:
                 report(finding("debug_dtype_truncation", (
-                    f"a product of float32[{','.join(map(str, x.shape))}] and float32["
+                    f"a {name} of float32[{','.join(map(str, x.shape))}] and float32["
                     f"{','.join(map(str, y.shape))}] on a GPU rounds its factors to TF32: 11 "
                     "significant bits of 24."), FIXES["products"], eqn.source_info))
         for inner in subjaxprs(eqn.params):
             check_products(inner)
+
+
+def terms_of(eqn: JaxprEqn, x: ShapedArray, y: ShapedArray) -> int:
+    """The products of which each element of a result is the sum; 0 where tensor cores do none, as
+    for a convolution with few features.
+    """
+    if eqn.primitive.name == "dot_general":
+        (axes, _), _ = eqn.params["dimension_numbers"]
+        return math.prod(x.shape[axis] for axis in axes)
+    outputs = y.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
+    groups = eqn.params["feature_group_count"] * eqn.params["batch_group_count"]
+    return y.size // outputs if outputs // groups >= FEW else 0
 
 
 def _floats(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:

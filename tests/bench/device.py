@@ -9,6 +9,7 @@ On the emulator the arrays are small, and its times say nothing of a GPU's.
 import ctypes
 import functools
 import json
+import math
 import os
 import statistics
 import time
@@ -23,7 +24,8 @@ from minijax.placement import devices
 from minijax.compiler.targets import cublas, driver
 from minijax.compiler.targets.programs import Memory
 from tests.bench._report import FOLDER, chosen, geometric_mean, options
-from tests.bench._row import MILLION, Row, arguments, below, key, normal, number, one_hot, uniform
+from tests.bench._row import (MILLION, Row, arguments, below, bfloat16, key, normal, number,
+                              one_hot, uniform)
 from tests.bench._workloads import rows
 from tests.bench.ratios import difference, in_turn, seconds
 from tests.on_device import chosen as chosen_device
@@ -110,9 +112,30 @@ def large(library: str, n: int, m: int) -> list[Row]:
         "step of training an MLP": ("MLP step 128: 784-256-10",
                                     [mlp, normal(m, m), one_hot(m, m)], 5 * product),
     }
+    images, weights = (max(1, n // (56 * 56 * 64)), 56, 56, 64), (3, 3, 64, 64)
+    tokens, width = max(1, n >> 19), max(8, m // 8)
+    layer = {name: normal(rows, columns, scale=rows ** -0.5) for name, rows, columns in (
+        *((name, width, width) for name in "qkvo"), ("up", width, 4 * width),
+        ("down", 4 * width, width))}
+    transformer = [{"embed": normal(256, width, scale=0.1), "place": normal(256, width, scale=0.1),
+                    "layers": [layer, layer]}, below(256, tokens, 257)]
+
+    def convolution(x: Any, w: Any) -> Any:
+        return lib.nn.relu(lib.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
     known = [replace(there[which], name=name, arguments=given, flops=flops, tolerance=1e-3)
              for name, (which, given, flops) in found.items()]
+    flops = 2 * math.prod(images) * math.prod(weights[:3])
     return known + [
+        Row("convolution", lib.jit(convolution), [normal(*images), normal(*weights)], flops,
+            tolerance=1e-3),
+        Row("convolution, bfloat16", lib.jit(convolution), [bfloat16(*images), bfloat16(*weights)],
+            flops, tolerance=1e-2),
+        Row("bias and gelu of a product", lib.jit(lambda x, w, b: lib.nn.gelu(x @ w + b)),
+            [normal(m, m // 32), normal(m // 32, m), normal(m)], 2 * m * m * (m // 32),
+            tolerance=1e-3),
+        replace(there["transformer step, 2×128, 8×64"], name="step of training a transformer",
+                arguments=transformer, tolerance=1e-2),
         Row("random bits", lib.jit(lambda key: lib.random.bits(key, (n,))), [key], draws=True),
         Row("random normal", lib.jit(lambda key: lib.random.normal(key, (n,))), [key], draws=True)]
 

@@ -161,7 +161,22 @@ def test_a_large_product_on_a_gpu_whose_precision_nobody_chose_is_found():
     assert '"highest" keeps 24 bits' in each.fix
 
 
+def convolved(features, precision=None, groups=1):
+    w = np.ones((features, 32 // groups, 3, 3), np.float32)
+    return lambda x: jax.lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", precision=precision, feature_group_count=groups)
+
+
+IMAGES = np.ones((1, 32, 16, 16), np.float32)
+
+
+def test_so_is_a_large_convolution():
+    [each] = found_on_a_gpu(convolved(8), IMAGES)
+    assert "a convolution of float32[1,32,16,16] and float32[8,32,3,3]" in each.message
+
+
 @pytest.mark.parametrize("f, x", [
+    (convolved(8, "highest"), IMAGES), (convolved(4), IMAGES), (convolved(32, groups=32), IMAGES),
     (lambda x: jnp.matmul(x, x, precision="highest"), X),
     (lambda x: jnp.matmul(x, x, precision="default"), X),
     (lambda x: x @ x, X[:32, :32]), (lambda x: x @ x, X.astype(np.float16)),

@@ -6,6 +6,7 @@ In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,11 +15,12 @@ import numpy as np
 
 from minijax.primitives.axes import Axes
 from minijax.primitives.ad_util import constant
-from minijax.primitives.slots import nest
+from minijax.primitives.slots import computed_in, nest
 
 from ..operands import Computed
-from .products import (MAX_INLINE, Matrices, accumulator_dtype, computed, multiply, split_terms,
-                       sum_partials)
+from ..routines import product_of
+from .products import (LAUNCHED, MAX_INLINE, MIN_SIDE, Matrices, accumulator_dtype, computed,
+                       multiply, split_terms, sum_partials)
 
 CACHED = 1 << 18  # bytes of windows that stay in the cache for a product
 MIN_OUTPUTS = 4  # output features: with fewer, each element is summed on its own
@@ -30,12 +32,32 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     [out], [x, w] = outputs, operands
     sizes = sizes_of(x.shape, w.shape, **params)
     terms = math.prod((sizes.features, *sizes.window, sizes.outputs, *sizes.places))
-    if b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
+    if b.on_gpu and is_launched(x, w, out, sizes):
+        as_one_call(b, out, x, w, **params)
+    elif b.on_gpu or sizes.outputs < MIN_OUTPUTS or terms <= MAX_INLINE:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
     elif math.prod(sizes.places) < sizes.batch:
         _Convolution(b, out, x, w, sizes, pad, 0, **params).by_places()
     else:
         _Convolution(b, out, x, w, sizes, pad, 1, **params).by_images()
+
+
+def is_launched(x: Any, w: Any, out: Any, sizes: Any) -> bool:
+    """Whether a GPU computes a convolution as a product, in a launch of its own."""
+    terms, places = sizes.features * math.prod(sizes.window), math.prod(sizes.places)
+    sides = sizes.outputs, sizes.batch * places, terms
+    return (x.dtype == w.dtype and computed_in(x.dtype) == computed_in(out.dtype)
+            and min(sides) >= MIN_SIDE and sizes.groups * math.prod(sides) >= LAUNCHED)
+
+
+def as_one_call(b: Any, out: Any, x: Any, w: Any, *, dimension_numbers: tuple[Axes, Axes, Axes],
+                window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
+                rhs_dilation: Sequence[int], feature_group_count: int, batch_group_count: int,
+                precision: Any, **_: Any) -> None:
+    """One call, whose numbers are the parameters: targets/convolutions.py has their order."""
+    numbers = (feature_group_count, batch_group_count, *itertools.chain(
+        *dimension_numbers, window_strides, *padding, lhs_dilation, rhs_dilation))
+    b.call(product_of(x.dtype, w.dtype, out.dtype, precision, "convolution"), x, w, out, *numbers)
 
 
 class _Convolution:

@@ -19,6 +19,7 @@ from ..loops import Kernel
 from . import cublas, graphs, ptx
 from .coalescing import ALIGNMENT
 
+TENSOR_CORES = 8, 0  # the first that multiplies bfloat16 and TF32 there
 OLDEST = 7, 0  # the first compute capability with independent thread scheduling
 
 
@@ -139,6 +140,11 @@ class Gpu:
     def processor(self) -> str:
         """The GPU's architecture, as LLVM and the assembler name it."""
         return f"sm_{self.capability[0]}{self.capability[1]}"
+
+    @property
+    def has_tensor_cores(self) -> bool:
+        """Whether the GPU multiplies bfloat16, float16 and TF32 on tensor cores."""
+        return self.capability >= TENSOR_CORES
 
     def enter(self) -> None:
         """Make this GPU current in the calling thread."""

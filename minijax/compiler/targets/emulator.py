@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (OPS, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
+from ..loops import (MMA, OPS, WRITES, Assign, Atomic, Barrier, Buffer, Constant, Declare, For, If,
                      Kernel, Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While)
 from ..memory import addresses, round_up
 from .look_back import waits
@@ -29,6 +29,7 @@ WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
 ATOMICS: dict[str, Callable] = {
     **{op: OPS[op].meaning for op in ("add", "min", "max")},
     "turn": lambda old, last: np.where(old >= last, 0, old + 1), "read": lambda old, _: old}
+TF32_REST = (1 << 13) - 1  # the bits of a float32 that TF32 has not
 POISON = 0xA5  # the contents of uninitialised memory
 FIRST = 1 << 32  # address
 
@@ -44,6 +45,7 @@ class Emulator:
     """The interface of driver.Gpu, in this process's memory; no address is ever reused."""
 
     name = "emulator"
+    has_tensor_cores = True
 
     def __init__(self, seed: int = 0, watch: Watch | None = None) -> None:
         self.watch = watch
@@ -517,3 +519,27 @@ class Blocks:
         self.refuse_if(wrong, shuffle, "the threads of a shuffle are not those of its mask")
         lane_mask = self.thread_positions ^ shuffle.lane_mask
         self.names[shuffle.target] = self.value(shuffle.value)[lane_mask]
+
+    def run_mma(self, mma: MMA) -> None:
+        """The terms one after the other, in float32."""
+        warps = self.here.reshape(-1, WARP)
+        self.refuse_if(np.repeat(~warps.all(axis=1), WARP)[self.here], mma,
+                       "threads of a warp do not multiply with the others")
+        words = len(mma.y) // 2  # of one or two numbers
+
+        def parts(numbers: Sequence[Any], *axes: int) -> np.ndarray:
+            rows = np.stack([*map(self.value, numbers)]).astype(np.float32)
+            return rows.reshape(*axes, -1, WARP // 4, 4)
+        x = parts(mma.x, 2, 2, words).transpose(3, 1, 4, 0, 5, 2).reshape(-1, 16, 8 * words)
+        y = parts(mma.y, 2, words).transpose(2, 0, 4, 1, 3).reshape(-1, 8 * words, 8)
+        if words == 1:
+            own = warps.all(axis=1)
+            digits = np.concatenate([x[own].ravel(), y[own].ravel()]).view(np.uint32) & TF32_REST
+            self.refuse_if(np.full(self.here.sum(), digits.any()), mma,
+                           "a factor has more digits than TF32")
+        sums = parts(mma.sums, 2, 2).transpose(2, 0, 3, 4, 1).reshape(-1, 16, 8)
+        for k in range(8 * words):
+            sums = sums + x[:, :, k, None] * y[:, None, k]
+        rows = sums.reshape(-1, 2, 8, 4, 2).transpose(1, 4, 0, 2, 3).reshape(4, -1)
+        for variable, total in zip(mma.sums, rows, strict=True):
+            self.names[variable] = np.where(self.here, total, self.names[variable])

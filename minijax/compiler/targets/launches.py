@@ -21,12 +21,13 @@ from ..loops import (INT64, WRITES, Assign, Atomic, Barrier, Buffer, Call, Check
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
-from . import cublas
 from .coalescing import (MAX_REPEATED, collapse_nest, interleaved, is_aligned, is_memory_bound,
                          uncoalesced)
 from .thread_block import REDUCTIONS, THREADS, WARP, ThreadBlock, Writer, literal
 from .look_back import Chain, is_chain, is_chained, with_rows
+from .convolutions import product_of
 from .loop_fusion import fused_loops
+from .tensor_cores import choose, choose_without
 from .tiles import tiled
 
 SHARED = 44 << 10  # bytes of shared memory for a block's scratch, of 48 KB
@@ -41,11 +42,12 @@ MAX_JOINED = 500  # statements: a launch with more needs more registers than the
 ZERO = literal(0)
 
 
-def scheduled(kernel: Kernel) -> Kernel:
+def scheduled(kernel: Kernel, has_tensor_cores: bool = True) -> Kernel:
     """The kernel for a GPU: a body of launches, library calls and host control flow."""
     kernel = replace(kernel, body=fused_loops(kernel.body))
     schedule = _Schedule(kernel)
-    body = tuple(tiled(kernel.body, schedule, cublas.has))
+    choice = choose if has_tensor_cores else choose_without
+    body = tuple(tiled(kernel.body, schedule, product_of, choice))
     body = pass_through_memory(tuple(schedule.on_the_host(body)), schedule)
     body = tuple(schedule.by_last_blocks(body))
     buffers = set(accesses(walk(body)))

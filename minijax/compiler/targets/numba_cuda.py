@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import (Address, Assign, Atomic, Barrier, Buffer, Call, Constant, Declare, For, Index,
-                     Kernel, Launch, Let, Load, Operand, Shuffle, accesses, walk)
+from ..loops import (MMA, Address, Assign, Atomic, Barrier, Buffer, Call, Constant, Declare, For,
+                     Index, Kernel, Launch, Let, Load, Operand, Shuffle, accesses, walk)
 from ..numba_text import (Avals, NotInNumba, NumbaText, Program, argument_text, compute_type,
                           result_text, stored_type)
 from ..scalars import kind_of
@@ -197,6 +197,10 @@ class CudaText(NumbaText):
     def print_call(self, call: Call) -> None:
         raise NotInNumba(f"{self.program.kernel.name} calls {call.external} between its launches, "
                          "which a Numba program cannot do. Compute that outside of the function.")
+
+    def print_mma(self, mma: MMA) -> None:
+        raise NotInNumba(f"{self.program.kernel.name} multiplies on tensor cores, which Numba does "
+                         "not know. Schedule it with has_tensor_cores=False.")
 
     def print_for(self, loop: For) -> None:
         KernelText.print_for(self, loop)

@@ -17,8 +17,8 @@ from .. import cache, cpu
 from ..builder import Builder
 from ..instructions import plain, shifted
 from ..llvm import FunctionText, ModuleText, _stored_type, _type_of
-from ..loops import (Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar, Shuffle,
-                     Statement, accesses, defined, used, walk)
+from ..loops import (MMA, Atomic, Barrier, Buffer, Constant, For, Kernel, Launch, Let, Scalar,
+                     Shuffle, Statement, accesses, defined, used, walk)
 from ..remainder import remainder
 from ..scalars import FLOAT32, kind_of
 from ..vectors import Function
@@ -31,6 +31,7 @@ BLOCKS = 2  # at least, on a processor: while one waits, another runs; they shar
 FENCE = "call void @llvm.nvvm.membar.gl()"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
 ADDRESS = f"ptr align {ALIGNMENT} noundef"
+FOUR_FLOATS = "{float, float, float, float}"
 EXTREMUM = "call {{t}} @llvm.{}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})"
 
 
@@ -186,6 +187,39 @@ class LaunchText(FunctionText):
         mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)  # as LLVM reads an i32
         self.define(shuffle.target, f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, "
                     f"{self.typed(shuffle.value)}, i32 {shuffle.lane_mask}, i32 {WARP - 1})")
+
+
+    def print_mma(self, mma: MMA) -> None:
+        """One instruction, whose operands are words of 32 bits."""
+        words, kind = len(mma.y) // 2, mma.x[0].dtype
+        of_kind, word = {"float32": ("tf32", "i32"), "bfloat16": ("bf16", "i32"),
+                         "float16": ("f32.f32", "<2 x half>")}[kind.name]
+        factors = [f"{word} {self.packed(part[k:k + words], word)}"
+                   for part in (mma.x, mma.y) for k in range(0, len(part), words)]
+        sums = []
+        for variable in mma.sums:
+            sums.append(self.fresh("%sum"))
+            self.emit(f"{sums[-1]} = load float, ptr {self.names[variable]}")
+        results, name = self.fresh("%sums"), f"m16n8k{8 * words}.row.col.{of_kind}"
+        arguments = ", ".join([*factors, *(f"float {x}" for x in sums)])
+        self.emit(f"{results} = call {FOUR_FLOATS} @llvm.nvvm.mma.{name}({arguments})"
+                  " convergent")
+        for k, variable in enumerate(mma.sums):
+            total = self.fresh("%sum")
+            self.emit(f"{total} = extractvalue {FOUR_FLOATS} {results}, {k}")
+            self.emit(f"store float {total}, ptr {self.names[variable]}")
+
+    def packed(self, numbers: Sequence[Any], word: str) -> str:
+        """A float32, or two shorter numbers, as one word."""
+        kind = _type_of(numbers[0])
+        vector, packed = f"<{len(numbers)} x {kind}>", "poison"
+        for k, x in enumerate(numbers):
+            name = self.fresh("%word")
+            self.emit(f"{name} = insertelement {vector} {packed}, {self.typed(x)}, i64 {k}")
+            packed = name
+        name = self.fresh("%word")
+        self.emit(f"{name} = bitcast {vector} {packed} to {word}")
+        return name
 
 
 @functools.cache

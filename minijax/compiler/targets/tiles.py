@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from minijax.primitives.slots import computed_in
 from ..builder import Builder
 from ..loops import (INT64, Barrier, Buffer, Call, Constant, For, Launch, Let, Load, Operand,
                      Scalar, Statement, Store, accessed, substituted, with_bodies)
-from ..routines import PRODUCT
 from ..scalars import BOOL
 from .thread_block import Writer
 
@@ -47,17 +45,38 @@ class Factor(NamedTuple):
     buffer: Buffer
     steps: tuple[int, int, int]
 
+    @property
+    def max_each(self) -> int:
+        """The most rows of a thread."""
+        return max(THREAD_TILES)
+
+    @property
+    def has_adjacent_terms(self) -> bool:
+        return self.steps[2] == 1
+
+    def at(self, b: Builder, *at: Operand) -> tuple[Operand, Operand]:
+        """Whether a matrix, row and term have an element there, and its linear index."""
+        return b.const(True, BOOL), functools.reduce(b.add, map(b.mul, at, self.steps))
+
 
 class Product(NamedTuple):
     """The arguments of a call: matrices of m rows and n columns, each element a sum of k terms."""
 
-    x: Factor
-    y: Factor
+    x: Any  # a Factor, or what has its methods
+    y: Any
     z: Buffer
     batch: int
     m: int
     n: int
     k: int
+    # The linear index of an element; of matrix, row and column.
+    element: Callable[..., Operand] | None = None
+
+    def place(self, b: Builder, parts: int, part: Operand, *at: Operand) -> Operand:
+        """The linear index of an element in a part of the sums."""
+        if self.element is None:
+            return b.ravel((part, *at), (parts, self.batch, self.m, self.n))
+        return b.add(b.mul(part, self.z.size), self.element(b, *at))
 
     @classmethod
     def of(cls, call: Call) -> Product:
@@ -75,36 +94,41 @@ class Epilogue(NamedTuple):
     body: tuple[Statement, ...]
 
 
-def tiled(body: Sequence[Statement], writer: Writer, uses_library: Callable[[Call], bool]
+# The product that a call asks for, if it does; the tiles for it, or None for a library.
+ProductOf = Callable[[Call], Product | None]
+Choice = Callable[[Call, Product, Epilogue | None], "type[Tile] | None"]
+
+
+def tiled(body: Sequence[Statement], writer: Writer, product_of: ProductOf, choose: Choice
           ) -> Iterator[Statement]:
     """A body with its products as launches, except those that are left to a library."""
     rest = list(body)
     while rest:
         statement = rest.pop(0)
-        if (isinstance(statement, Call) and re.fullmatch(PRODUCT, statement.external)
-                and not uses_library(statement)):
-            product = Product.of(statement)
+        if isinstance(statement, Call) and (product := product_of(statement)) is not None:
             between, epilogue = find_epilogue(rest, product)
-            yield from between
-            del rest[:len(between) + (epilogue is not None)]
-            yield from launched(product, epilogue, writer)
-        else:
-            yield with_bodies(statement, lambda inner: tiled(inner, writer, uses_library))
+            if (tile := choose(statement, product, epilogue)) is not None:
+                yield from between
+                del rest[:len(between) + (epilogue is not None)]
+                yield from launched(tile, product, epilogue, writer)
+                continue
+        yield with_bodies(statement, lambda inner: tiled(inner, writer, product_of, choose))
 
 
-def launched(product: Product, epilogue: Epilogue | None, writer: Writer) -> Iterator[Statement]:
+def launched(tile: type[Tile], product: Product, epilogue: Epilogue | None, writer: Writer
+             ) -> Iterator[Statement]:
     """The launches of a product and its epilogue. A product with few tiles is split along its terms
     (split-K), and a loop sums the parts.
     """
     z, acc_dtype = product.z, computed_in(product.z.dtype)
     used = 1 + len(epilogue.elements) if epilogue is not None else 0
     output = Output(z if z.role != "temp" or writer.uses[z] > used else None, z.dtype, epilogue)
-    each, parts = plan(product, acc_dtype)
+    each, parts = tile.plan(product)
     if parts == 1:
-        yield Tile(product, each).launch(output)
+        yield tile(product, each).launch(output)
         return
     sums = writer.temp((parts, z.size), acc_dtype, "parts")
-    yield Tile(product, each, parts).launch(Output(sums, acc_dtype))
+    yield tile(product, each, parts).launch(Output(sums, acc_dtype))
     b = Builder()
     with b.loop(z.size, vectorize="parallel") as i:
         op = "or" if acc_dtype == BOOL else "add"
@@ -185,12 +209,25 @@ def depth_of(product: Product, acc_dtype: np.dtype) -> int:
 
 
 def plan(product: Product, acc_dtype: np.dtype) -> tuple[tuple[int, int], int]:
-    """The tile shape of a thread, and the number of parts of the terms, by the least estimated
-    time.
+    """The tile shape of a thread, and the number of parts of the terms."""
+    depth = depth_of(product, acc_dtype)
+
+    def step_cost(each: tuple[int, int]) -> int:
+        return depth * (math.prod(each) + LOAD_COST * sum(each))
+
+    def fits(each: tuple[int, int]) -> bool:
+        fetched = SIDE * sum(each) * depth // THREADS
+        return (math.prod(each) + fetched) * acc_dtype.itemsize <= REGISTERS
+    return fastest(product, depth, step_cost, fits)[1:]
+
+
+def fastest(product: Product, depth: int, step_cost: Callable[[tuple[int, int]], int],
+            fits: Callable[[tuple[int, int]], bool]) -> tuple[int, tuple[int, int], int]:
+    """The least estimated time, with the tile shape of a thread, and the number of parts of the
+    terms, that take it.
 
     Larger tiles load factors less often; smaller ones, and parts, give work to all processors.
     """
-    depth = depth_of(product, acc_dtype)
     steps = -(-product.k // depth)
 
     def blocks(each: tuple[int, int]) -> int:
@@ -198,17 +235,17 @@ def plan(product: Product, acc_dtype: np.dtype) -> tuple[tuple[int, int], int]:
             (product.m, product.n), each, strict=True))
 
     def time(each: tuple[int, int], parts: int) -> int:
-        step = max(depth * (math.prod(each) + LOAD_COST * sum(each)), MIN_STEP_COST)
+        step = max(step_cost(each), MIN_STEP_COST)
         return (-(-blocks(each) * parts // PROCESSORS) * -(-steps // parts) * step
                 + LAUNCH_COST * (parts > 1))
 
-    def fits(each: tuple[int, int], parts: int) -> bool:
-        fetched = SIDE * sum(each) * depth // THREADS
-        return (math.prod(each) + fetched) * acc_dtype.itemsize <= REGISTERS and (
-            parts == 1 or (parts <= steps and blocks(each) * parts <= PROCESSORS))
-    choices = itertools.product(itertools.product(THREAD_TILES, THREAD_TILES), SPLITS)
-    return min((each for each in choices if fits(*each)),
-               key=lambda each: (time(*each), sum(each[0]), each[1]))
+    choices = [(time(each, parts), sum(each), parts, each)
+               for each in itertools.product(THREAD_TILES, THREAD_TILES) for parts in SPLITS
+               if each[0] <= product.x.max_each and each[1] <= product.y.max_each
+               and fits(each) and (parts == 1 or (
+                   parts <= steps and blocks(each) * parts <= PROCESSORS))]
+    least, _, parts, each = min(choices)
+    return least, each, parts
 
 
 class Side:
@@ -222,18 +259,23 @@ class Side:
         self.tile, self.factor, self.position = tile, factor, position
         self.first, self.extent = first, extent
         self.b, self.each, self.count = tile.b, each, SIDE * each
+        self.shared = self.in_shared_memory()
+        self.prefetched = [self.b.variable(0, self.shared.dtype)
+                           for _ in range(self.count * tile.depth // THREADS)]
+
+    def in_shared_memory(self) -> Buffer:
+        """The buffer of two steps."""
+        tile = self.tile
         lanes = VECTOR // max(tile.acc_dtype.itemsize, 4)
-        self.lanes = min(lanes, each)
+        self.lanes = min(lanes, self.each)
         # Padded, so that threads that store a column hit different banks of shared memory.
         shape = 2, tile.depth, self.count + lanes
-        self.shared = Buffer(factor.buffer.name, tile.acc_dtype, shape, "shared")
-        self.prefetched = [self.b.variable(0, tile.acc_dtype)
-                           for _ in range(self.count * tile.depth // THREADS)]
+        return Buffer(self.factor.buffer.name, tile.acc_dtype, shape, "shared")
 
     def loads(self) -> Iterator[tuple[Operand, Operand, Any]]:
         """The rows and terms that a thread loads, coalesced along the contiguous axis."""
         b, thread = self.b, self.tile.thread
-        along_terms = self.factor.steps[2] == 1
+        along_terms = self.factor.has_adjacent_terms
         contiguous = self.tile.depth if along_terms else self.count
         for k, variable in enumerate(self.prefetched):
             across = b.rem(thread, contiguous)
@@ -246,13 +288,13 @@ class Side:
         step = b.add(b.mul(tile.part, tile.steps), step)
         for row, term, variable in self.loads():
             at = tile.matrix, b.add(self.first, row), b.add(b.mul(step, tile.depth), term)
-            place = functools.reduce(b.add, map(b.mul, at, self.factor.steps))
+            exists, place = self.factor.at(b, *at)
             terms = tile.depth * tile.steps * tile.parts
-            inside = b.and_(tile.is_inside(at[1], self.extent, self.count),
-                            tile.is_inside(at[2], tile.product.k, terms))
+            inside = b.and_(exists, b.and_(tile.is_inside(at[1], self.extent, self.count),
+                                           tile.is_inside(at[2], tile.product.k, terms)))
             load = functools.partial(b.load, buffer, (place,))
             b.assign(variable, b.convert(b.choose(
-                inside, load, lambda: b.const(0, buffer.dtype)), tile.acc_dtype))
+                inside, load, lambda: b.const(0, buffer.dtype)), self.shared.dtype))
 
     def store_shared(self, half: Operand) -> None:
         """Store the loaded elements in shared memory."""
@@ -274,28 +316,46 @@ class Side:
 class Tile:
     """Emits the code of a block for its tile of a product."""
 
+    side: type[Side] = Side
+
+    @classmethod
+    def plan(cls, product: Product) -> tuple[tuple[int, int], int]:
+        """The tile shape of a thread, and the number of parts of the terms."""
+        return plan(product, computed_in(product.z.dtype))
+
     def __init__(self, product: Product, each: tuple[int, int], parts: int = 1) -> None:
         self.product, self.b, self.parts = product, Builder(), parts
-        b, (x, y, z, batch, m, n, k) = self.b, product
+        b, (x, y, z, batch, m, n, k, _) = self.b, product
         self.acc_dtype = computed_in(z.dtype)
-        self.depth = depth_of(product, self.acc_dtype)
+        self.depth = self.depth_of()
         self.steps = -(-k // (self.depth * parts))
         counts = -(-m // (SIDE * each[0])), -(-n // (SIDE * each[1]))
         self.block, self.thread = Scalar("block", INT64), Scalar("thread", INT64)
         self.blocks = parts * batch * math.prod(counts)
         self.part, self.matrix, *tile = map(b.actual, b.unravel(
             self.block, (parts, batch, *counts)))
-        *group, i, j = map(b.actual, b.unravel(
-            self.thread, (*(SIDE // size for size in WARP), *WARP)))
-        position = [b.add(b.mul(g, size), k)
-                    for g, size, k in zip(group, WARP, (i, j), strict=True)]
-        self.left, self.right = (Side(self, *side) for side in zip(
-            (x, y), position,
+        self.left, self.right = (self.side(self, *side) for side in zip(
+            (x, y), self.position(each),
             (b.mul(at, SIDE * count) for at, count in zip(tile, each, strict=True)),
             each, (m, n), strict=True))
         self.sides = self.left, self.right
-        self.sums = [[b.variable(0, self.acc_dtype) for _ in range(each[1])]
-                     for _ in range(each[0])]
+        rows, columns = self.sums_of_thread()
+        self.sums = [[b.variable(0, self.acc_dtype) for _ in range(columns)] for _ in range(rows)]
+
+    def depth_of(self) -> int:
+        """The number of terms of a step."""
+        return depth_of(self.product, self.acc_dtype)
+
+    def position(self, each: tuple[int, int]) -> list[Operand]:
+        """The row and column of a thread."""
+        b = self.b
+        *group, i, j = map(b.actual, b.unravel(
+            self.thread, (*(SIDE // size for size in WARP), *WARP)))
+        return [b.add(b.mul(g, size), k) for g, size, k in zip(group, WARP, (i, j), strict=True)]
+
+    def sums_of_thread(self) -> tuple[int, int]:
+        """The rows and columns of a thread."""
+        return self.left.each, self.right.each
 
     def launch(self, output: Output) -> Launch:
         """The launch of the grid."""
@@ -328,17 +388,22 @@ class Tile:
             with b.when(is_more):
                 for side in self.sides:
                     side.fetch(following)
-            with b.loop(self.depth // UNROLL) as group:
-                for k in range(UNROLL):
-                    term = b.add(b.mul(group, UNROLL), k)
-                    left, right = (side.terms(half, term) for side in self.sides)
-                    for row, x in zip(self.sums, left, strict=True):
-                        for total, y in zip(row, right, strict=True):
-                            b.assign(total, self.added(x, y, b.read(total)))
+            self.multiply(half)
             with b.when(is_more):
                 for side in self.sides:
                     side.store_shared(b.sub(1, half))
             self.barrier(*tiles)
+
+    def multiply(self, half: Operand) -> None:
+        """Add the products of one step."""
+        b = self.b
+        with b.loop(self.depth // UNROLL) as group:
+            for k in range(UNROLL):
+                term = b.add(b.mul(group, UNROLL), k)
+                left, right = (side.terms(half, term) for side in self.sides)
+                for row, x in zip(self.sums, left, strict=True):
+                    for total, y in zip(row, right, strict=True):
+                        b.assign(total, self.added(x, y, b.read(total)))
 
     def added(self, x: Operand, y: Operand, total: Operand) -> Operand:
         """The total plus one product."""
@@ -349,23 +414,28 @@ class Tile:
         """Store the tile through shared memory, one row of each thread at a time, so that stores
         are coalesced.
         """
-        b, (_, _, _, batch, m, n, _) = self.b, self.product
-        left, right = self.sides
-        strip = Buffer("strip", self.acc_dtype, (SIDE, right.count), "shared")
-        with b.loop(left.each) as part:
+        b, product, (left, right) = self.b, self.product, self.sides
+        strip = Buffer("strip", self.acc_dtype, (left.count // len(self.sums), right.count),
+                       "shared")
+        with b.loop(len(self.sums)) as part:
             for k, row in enumerate(self.sums):
                 with b.when(b.eq(part, k)):
                     for c, total in enumerate(row):
                         column = right.place(right.position, c)
-                        b.store(strip, (left.position, column), b.read(total))
+                        at = left.position, self.swizzled(left.position, column)
+                        b.store(strip, at, b.read(total))
             self.barrier(strip)
             with b.loop(strip.size // THREADS) as step:
                 i, j = map(b.actual, b.unravel(
                     b.add(b.mul(step, THREADS), self.thread), strip.shape))
                 row, column = b.add(left.first, left.place(i, part)), b.add(right.first, j)
-                inside = b.and_(self.is_inside(row, m, left.count),
-                                self.is_inside(column, n, right.count))
+                inside = b.and_(self.is_inside(row, product.m, left.count),
+                                self.is_inside(column, product.n, right.count))
                 with nullcontext() if isinstance(inside, Constant) else b.when(inside):
-                    at = self.part, self.matrix, row, column
-                    output.store(b, b.ravel(at, (self.parts, batch, m, n)), b.load(strip, (i, j)))
+                    place = product.place(b, self.parts, self.part, self.matrix, row, column)
+                    output.store(b, place, b.load(strip, (i, self.swizzled(i, j))))
             self.barrier(strip)
+
+    def swizzled(self, row: Operand, column: Operand) -> Operand:
+        """The column in the strip, by which threads that store at once hit different banks."""
+        return column

@@ -426,9 +426,17 @@ class Function:
 
     def add(self, instruction: Instruction) -> None:
         """Append an instruction; what parts or gathers threads stands at the end of its block."""
+        if instruction.name.startswith("mma") and self.blocks[-1] and not self.gathers(-1):
+            self.blocks.append([])
         self.blocks[-1].append(instruction)
         if instruction.name.split(".")[0] in ("bra", "brx", "ret", "exit", "bar", "barrier"):
             self.blocks.append([])
+
+    def gathers(self, block: int) -> bool:
+        """Whether a block begins with what all threads of a warp do together: before it they wait
+        for each other, as the assembler arranges where they have parted.
+        """
+        return self.blocks[block][0].name.startswith("mma") if self.blocks[block] else False
 
     def label(self, name: str) -> None:
         """Begin a block."""
@@ -470,8 +478,8 @@ def parsed(text: str) -> Module:
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"\{\s+[.]reg [.]b(?:16|32) (%?te?mp);\s+(mov[^;]*;)\s*\}",
                   lambda m: m[2].replace(m[1], "_"), text)
-    text = re.sub(r"[.]entry \w+\(.*?\)|\$L_brx_\d+:\s*[.]branchtargets.*?;", one_line, text,
-                  flags=re.S)
+    text = re.sub(r"[.]entry \w+\(.*?\)|mma[.]sync[^;]*;|\$L_brx_\d+:\s*[.]branchtargets.*?;",
+                  one_line, text, flags=re.S)
     for line in map(str.strip, text.splitlines()):
         if DIRECTIVE.match(line):
             continue
@@ -624,11 +632,23 @@ class Threads:
                 missing = self.per_block - self.waiting.sum() % self.per_block
                 raise Refused(f"{missing} threads do not reach a barrier")
             active = np.flatnonzero(at == place)
+            if self.function.gathers(place):
+                place, active = self.whole_warps(at)
             self.here = slice(None) if len(active) == self.count else active
             self.at[active] = place + 1
             for instruction in self.function.blocks[place]:
                 self.step(instruction)
             yield
+
+    def whole_warps(self, at: np.ndarray) -> tuple[int, np.ndarray]:
+        """The first place where threads can go on, in whole warps where these gather."""
+        for place in np.unique(at[at < len(self.function.blocks)]):
+            active = at == place
+            if self.function.gathers(place):
+                active &= np.repeat(active.reshape(-1, WARP).all(axis=1), WARP)
+            if active.any():
+                return int(place), np.flatnonzero(active)
+        raise Refused("threads of a warp do not multiply with the others")
 
     def step(self, instruction: Instruction) -> None:
         """Run an instruction on the threads that are here, or that its predicate names."""
@@ -830,12 +850,59 @@ class Threads:
         if is_valid:
             self.write(is_valid, "pred", True)
 
+    def run_mma(self, name: str, sums: str, x: str, y: str, before: str) -> None:
+        """Each warp multiplies two matrices of which its threads have parts, as the manual says.
+
+        In what order terms are added, and how the sum is rounded, it leaves open.
+        """
+        m = MATRICES.fullmatch(name)
+        if m is None:
+            raise Refused(f"no row says what {name} means")
+        terms, kind = int(m["k"]), m["kind"]
+        lane = np.arange(self.size()) % WARP
+        group, member, warp = lane >> 2, lane % 4, np.arange(self.size()) // WARP
+
+        def matrix(operand: str, shape: tuple[int, int], kind: str, place: Any) -> np.ndarray:
+            result = np.zeros((self.size() // WARP, *shape))
+            registers = operand.strip("{} ").replace(" ", "").split(",")
+            for k, number in enumerate(self.numbers(registers, kind)):
+                result[warp, *place(k)] = number
+            return result
+        if kind == "tf32":
+            of_x = lambda k: (group + 8 * (k in (1, 3)), member + 4 * (k in (2, 3)))
+            of_y = lambda k: (member + 4 * k, group)
+        else:
+            of_x = lambda k: (group + 8 * (k in (2, 3, 6, 7)), 2 * member + (k & 1) + 8 * (k >= 4))
+            of_y = lambda k: (2 * member + (k & 1) + 8 * (k >= 2), group)
+        of_sum = lambda k: (group + 8 * (k >= 2), 2 * member + (k & 1))
+        exact = (matrix(x, (16, terms), kind, of_x) @ matrix(y, (terms, 8), kind, of_y)
+                 + matrix(before, (16, 8), "f32", of_sum))
+        total = exact.astype(np.float32)
+        toward_zero = np.where(np.abs(total) > np.abs(exact), np.nextafter(total, np.float32(0)),
+                               total)
+        for k, register in enumerate(sums.strip("{} ").replace(" ", "").split(",")):
+            self.write(register, "f32", toward_zero[warp, *of_sum(k)])
+
+    def numbers(self, registers: Sequence[str], kind: str) -> Iterator[np.ndarray]:
+        """The numbers in some registers, of which a word has one or two."""
+        for register in registers:
+            if kind in ("f32", "tf32"):
+                word = self.read(register, "f32")
+                if kind == "tf32" and (word.view("u4") & ((1 << 13) - 1)).any():
+                    raise Refused("a factor has more digits than TF32")
+                yield word
+            else:
+                yield from np.ascontiguousarray(self.read(register, "b32")).view(
+                    dtype_of(kind)).reshape(-1, 2).T
+
     def number(self, operand: str) -> int:
         """A number that all threads have."""
         [number] = np.unique(self.read(operand, "u32"))
         return int(number)
 
 
+MATRICES = re.compile(r"mma[.]sync[.]aligned[.]m16n8k(?P<k>8|16)[.]row[.]col"
+                      r"[.]f32[.](?P<kind>tf32|bf16|f16)[.](?P=kind)[.]f32")
 ATOMIC: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add, "min": np.minimum, "max": np.maximum,
     "inc": lambda old, last: 0 if old >= last else old + 1}

@@ -12,7 +12,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.compiler.kernels import products
 from minijax.compiler.loops import Barrier, Call, For, Launch, Store, walk
-from minijax.compiler.targets import cublas, launches, ptx, tiles
+from minijax.compiler.targets import cublas, launches, ptx, tensor_cores, tiles
 from minijax.compiler.targets.emulator import Refused
 from minijax.compiler.targets.programs import emulate
 from tests.compiler.targets.test_emulator import rewritten
@@ -185,6 +185,7 @@ def test_long_sums_of_few_tiles_are_in_parts():
 @pytest.mark.parametrize("k", [48, 64, 75])
 def test_parts_of_a_sum_are_joined_before_what_follows(monkeypatch, k, dtype):
     monkeypatch.setattr(tiles, "plan", lambda *_: ((2, 2), 4))
+    monkeypatch.setattr(tensor_cores, "time_of", lambda product: (0, (2, 2), 4))
     x, y = numbers((2, 20, k), dtype), numbers((2, k, 33), dtype, seed=1)
     found, made = run(lambda x, y: (lambda z: (z, z == z.max()))(x @ y), x, y)
     z = np.einsum("bij,bjk->bik", *(v if v.dtype.kind in "bi" else v.astype(float)
@@ -211,7 +212,8 @@ def test_tiles_of_any_size_keep_to_their_registers(monkeypatch, dtype, processor
 def test_factors_are_loaded_by_four_for_sixteen_multiplications_each(monkeypatch):
     monkeypatch.setattr(cublas, "has", lambda call: False)
     x = np.zeros((4096, 4096), np.float32)
-    text = ptx.compile(ptx.assembly(launches.scheduled(kernel(lambda x: x @ x, x))))
+    f = lambda x: jnp.matmul(x, x, precision="highest")
+    text = ptx.compile(ptx.assembly(launches.scheduled(kernel(f, x))))
     inner = max(re.split(r"\$L\w+:", text), key=lambda part: part.count("fma.rn.f32"))
     assert inner.count("fma.rn.f32") == 16 * inner.count("ld.shared.v4") == 8 * 8 * 2
     assert inner.count("ld.shared") == inner.count("ld.shared.v4")

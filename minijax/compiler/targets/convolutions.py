@@ -1,0 +1,126 @@
+"""Convolutions on a GPU as matrix products (implicit GEMM): of the windows with the weights.
+
+Builds on tiles.py: a factor of a product is a function of an index, so no window is ever copied.
+Chapter 27. In JAX: cuDNN, behind XLA.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax.primitives.convolution import ConvDimensionNumbers, sizes_of
+from minijax.primitives.windowed_reductions import window_position
+
+from ..builder import Builder
+from ..loops import Buffer, Call, Constant, Operand
+from ..routines import CONVOLUTION, PRODUCT
+from .tiles import THREAD_TILES, Product
+
+
+def product_of(call: Call) -> Product | None:
+    """The product that a call asks for, if it does: of matrices, or of windows with weights."""
+    if re.fullmatch(PRODUCT, call.external):
+        return Product.of(call)
+    return Windows(call).product() if re.fullmatch(CONVOLUTION, call.external) else None
+
+
+class Gathered(NamedTuple):
+    """A factor of a product whose elements lie where a function says."""
+
+    buffer: Buffer
+    has_adjacent_terms: bool
+    max_each: int
+    index_of: Callable[..., tuple[Operand, Sequence[Operand]]]
+
+    def at(self, b: Builder, matrix: Operand, row: Operand, term: Operand
+           ) -> tuple[Operand, Operand]:
+        """Whether a matrix, row and term have an element there, and its linear index."""
+        exists, index = self.index_of(b, matrix, row, term)
+        return exists, b.ravel(index, self.buffer.shape)
+
+
+class Windows:
+    """The geometry of a convolution: a matrix for each group, a row for each window of each image,
+    a column for each output feature, a term for each feature and position in the window.
+    """
+
+    def __init__(self, call: Call) -> None:
+        args: list[Any] = [int(x.value) if isinstance(x, Constant) else x for x in call.args]
+        self.x, self.w, self.z, *numbers = args
+        rank = len(self.x.shape)
+        left: Iterator[Any] = iter(numbers)
+
+        def take(count: int) -> tuple[Any, ...]:
+            return tuple(itertools.islice(left, count))
+        features, images = take(2)
+        axes = ConvDimensionNumbers(take(rank), take(rank), take(rank))
+        self.lhs_spec, self.rhs_spec, self.out_spec = axes
+        self.strides, zeros = take(rank - 2), take(2 * (rank - 2))
+        self.padding = tuple(zip(zeros[::2], zeros[1::2], strict=True))
+        self.base, self.dilation = take(rank - 2), take(rank - 2)
+        self.groups_features = features > 1
+        self.sizes = sizes_of(
+            self.x.shape, self.w.shape, dimension_numbers=axes,
+            window_strides=self.strides, padding=self.padding, lhs_dilation=self.base,
+            rhs_dilation=self.dilation, feature_group_count=features, batch_group_count=images)
+        self.features_last = self.lhs_spec[1] == rank - 1
+
+    def product(self) -> Product:
+        """The product; its rows are windows if features come last in the result, or columns."""
+        sizes, last = self.sizes, len(self.x.shape) - 1
+        # Of each window a thread keeps the place: they take its registers.
+        windows = Gathered(self.x, self.features_last, 4 if last < 4 else 2, self.image)
+        inner = self.rhs_spec[1] if self.features_last else self.rhs_spec[-1]
+        weights = Gathered(self.w, inner == last, max(THREAD_TILES), self.weight)
+        places, terms = sizes.batch * math.prod(sizes.places), math.prod(self.terms)
+        if self.out_spec[1] == last:
+            return Product(windows, weights, self.z, sizes.groups, places, sizes.outputs, terms,
+                           self.element)
+        return Product(weights, windows, self.z, sizes.groups, sizes.outputs, places, terms,
+                       lambda b, group, output, place: self.element(b, group, place, output))
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The sizes of the axes of the terms; the axis is last that is contiguous in images."""
+        features, window = self.sizes.features, self.sizes.window
+        return (*window, features) if self.features_last else (features, *window)
+
+    def term(self, b: Builder, term: Operand) -> tuple[Operand, Sequence[Operand]]:
+        """The feature and the position in the window."""
+        parts = b.unravel(term, self.terms)
+        return (parts[-1], parts[:-1]) if self.features_last else (parts[0], parts[1:])
+
+    def image(self, b: Builder, group: Operand, row: Operand, term: Operand
+              ) -> tuple[Operand, Sequence[Operand]]:
+        """Whether an element of a window is in the image, and where; around it are zeros."""
+        sizes, (n, *places) = self.sizes, b.unravel(row, (self.sizes.batch, *self.sizes.places))
+        feature, offset = self.term(b, term)
+        inside, at = window_position(b, tuple(places), tuple(offset), sizes.slid, self.strides,
+                                     self.padding, self.base, self.dilation)
+        if self.groups_features:
+            feature = b.add(b.mul(group, sizes.features), feature)
+        else:
+            n = b.add(b.mul(group, sizes.batch), n)
+        return inside, ordered(self.lhs_spec, (n, feature, *at))
+
+    def weight(self, b: Builder, group: Operand, output: Operand, term: Operand
+               ) -> tuple[Operand, Sequence[Operand]]:
+        """Where a weight is."""
+        feature, offset = self.term(b, term)
+        output = b.add(b.mul(group, self.sizes.outputs), output)
+        return b.const(True, bool), ordered(self.rhs_spec, (output, feature, *offset))
+
+    def element(self, b: Builder, group: Operand, row: Operand, output: Operand) -> Operand:
+        """The linear index of an element of the result."""
+        n, *places = b.unravel(row, (self.sizes.batch, *self.sizes.places))
+        output = b.add(b.mul(group, self.sizes.outputs), output)
+        return b.ravel(ordered(self.out_spec, (n, output, *places)), self.z.shape)
+
+
+def ordered(spec: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Values in the order of the axes that a specification numbers."""
+    return [value for _, value in sorted(zip(spec, values, strict=True), key=lambda each: each[0])]
