@@ -7,6 +7,7 @@
 #   make notebooks        live cells from the package, then every chapter executed anew
 #   make grade FILE=…     the score of a student's copy of a chapter
 #   make book             the chapters and the reference as a site, in book/_build/html
+#   make book LIVE=1      the same, and the chapters that run in a browser (NumPy from a CDN)
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean
@@ -24,6 +25,7 @@ NUMPY   ?=
 CPU     ?=
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
+LIVE    ?=
 WORKERS ?= 2
 DEVICE  ?= cuda
 PARTS   ?=
@@ -94,7 +96,11 @@ grade: $(VENV)/.course
 
 # From the outputs that the notebooks hold: nothing is executed, nothing is fetched.
 book: $(VENV)/.book
-	$(BIN)/python book/build.py
+	$(if $(LIVE),LIVE=1) $(BIN)/python book/build.py
+ifeq ($(LIVE),1)
+	$(PIP_INSTALL) '.[live]'
+	$(BIN)/python book/live.py
+endif
 ifeq ($(CHECK),1)
 	$(BIN)/python book/check.py
 endif
