@@ -5,7 +5,10 @@
 #   make test             environment, ruff, mypy, and every check that a change can break
 #   make test-all         all tests, with JAX asked anew, and those of the tests themselves
 #   make notebooks        live cells from the package, then every chapter executed anew
-#   make grade FILE=…     the score of a student's copy of a chapter
+#   make grade FILE=…     the score of a student's copy; with SEED=7 also on hidden inputs
+#   make assignments      chapters without solutions, a bank of exercises, solutions apart
+#   make slides           a page of slides for each week, in build/course
+#   make progress         the page of a reader's progress, kept on this machine
 #   make book             the chapters and the reference as a site, in book/_build/html
 #   make book LIVE=1      the same, and the chapters that run in a browser (NumPy from a CDN)
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
@@ -47,7 +50,7 @@ ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
 SIMULATED = $(if $(CPU),env $$($(BIN)/python -m tests.processors $(CPU)))
 
-.PHONY: learn test test-all test-cuda fuzz lint bench bench-cuda notebooks grade book clean
+.PHONY: assignments slides progress learn test test-all test-cuda fuzz lint bench bench-cuda notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -92,7 +95,10 @@ notebooks: $(VENV)/.course
 	$(BIN)/python notebooks/run_chapter.py refresh
 
 grade: $(VENV)/.course
-	$(BIN)/python notebooks/run_chapter.py grade $(FILE)
+	$(BIN)/python notebooks/run_chapter.py grade $(FILE) $(if $(SEED),--seed $(SEED))
+
+assignments slides progress: $(VENV)/.course
+	$(BIN)/python notebooks/teaching.py $@ $(if $(SEED),--seed $(SEED))
 
 # From the outputs that the notebooks hold: nothing is executed, nothing is fetched.
 book: $(VENV)/.book

@@ -90,10 +90,10 @@ def buttons(chapter: Path, repository: str | None = None, live: bool | None = No
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         repository = project.get("urls", {}).get("Repository", "")
     links = []
-    if live or live is None and os.environ.get("LIVE") == "1":
-        if chapter.stem[:2] in IN_A_BROWSER:
-            links.append(f'<a href="../live/lab/index.html?path={chapter.name}">▶ Run in the '
-                         "browser</a> (online: NumPy comes from a CDN)")
+    live = os.environ.get("LIVE") == "1" if live is None else live
+    if live and chapter.stem[:2] in IN_A_BROWSER:
+        links.append(f'<a href="../live/lab/index.html?path={chapter.name}">▶ Run in the '
+                     "browser</a> (online: NumPy comes from a CDN)")
     if found := re.match(r"https://github\.com/([\w.-]+/[\w-]+)", repository):
         links.append(f'<a href="https://colab.research.google.com/github/{found[1]}/blob/main/'
                      f'notebooks/{chapter.name}">Open in Colab</a> (first <code>%pip install '
