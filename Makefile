@@ -5,8 +5,12 @@
 #   make test             environment, ruff, mypy, and every check that a change can break
 #   make test-all         all tests, with JAX asked anew, and those of the tests themselves
 #   make notebooks        live cells from the package, then every chapter executed anew
-#   make grade FILE=…     the score of a student's copy of a chapter
+#   make grade FILE=…     the score of a student's copy; with SEED=7 also on hidden inputs
+#   make assignments      chapters without solutions, a bank of exercises, solutions apart
+#   make slides           a page of slides for each week, in build/course
+#   make progress         the page of a reader's progress, kept on this machine
 #   make book             the chapters and the reference as a site, in book/_build/html
+#   make book LIVE=1      the same, and the chapters that run in a browser (NumPy from a CDN)
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean
@@ -24,6 +28,7 @@ NUMPY   ?=
 CPU     ?=
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
+LIVE    ?=
 WORKERS ?= 2
 DEVICE  ?= cuda
 PARTS   ?=
@@ -45,7 +50,7 @@ ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
 SIMULATED = $(if $(CPU),env $$($(BIN)/python -m tests.processors $(CPU)))
 
-.PHONY: learn test test-all test-cuda fuzz lint bench bench-cuda notebooks grade book clean
+.PHONY: assignments slides progress learn test test-all test-cuda fuzz lint bench bench-cuda notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -91,11 +96,18 @@ notebooks: $(VENV)/.course
 	$(BIN)/python notebooks/run_chapter.py refresh
 
 grade: $(VENV)/.course
-	$(BIN)/python notebooks/run_chapter.py grade $(FILE)
+	$(BIN)/python notebooks/run_chapter.py grade $(FILE) $(if $(SEED),--seed $(SEED))
+
+assignments slides progress: $(VENV)/.course
+	$(BIN)/python notebooks/teaching.py $@ $(if $(SEED),--seed $(SEED))
 
 # From the outputs that the notebooks hold: nothing is executed, nothing is fetched.
 book: $(VENV)/.book
-	$(BIN)/python book/build.py
+	$(if $(LIVE),LIVE=1) $(BIN)/python book/build.py
+ifeq ($(LIVE),1)
+	$(PIP_INSTALL) '.[live]'
+	$(BIN)/python book/live.py
+endif
 ifeq ($(CHECK),1)
 	$(BIN)/python book/check.py
 endif

@@ -9,10 +9,12 @@ and nothing is fetched.  The reference comes from the docstrings, through `refer
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 BOOK = Path(__file__).parent
@@ -20,6 +22,9 @@ ROOT = BOOK.parent
 NOTEBOOKS = ROOT / "notebooks"
 SOURCE = BOOK / "_build" / "source"
 SITE = BOOK / "_build" / "html"
+
+# The chapters that run in a browser: those on machine code do not.
+IN_A_BROWSER = [f"{number:02}" for number in (*range(1, 24), 25, 27)]
 
 Files = dict[str, str | bytes]
 
@@ -37,7 +42,8 @@ def layout() -> Files:
     files: Files = {"index.md": (BOOK / "index.md").read_text(),
                     "mini_beside_the_core.md": page()}
     for chapter in chapters():
-        files[f"chapters/{chapter.name}"] = with_links_to_modules(chapter.read_text())
+        text = with_links_to_modules(chapter.read_text())
+        files[f"chapters/{chapter.name}"] = with_buttons(text, buttons(chapter))
     course = (NOTEBOOKS / "README.md").read_text()
     files["chapters/README.md"] = course + _list_of_chapters()
     files["chapters/write_your_own.md"] = (NOTEBOOKS / "write_your_own.md").read_text()
@@ -72,6 +78,40 @@ def with_links_to_modules(notebook: str) -> str:
             cell["source"] = re.sub(
                 r"\[([^\]]+)\]\(\.\./(minijax/[\w/]+)\.py\)",
                 _to_the_appendix, text)
+    return json.dumps(cells)
+
+
+def buttons(chapter: Path, repository: str | None = None, live: bool | None = None) -> str:
+    """Links that run a chapter: in the browser, on a site with live chapters, and in Colab.
+
+    Args:
+      chapter: its file.
+      repository: the address of the project on GitHub; that of pyproject.toml by default.
+      live: whether the site has live chapters; by default whether LIVE=1.
+    """
+    if repository is None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        repository = project.get("urls", {}).get("Repository", "")
+    links = []
+    live = os.environ.get("LIVE") == "1" if live is None else live
+    if live and chapter.stem[:2] in IN_A_BROWSER:
+        links.append(f'<a href="../live/lab/index.html?path={chapter.name}">▶ Run in the '
+                     "browser</a> (online: NumPy comes from a CDN)")
+    if found := re.match(r"https://github\.com/([\w.-]+/[\w-]+)", repository):
+        links.append(f'<a href="https://colab.research.google.com/github/{found[1]}/blob/main/'
+                     f'notebooks/{chapter.name}">Open in Colab</a> (first <code>%pip install '
+                     f"git+{repository}</code>)")
+    return " · ".join(links)
+
+
+def with_buttons(notebook: str, links: str) -> str:
+    """A notebook with these links under its title."""
+    cells = json.loads(notebook)
+    for cell in cells["cells"][:2] if links else []:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and text.startswith("# "):
+            title, _, rest = text.partition("\n")
+            cell["source"] = f"{title}\n\n{links}\n{rest}"
     return json.dumps(cells)
 
 

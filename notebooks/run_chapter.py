@@ -219,13 +219,19 @@ def report() -> int:
     return bool(missing)
 
 
-def grade(copy: Path) -> int:
-    """Run a student's copy to its end, whatever fails, and print how its exercises stand."""
+def grade(copy: Path, seed: int = 0) -> int:
+    """Run a student's copy to its end, whatever fails, and print how its exercises stand.
+
+    With a seed, each answer is also checked on two draws of hidden inputs.
+    """
     notebook = jupytext.read(copy)
     asked = re.findall(r"""^check\(["']([^"']+)["']""",
                        "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
     summing_up = f"from minijax.notebook import checks\nprint(checks.score({asked!r}))"
     notebook.cells.append(nbformat.v4.new_code_cell(summing_up))
+    if seed:
+        hidden = f"from minijax.notebook import checks\nchecks.grade_on([{seed}, {seed + 1}])"
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(hidden))
     execute(notebook, copy.stem, allow_errors=True, timeout=120, interrupt_on_timeout=True)
     print(f"\n{copy.name}\n{printed(notebook.cells[-1]).rstrip()}")
     return 0
@@ -241,13 +247,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Execute chapters without a browser.")
     parser.add_argument("command", choices=[*COMMANDS, "report", "grade"])
     parser.add_argument("chapters", nargs="*", type=Path)
+    parser.add_argument("--seed", type=int, default=0, help="of hidden inputs, for grade")
     options = parser.parse_args(arguments)
     if options.command == "report":
         return report()
     if options.command == "grade":
         if not options.chapters:
             parser.error("say which copy to grade: make grade FILE=…")
-        return max(map(grade, options.chapters), default=0)
+        return max(grade(copy, options.seed) for copy in options.chapters)
     if options.command in ("weave", "refresh"):
         keep_libraries()
         weave_slots()

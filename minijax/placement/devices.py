@@ -95,7 +95,9 @@ class Device:
 
 
 class CpuDevice(Device):
-    """The processor that also runs Python."""
+    """The processor that also runs Python; in a browser there is no compiler for it."""
+
+    interprets = sys.platform == "emscripten"
 
     def __str__(self) -> str:
         return f"cpu:{self.id}"

@@ -65,7 +65,7 @@ def _gather_impl(x: np.ndarray, indices: np.ndarray, *, dimension_numbers: Numbe
     whole = whole_axes(dimension_numbers, x.shape, slice_sizes, len(shape))
     outer, rows = x.ndim - whole, shape[:len(shape) - whole]
     at = np.broadcast_to(_flat(places[:outer], x.shape), (*rows, *[1] * whole)).reshape(rows)
-    taken = x.reshape(-1, *x.shape[outer:]).take(at, 0, mode="clip")
+    taken = x.reshape(-1, *x.shape[outer:]).take(at.astype(np.intp, copy=False), 0, mode="clip")
     if mode is FILL_OR_DROP and not np.all(inside):
         taken = np.where(inside, taken, np.asarray(fill_value).astype(x.dtype))
     return [taken]
@@ -182,7 +182,7 @@ def _impl(write: Write) -> Callable[..., list]:
         places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
         flat = np.broadcast_to(_flat(places, x.shape), shape)
         kept = np.broadcast_to(mode is CLIP or inside, shape)
-        write(out.reshape(-1), flat[kept], updates[kept])
+        write(out.reshape(-1), flat[kept].astype(np.intp, copy=False), updates[kept])
         return [out]
     return impl
 

@@ -1038,13 +1038,20 @@ def jit(f):
     return called_by(jit_p, f)
 
 
+def njit(function, **options):
+    """A function as machine code; where there is no Numba, as in a browser, as it is."""
+    try:
+        import numba
+    except ModuleNotFoundError:
+        return function
+    return numba.njit(function, error_model="numpy", **options)
+
+
 def compiled(text):
     """The function of a text, as machine code."""
-    import numba
-
     names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, **text.functions}
     exec(text.text, names)
-    return numba.njit(names["program"], error_model="numpy")
+    return njit(names["program"])
 
 
 @functools.lru_cache(None)

@@ -1311,16 +1311,23 @@ def jit(f):
     return jitted
 
 
+def njit(function, **options):
+    """A function as machine code; where there is no Numba, as in a browser, as it is."""
+    try:
+        import numba
+    except ModuleNotFoundError:
+        return function
+    return numba.njit(function, error_model="numpy", **options)
+
+
 def compiled(text, threads=False):
     """The function of a text, as machine code; with threads, they share its long loops."""
-    import numba
-
     kernels = in_parts(text.kernel) if threads else []
     names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "share": share,
              "MASK": MASK, **text.functions}
     exec(module_text(kernels) or text.text, names)
     for name in [kernel.name for kernel in kernels[:-1]] or ["program"]:
-        names[name] = numba.njit(names[name], error_model="numpy", nogil=True)
+        names[name] = njit(names[name], nogil=True)
     return names["program"]
 
 

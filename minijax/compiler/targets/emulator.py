@@ -324,7 +324,7 @@ class Blocks:
         self.clocks, self.random = clocks, random
         self.each, self.count = launch.threads, launch.threads * len(blocks)
         self.pause: Callable[[Blocks, bool], None] = lambda block, is_waiting: None
-        self.thread_positions = np.arange(self.count)
+        self.thread_positions = np.arange(self.count, dtype=np.int64)
         self.group = self.thread_positions // self.each  # the block of each thread
         self.block = blocks[self.group].astype(np.int64)
         self.thread = self.thread_positions % self.each
@@ -389,8 +389,8 @@ class Blocks:
             at = [self.value(i)[self.here] for i in index]
             inside = np.all([(i >= 0) & (i < n) for i, n in zip(at, buffer.shape, strict=True)],
                             axis=0) if at else np.ones(self.here.sum(), bool)
-            indices = sum((i * np.prod(buffer.shape[k + 1:], dtype=int)
-                           for k, i in enumerate(at)), np.zeros(self.here.sum(), int))
+            indices = sum((i * np.prod(buffer.shape[k + 1:], dtype=np.int64)
+                           for k, i in enumerate(at)), np.zeros(self.here.sum(), np.int64))
         self.refuse_if(~inside, statement, f"an index outside of {buffer.name}")
         if self.watch is not None:
             self.report(self.watch, statement, indices)
@@ -514,7 +514,7 @@ class Blocks:
 
     def run_shuffle(self, shuffle: Shuffle) -> None:
         warps = self.here.reshape(-1, WARP)
-        named = (shuffle.mask >> np.arange(WARP) & 1).astype(bool)
+        named = (shuffle.mask >> np.arange(WARP, dtype=np.int64) & 1).astype(bool)
         wrong = np.repeat((warps != named).any(axis=1), WARP)[self.here]
         self.refuse_if(wrong, shuffle, "the threads of a shuffle are not those of its mask")
         lane_mask = self.thread_positions ^ shuffle.lane_mask

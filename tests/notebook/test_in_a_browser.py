@@ -1,0 +1,100 @@
+"""The chapters that the live site offers run without Numba, SciPy, llvmlite and threads."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHARE = ("03", "06", "11")  # without LARGE=1
+
+
+@pytest.fixture(scope="module")
+def live():
+    sys.path.insert(0, str(ROOT / "book"))
+    spec = importlib.util.spec_from_file_location("live", ROOT / "book" / "live.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.path.remove(str(ROOT / "book"))
+    return module
+
+
+def in_a_process(*arguments, cwd=ROOT, **environment):
+    # The laws' plugin and minijax come from this checkout.
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), **environment})
+
+
+def test_offered_chapters_run_as_in_a_browser(live, tmp_path):
+    contents = live.contents()
+    for place, content in contents.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_bytes(content.encode() if isinstance(content, str) else content)
+    names = [name for name in contents if name.endswith(".ipynb")
+             and (os.environ.get("LARGE") or name[:2] in SHARE)]
+    assert len(names) >= len(SHARE)
+    run = in_a_process("-m", "tests.as_in_a_browser", *(str(tmp_path / name) for name in names))
+    assert not run.returncode, run.stderr
+
+
+def test_the_first_cell_installs_the_wheel(live):
+    notebook = json.loads(live.contents()["03_forward_derivatives.ipynb"])
+    assert 'piplite.install(["minijax"' in "".join(notebook["cells"][0]["source"])
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
+
+
+def test_laws_hold_without_a_compiler():
+    names = "" if os.environ.get("LARGE") else "and (gather or cumsum or sinh)"
+    run = in_a_process(
+        "-m", "pytest", "-q", "-p", "tests.as_in_a_browser", "tests/test_laws.py", "-k",
+        f"(evaluation_is or vmap_is or jvp_is or vjp_agrees or linearize_is) {names}",
+        JAX_PLATFORMS="numpy")
+    assert not run.returncode, run.stdout
+
+
+def test_a_browser_interprets():
+    run = in_a_process("-c", "import numpy, sys; sys.platform = 'emscripten'\n"
+                       "import tests.as_in_a_browser, minijax as jax\n"
+                       "print(jax.devices()[0].interprets, jax.jit(lambda x: x + 1)(2))")
+    assert run.stdout.split() == ["True", "3"], run.stderr
+
+
+def test_buttons_lead_to_the_live_site_and_to_colab(live):
+    chapter = ROOT / "notebooks" / "03_forward_derivatives.ipynb"
+    build = sys.modules["build"]
+    links = build.buttons(chapter, "https://github.com/someone/minijax", live=True)
+    assert "live/lab/index.html?path=03_forward_derivatives.ipynb" in links and "CDN" in links
+    assert "colab.research.google.com/github/someone/minijax/" in links
+    assert not build.buttons(chapter, "", live=False)
+    assert "Run in" not in build.buttons(ROOT / "notebooks/24_loops_and_numba.ipynb", "", live=True)
+
+
+PROGRAM = """
+import { pathToFileURL } from "node:url";
+const [pyodide, checkout] = process.argv.slice(-2);
+const { loadPyodide } = await import(pathToFileURL(pyodide + "/pyodide.mjs"));
+const python = await loadPyodide();
+await python.loadPackage(["numpy", "ml-dtypes"]);
+python.mountNodeFS("/checkout", checkout);
+python.runPython(`
+import sys; sys.path.insert(0, "/checkout")
+import minijax as jax, minijax.numpy as jnp
+f = jax.jit(jax.value_and_grad(lambda x: jnp.sum(jnp.take(x, jnp.array([2, 0])) ** 2)))
+print(*f(jnp.arange(3.)), jnp.zeros(3).at[jnp.array([1])].set(7.))
+`);
+"""
+
+
+def test_the_real_pyodide_runs_a_program(tmp_path):
+    pyodide, node = os.environ.get("PYODIDE", ""), shutil.which("node")
+    if not node or not pyodide or not list(Path(pyodide).glob("numpy-*.whl")):
+        pytest.skip("needs node, and in $PYODIDE the folder of a full distribution of Pyodide")
+    (tmp_path / "program.mjs").write_text(PROGRAM)
+    run = subprocess.run([node, str(tmp_path / "program.mjs"), pyodide, str(ROOT)],
+                         capture_output=True, text=True)
+    assert run.stdout.split() == "4.0 [0. 0. 4.] [0. 7. 0.]".split(), run.stderr
