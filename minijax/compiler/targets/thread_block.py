@@ -38,6 +38,28 @@ def literal(value: Any, dtype: Any = INT64) -> Constant:
     return Constant(np.asarray(value).astype(dtype)[()], np.dtype(dtype))
 
 
+def has_own_part(loop: For, buffer: Buffer) -> bool:
+    """Whether each iteration of a loop accesses a part of a buffer that no other accesses: whether
+    coordinates that all accesses have in common determine the loop's index.
+    """
+    indices = [each.index for each in walk(loop.body) if isinstance(each, Load | Store)
+               and each.buffer is buffer]
+    if len(indices) != sum(x is buffer for x in accesses(walk(loop.body))):
+        return False
+    same = {each[0] for each in zip(*indices, strict=True) if len(set(each)) == 1}
+    lets = {(each.op, *each.args): each.target for each in loop.body if isinstance(each, Let)}
+
+    def is_determined(x: Any) -> bool:
+        if x in same:
+            return True
+        parts = [(op, args) for op, y, *args in lets if y is x]
+        return any(op in ("add", "sub") and isinstance(args[0], Constant)
+                   and is_determined(lets[op, x, *args]) for op, args in parts) or any(
+            is_determined(lets["div", x, *args]) and is_determined(lets["rem", x, *args])
+            for op, args in parts if op == "div" and ("rem", x, *args) in lets)
+    return is_determined(loop.index)
+
+
 class Writer:
     """Appends statements to the innermost open body, and allocates temps for the kernel."""
 
@@ -77,7 +99,7 @@ class Writer:
             return loop.vectorize == "parallel"
         loaded, stored = (set(accesses(walk((loop,)), kind)) for kind in (Load, WRITES))
         scratch = {x for x in loaded & stored if x.role in ("temp", "shared")}
-        return self.private_temps(loop) >= scratch
+        return all(has_own_part(loop, x) for x in scratch - self.private_temps(loop))
 
     def private_temps(self, loop: For) -> set[Buffer]:
         """The temps that only this loop uses, of which each iteration may have a copy."""

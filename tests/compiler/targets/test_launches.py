@@ -98,6 +98,18 @@ def test_a_block_reduces_some_rows_whose_results_are_reduced():
     assert made.blocks >= 250 and made.threads == launches.THREADS
 
 
+def test_rows_whose_scratch_is_used_again_are_blocks_still():
+    def weights_and_their_terms(x):
+        terms = jnp.exp(x - x.max(-1, keepdims=True))
+        return (terms / terms.sum(-1, keepdims=True)) @ jnp.ones((256, 4)), terms.T * 2
+    x = np.linspace(-2, 3, 96 * 1024, dtype=np.float32).reshape(2, 192, 256)
+    found, made = run(jax.vmap(weights_and_their_terms), x)
+    assert all(each.blocks == x.size // 256 for each in walk(made.body)
+               if isinstance(each, Launch) and any(isinstance(y, Shuffle) for y in walk(each.body)))
+    for a, b in zip(found, jax.vmap(weights_and_their_terms)(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
 @pytest.mark.parametrize("f, count", [
     (jnp.sum, 1), (jnp.argmax, 2), (lambda x: jnp.tanh(x / jnp.sum(x)).max(), 2)])
 def test_what_one_block_does_at_the_end_is_done_by_the_last_one(f, count):
