@@ -39,7 +39,8 @@ def rounds(step: Callable[[Any, Any], Any], init: float, xs: Sequence[float]) ->
         pulls.append(pull)
     n = len(xs)
     parts = [*_names(), *_number("carry", 0, init)]
-    parts += [part for k, x in enumerate(xs) for part in (_round(k), *_number("row of xs", k, x))]
+    parts += [part for k, x in enumerate(xs) for part in (
+        _round(k), *_number("row of xs", k, x, data_place=2 * n - k))]
     frames = []
     for k, x in enumerate(xs):
         parts = [*parts, *_forwards(k), *_number("carry", k + 1, carries[k + 1])]
@@ -81,10 +82,10 @@ def _names() -> Iterator[str]:
             yield words(4, y + 20, name, size=12, anchor="start", opacity=0.7)
 
 
-def _number(row: str, k: float, value: float, colour: str = BLUE) -> Iterator[str]:
+def _number(row: str, k: float, value: float, colour: str = BLUE, **facts: Any) -> Iterator[str]:
     x = _middle(int(k)) if row == "row of xs" else _place(k)
-    yield box(x - WIDTH / 2, ROWS[row], WIDTH, SIDE, colour)
-    yield words(x, ROWS[row] + 20, f"{value:.4g}", code=True, size=14)
+    yield box(x - WIDTH / 2, ROWS[row], WIDTH, SIDE, colour, **facts)
+    yield words(x, ROWS[row] + 20, f"{value:.4g}", code=True, size=14, pointer_events="none")
 
 
 def _round(k: int, lit: bool = False) -> str:
